@@ -1,0 +1,1 @@
+"""Reinforcement-learning environments for GPU-kernel optimisation on AMD GPUs."""

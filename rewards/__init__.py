@@ -1,0 +1,1 @@
+"""From an evaluation to a number."""

@@ -1,0 +1,1 @@
+"""What to solve: problems, tasks, workloads and the suites that list them."""

@@ -1,0 +1,1 @@
+"""Policies, rollouts and the evaluation of a policy."""
