@@ -60,9 +60,9 @@ def reward_names() -> tuple[str, ...]:
 def kernel_opt(evaluation: Evaluation) -> RewardResult:
     """The default: a correctness gate, then half speed and half transfer.
 
-    A submission that is not correct earns the partial credit of :func:`terms.credit`, at most 0.15. A
-    correct one earns 0.2 plus 0.8 of `0.5 speed + 0.5 transfer`: 0.6 for a kernel as fast as the
-    baseline everywhere, 1.0 for one that is ten times as fast everywhere. Speeds are the lower bounds.
+    A submission that is not correct earns the partial credit of :func:`terms.credit`, at most 0.15.
+    A correct one earns 0.2 plus 0.8 of `0.5 speed + 0.5 transfer`: 0.6 for a kernel as fast as the
+    baseline everywhere, 1.0 for one that is ten times as fast everywhere. Speeds are lower bounds.
 
     Example:
         >>> from kernel_gym.records import Evaluation

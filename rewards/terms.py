@@ -50,8 +50,8 @@ def credit(evaluation: Evaluation) -> float:
     - a screened source never reached a compiler: nothing;
     - a source that does not compile at least kept the rules;
     - one that runs wrongly compiled;
-    - one that is right on every train workload but not on adversarial or unseen ones is a kernel for
-      the shapes it was shown;
+    - one that is right on every train workload but not on adversarial or unseen ones is a kernel
+      for the shapes it was shown;
     - one that is right everywhere but whose timing could not be trusted lacks only a time.
 
     Args:
@@ -86,8 +86,8 @@ def unseen_share(evaluation: Evaluation) -> float:
 def retention(evaluation: Evaluation) -> float:
     """How much of the train speed is left on unseen workloads: 1 for all of it, 0 for none.
 
-    It is one minus the gap between the two log speeds. A ratio of speedups would let a candidate gain
-    by being slower where it is shown; with the gap, being faster anywhere never costs.
+    It is one minus the gap between the two log speeds. With a ratio of speedups a candidate could
+    gain by being slower where it is shown; with the gap, being faster anywhere never costs.
     """
     gap = speed(evaluation) - unseen_speed(evaluation)
     return 1.0 - min(max(gap, 0.0), 1.0)

@@ -46,9 +46,7 @@ def test_correctness_dominates_speed(outcome, stage, claimed, train, unseen):
     assert REWARD(wrong).value < REWARD(passing(train, unseen)).value
 
 
-@given(
-    st.sampled_from([*HONEST_FAILURES, Outcome.PASSED]), st.sampled_from(list(Stage)), any_float
-)
+@given(st.sampled_from([*HONEST_FAILURES, Outcome.PASSED]), st.sampled_from(list(Stage)), any_float)
 def test_a_hack_is_below_everything(outcome, stage, claimed):
     honest = evaluation(outcome, stage=stage, speedup_low=claimed, unseen_speedup_low=claimed)
     hack = evaluation(Outcome.HACK, stage=stage, speedup_low=10.0, unseen_speedup_low=10.0)
