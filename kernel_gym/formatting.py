@@ -1,0 +1,50 @@
+"""How numbers and workloads are written wherever a person or a policy reads them."""
+
+from __future__ import annotations
+
+from kernel_gym.records import WorkloadResult
+from kernel_gym.tasks.workload import Layout
+
+
+def describe(result: WorkloadResult) -> str:
+    """A workload in a few words: its dimensions, distribution and layout."""
+    dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
+    layout = "" if result.layout is Layout.CONTIGUOUS else f" {result.layout}"
+    return f"{dims} {result.distribution}{layout}"
+
+
+def roofline_share(result: WorkloadResult) -> float | None:
+    """The share of the roofline that the candidate reaches on a workload; None when not timed."""
+    if not result.roofline_seconds or not result.candidate_seconds:
+        return None
+    return result.roofline_seconds / result.candidate_seconds
+
+
+def duration(seconds: float | None) -> str:
+    """A time in microseconds.
+
+    Example:
+        >>> duration(1.5e-5)
+        '15 us'
+    """
+    return "-" if seconds is None else f"{seconds * 1e6:.4g} us"
+
+
+def factor(speedup: float | None) -> str:
+    """A speedup.
+
+    Example:
+        >>> factor(1.234)
+        '1.23x'
+    """
+    return "-" if speedup is None else f"{speedup:.3g}x"
+
+
+def percent(share: float | None) -> str:
+    """A share.
+
+    Example:
+        >>> percent(0.456)
+        '46%'
+    """
+    return "-" if share is None else f"{share:.0%}"
