@@ -16,7 +16,8 @@ class SourceText(spaces.Text):
     """Any text up to a length.
 
     `gymnasium.spaces.Text` admits only the characters of its charset, and sources and compiler
-    messages come in any alphabet. This space contains every string of legal length and samples short printable ones.
+    messages come in any alphabet. This space contains every string of legal length and samples
+    short printable ones.
 
     Example:
         >>> space = SourceText(100)
