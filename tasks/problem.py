@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -54,11 +55,12 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor input. `in_place` says that the operation writes it."""
+    """A tensor input. `in_place` says that the operation writes it, `shape` names its axes."""
 
     name: str
     dtype: torch.dtype
     in_place: bool = False
+    shape: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Output:
     name: str
     dtype: torch.dtype
     check: Check = Check.CLOSE
+    shape: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,24 @@ class Axis:
     low: int
     high: int
     multiple: int = 1
+
+
+Dims = Mapping[str, int]
+"""The size of each axis."""
+
+
+def points(
+    names: str, *, full: Sequence[tuple[int, ...]], sim: Sequence[tuple[int, ...]]
+) -> Mapping[Scale, tuple[Dims, ...]]:
+    """States dimensions by scale as rows of a table whose head is `names`, e.g. "rows cols"."""
+    head = names.split()
+    table = {Scale.FULL: full, Scale.SIM: sim}
+    return MappingProxyType(
+        {
+            scale: tuple(MappingProxyType(dict(zip(head, row, strict=True))) for row in rows)
+            for scale, rows in table.items()
+        }
+    )
 
 
 class Problem(ABC):
@@ -105,17 +126,25 @@ class Problem(ABC):
     args: ClassVar[tuple[TensorArg | ScalarArg, ...]]
     outputs: ClassVar[tuple[Output, ...]]
     axes: ClassVar[tuple[Axis, ...]]
-    train: ClassVar[Mapping[Scale, Sequence[Mapping[str, int]]]]
+    train: ClassVar[Mapping[Scale, Sequence[Dims]]]
     """Train dimensions by scale, first the most typical one."""
-    production: ClassVar[Mapping[Scale, Sequence[Mapping[str, int]]]]
+    production: ClassVar[Mapping[Scale, Sequence[Dims]]]
     """Further real model shapes (or their twins) from which unseen workloads are drawn."""
-    adversarial: ClassVar[Sequence[Mapping[str, int]]]
+    adversarial: ClassVar[Sequence[Dims]]
     """Odd sizes; checked, never timed."""
-    distributions: ClassVar[tuple[str, ...]] = ("normal", "uniform", "offset", "tiny", "large")
+    distributions: ClassVar[tuple[str, ...]] = ("normal", "offset", "tiny", "large")
+    """Legal distributions of the data; no more than there are train workloads at any scale."""
     strided: ClassVar[bool] = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 
-    def legal(self, dims: Mapping[str, int]) -> bool:
+    def __eq__(self, other: object) -> bool:
+        """Two instances of one class are the same problem, also after pickling."""
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__qualname__)
+
+    def legal(self, dims: Dims) -> bool:
         """Whether the dimensions fit each axis; override to add constraints between axes."""
         return all(
             axis.low <= dims[axis.name] <= axis.high and dims[axis.name] % axis.multiple == 0
@@ -123,7 +152,7 @@ class Problem(ABC):
         )
 
     @abstractmethod
-    def elements(self, dims: Mapping[str, int]) -> int:
+    def elements(self, dims: Dims) -> int:
         """Size measure by which drawn workloads are kept within the budget of a scale."""
 
     @abstractmethod
@@ -131,26 +160,29 @@ class Problem(ABC):
         """Draws the arguments, contiguous CPU tensors and scalars, in the order of `args`."""
 
     @abstractmethod
-    def output_shapes(self, dims: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
         """Shape of each output."""
 
     @abstractmethod
-    def oracle(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The answer in fp64 (integers for index outputs) from fp64 copies of the inputs."""
+    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The answer in fp64 (integers for index outputs) from fp64 copies of the inputs.
+
+        Inputs come by name. The `*args` only let subclasses name their parameters.
+        """
 
     @abstractmethod
-    def reference(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
 
     @abstractmethod
-    def bytes(self, dims: Mapping[str, int]) -> int:
+    def bytes(self, dims: Dims) -> int:
         """Least bytes any implementation moves: inputs read once, outputs written once."""
 
     @abstractmethod
-    def flops(self, dims: Mapping[str, int]) -> int:
+    def flops(self, dims: Dims) -> int:
         """Least floating-point operations of any implementation."""
 
-    def c_sizes(self, dims: Mapping[str, int]) -> dict[str, int]:
+    def c_sizes(self, dims: Dims) -> dict[str, int]:
         """The int64 sizes that a HIP launcher takes after its pointers, in order."""
         return {axis.name: dims[axis.name] for axis in self.axes}
 
