@@ -86,9 +86,10 @@ def one_line_errors() -> Iterator[None]:
 
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
+    from kernel_gym.devices import UnknownDevice
     from kernel_gym.rewards import UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
-    return (UnknownName, SuiteError, UnknownReward, StoreError, PolicyError)
+    return (UnknownName, SuiteError, UnknownDevice, UnknownReward, StoreError, PolicyError)

@@ -60,7 +60,7 @@ def evaluate(
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
 
-    Examples:
+    For example:
 
     kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
 
@@ -75,7 +75,7 @@ def evaluate(
         note("error: give --resume or --overwrite, not both")
         raise typer.Exit(2)
     with one_line_errors():
-        device = str(resolve(device))
+        device = resolve(device)
         tasks = _runnable(load_suite(suite).tasks, device)
         config = RunConfig(
             policy=policy,

@@ -23,7 +23,7 @@ SuiteOption = Annotated[
 def tasks(context: typer.Context, json: JsonOption = False) -> None:
     """List tasks, or show one.
 
-    Examples:
+    For example:
 
     kernel-gym tasks list --suite quickstart
 

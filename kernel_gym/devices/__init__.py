@@ -49,9 +49,7 @@ def describe_devices() -> tuple[DeviceStatus, ...]:
         languages = ("triton",)
         problems = (f"HIP tasks are skipped: {missing.problem}",)
         mends = (missing.mend,)
-    return (
-        DeviceStatus(SIMULATED, "gfx942", Clock.MODELLED, True, languages, problems, mends),
-    )
+    return (DeviceStatus(SIMULATED, "gfx942", Clock.MODELLED, True, languages, problems, mends),)
 
 
 def resolve(name: str) -> str:

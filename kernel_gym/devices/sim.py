@@ -102,9 +102,7 @@ class SimSession:
         environment = {"TRITON_CACHE_DIR": str(_baseline_cache())} if trusted else {}
         try:
             self._device = template.fork("device", [memory, device_end.fileno()], options)
-            self._worker = template.fork(
-                "worker", [worker_end.fileno()], {}, Limits(), environment
-            )
+            self._worker = template.fork("worker", [worker_end.fileno()], {}, Limits(), environment)
             ready = self._worker.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error
@@ -287,7 +285,9 @@ class SimSession:
         except ChannelClosed:
             return self._fail(Failed(FailureKind.RUNTIME, _describe_exit(self._worker)))
         except ChannelError as error:
-            return self._fail(Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}"))
+            return self._fail(
+                Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
+            )
         if "error" in answer:
             return _failed(answer["error"])
         return answer

@@ -104,7 +104,13 @@ class DeviceServer:
         return {"names": self.engine.kernel_names(text)}
 
     def launch(
-        self, kernel: int, grid: list[int], block: list[int], sizes: list[int], lds: int, data: bytes
+        self,
+        kernel: int,
+        grid: list[int],
+        block: list[int],
+        sizes: list[int],
+        lds: int,
+        data: bytes,
     ) -> dict[str, Any]:
         """Runs a kernel and adds its modelled time to the call's."""
         if self.fault:

@@ -37,7 +37,9 @@ def compare_close(
     if wrong_class.any():
         return _report(name, wrong_class, found, expected, 0.0, "NaN or Inf where it must not be")
     finite = torch.isfinite(expected)
-    y, y_hat, y_ref = (_rows(torch.where(finite, t.double(), 0.0)) for t in (expected, found, reference))
+    y, y_hat, y_ref = (
+        _rows(torch.where(finite, t.double(), 0.0)) for t in (expected, found, reference)
+    )
     error, ref_error = (y_hat - y).abs(), (y_ref - y).abs()
     unit = torch.finfo(found.dtype).eps / 2
     floor = torch.finfo(found.dtype).tiny

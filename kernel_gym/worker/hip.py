@@ -69,9 +69,7 @@ def load(header: dict[str, Any], runtime: SimRuntime) -> Callable[..., Any]:
     try:
         launcher = getattr(host, header["entry"])
     except AttributeError:
-        raise BuildError(
-            f'the source exports no extern "C" launcher {header["entry"]!r}'
-        ) from None
+        raise BuildError(f'the source exports no extern "C" launcher {header["entry"]!r}') from None
     return _Launcher(launcher, connection, header["outputs"])
 
 
