@@ -41,22 +41,23 @@ def speedup_by_task(summary: RunSummary) -> str:
         An `svg` element.
     """
     tasks = list(reversed(summary.tasks))
+    unsolved = [row for row, task in enumerate(tasks) if task.speedup is None]
 
     def draw(axes: Axes) -> None:
         for row, task in enumerate(tasks):
-            if task.speedup is None:
-                axes.plot(1, row, marker="x", color=FAINT, linestyle="")
-                continue
-            if task.unseen_speedup is not None:
+            if task.speedup and task.unseen_speedup:
                 axes.plot([task.speedup, task.unseen_speedup], [row, row], color=FAINT, zorder=1)
         _dots(axes, tasks, lambda row, task: (task.speedup, row), "train workloads", SEEN, "o")
         _dots(axes, tasks, lambda row, task: (task.unseen_speedup, row), "unseen", UNSEEN, "D")
+        if unsolved:
+            crosses = [1.0] * len(unsolved)
+            axes.plot(crosses, unsolved, "x", color=FAINT, label="not solved")
         axes.axvline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
         axes.set_yticks(range(len(tasks)), [task.task for task in tasks])
         axes.set_ylim(-0.6, len(tasks) - 0.4)
         _log_axis(axes, "x")
         axes.set_xlabel(f"speedup over the baseline ({summary.clock})")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
     return _svg(draw, (7.0, 1.3 + 0.32 * len(tasks)), "by-task")
 
@@ -141,7 +142,7 @@ def _for_page(svg: str, name: str) -> str:
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)
+    svg = re.sub(r"font-family: [^;]*; ", "", svg)
     for color, variable in _VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")
     return svg.strip()
