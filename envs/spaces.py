@@ -7,8 +7,10 @@ from typing import Any
 
 from gymnasium import spaces
 
-MAX_SOURCE_CHARS = 64 * 1024
-"""Longest source or observation text, in characters."""
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
+MAX_SOURCE_CHARS = MAX_SOURCE_BYTES
+"""Longest text: no source with more bytes is ever accepted, and no other text comes near."""
 MAX_SAMPLE_CHARS = 1024
 
 

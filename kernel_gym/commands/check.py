@@ -13,6 +13,7 @@ from kernel_gym.commands.common import (
     JsonOption,
     SeedOption,
     console,
+    note,
     one_line_errors,
     print_json,
     styled_outcome,
@@ -50,9 +51,12 @@ def check(
 
 def _show(task: Task, evaluation: Evaluation, json: bool) -> None:
     from kernel_gym.feedback import feedback
+    from kernel_gym.records import Outcome
     from kernel_gym.rewards import get_reward
 
     result, text = get_reward()(evaluation), feedback(task, evaluation)
+    if evaluation.outcome is Outcome.INFRA:
+        note(f"infra: {evaluation.message}")
     if json:
         data = evaluation.model_dump(mode="json")
         print_json({"evaluation": data, "reward": result.value, "terms": dict(result.terms)})

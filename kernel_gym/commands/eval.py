@@ -175,6 +175,9 @@ def _show(store: RunStore, json: bool) -> None:
     from kernel_gym.summary import summarise
 
     summary = summarise(store)
+    masked = [record for record in store.records() if record.reward is None]
+    if masked:
+        note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
     if json:
         print_json({"folder": str(store.folder), **summary.as_dict()})
         return
