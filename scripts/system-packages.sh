@@ -2,6 +2,7 @@
 # Installs the system packages: a C++ compiler, without which nothing is built, and those for HIP,
 # without which HIP tasks are skipped. Uses apt-get when it may; otherwise says what to run.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 say() { echo "$*" >&2; }
 
@@ -26,19 +27,6 @@ install() {
   say "Installing $* ..."
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
-}
-
-have_python() {
-  local python
-  for python in python3.11 python3.12 python3.13 python3 /usr/bin/python3; do
-    "$python" -c '
-import os, sys, sysconfig
-import ensurepip, venv
-header = os.path.join(sysconfig.get_path("include"), "Python.h")
-sys.exit(sys.version_info < (3, 11) or not os.path.exists(header))
-' >/dev/null 2>&1 && return 0
-  done
-  return 1
 }
 
 # The compiler that candidates in HIP are built with: clang 17 or newer, and the lld that matches it.
@@ -73,7 +61,7 @@ have_device_libraries() {
 needed=()
 command -v g++ >/dev/null || needed+=(g++)
 command -v make >/dev/null || needed+=(make)
-have_python || needed+=(python3-venv python3-dev)
+scripts/find-python.sh >/dev/null || needed+=(python3-venv python3-dev)
 if [[ ${#needed[@]} -gt 0 ]] && ! install "${needed[@]}"; then
   say "Missing: ${needed[*]}. Please run: sudo apt-get install ${needed[*]}"
   exit 1
