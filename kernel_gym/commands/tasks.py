@@ -12,7 +12,7 @@ from kernel_gym.commands.common import JsonOption, console, one_line_errors, pri
 if TYPE_CHECKING:
     from kernel_gym.tasks import Task
 
-app = typer.Typer(help="List tasks, or show one.", no_args_is_help=False)
+app = typer.Typer()
 
 SuiteOption = Annotated[
     str | None, typer.Option("--suite", "-s", help="Only the tasks of this suite.")
