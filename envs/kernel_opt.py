@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -32,8 +32,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
     `turn` (submissions so far).
 
     Reward: that of this turn's submission, see :mod:`kernel_gym.rewards`. When the machine failed
-    and not the candidate, `info["masked"]` is true and the reward is 0.0 for want of a number: leave
-    the step out of training, it says nothing about the submission.
+    and not the candidate, `info["masked"]` is true and the reward is 0.0 for want of a number:
+    leave the step out of training.
 
     An episode terminates when its turns are used up. Unseen workloads and data are drawn from seeds
     that come from the environment's own generator: after `reset(seed=...)` an episode on the
@@ -48,7 +48,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         'compile_error'
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human", "ansi"], "render_fps": 1}
+    metadata = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         terminated = self._turn >= self._max_turns
         return self._observation(), reward, terminated, False, self._info(evaluation, result)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The last turn as text: returned in `ansi` mode; `human` mode prints it as it happens."""
         return self._text() if self.render_mode == "ansi" else None
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from gymnasium import spaces
 
-MAX_SOURCE_CHARS = 64 * 1024
-"""Longest source or observation text, in characters."""
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
+MAX_SOURCE_CHARS = MAX_SOURCE_BYTES
+"""Longest text: no source with more bytes is ever accepted, and no other text comes near."""
 MAX_SAMPLE_CHARS = 1024
 
 
@@ -16,7 +18,8 @@ class SourceText(spaces.Text):
     """Any text up to a length.
 
     `gymnasium.spaces.Text` admits only the characters of its charset, and sources and compiler
-    messages come in any alphabet. This space contains every string of legal length and samples short printable ones.
+    messages come in any alphabet. This space contains every string of legal length and samples
+    short printable ones.
 
     Example:
         >>> space = SourceText(100)

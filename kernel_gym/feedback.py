@@ -8,7 +8,7 @@ unseen ones it says that they failed and how, never on which dimensions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernel_gym.advice import advice
@@ -194,7 +194,7 @@ def _advice(task: Task, evaluation: Evaluation) -> str:
     return "\n".join(["Next:", *(f"  - {hint}" for hint in hints)]) if hints else ""
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
+def _columns(rows: Sequence[tuple[str, ...]]) -> str:
     """Left-aligned first column, right-aligned others."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []

@@ -51,9 +51,11 @@ class Clock(StrEnum):
 
 
 class Record(BaseModel):
-    """Frozen data that refuses unknown keys."""
+    """Frozen data that refuses unknown keys; NaN and infinities survive its JSON form."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_enum_values=False, ser_json_inf_nan="strings"
+    )
 
 
 class Element(Record):
