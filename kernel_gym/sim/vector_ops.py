@@ -142,7 +142,7 @@ class VectorDecoder:
             elif mix:
                 result.append(self._mix_source(operand, modifiers, i))
             elif kind == "pk_f32":
-                result.append(self._pair_source(operand, modifiers, i))
+                result.append(self._pair_source(instruction, operand, i))
             elif kind in ("pk_f16", "pk_b16"):
                 result.append(self.source(operand, kind, self._packed_flags(modifiers, i)))
             else:
@@ -160,10 +160,13 @@ class VectorDecoder:
                 return SELECT["WORD_1"]
         return 0
 
-    def _pair_source(self, operand: OperandText, modifiers: dict[str, str], i: int) -> Source:
+    def _pair_source(self, instruction: Instruction, operand: OperandText, i: int) -> Source:
         """A source of a packed f32 operation: the flags choose registers, not halves."""
+        modifiers = instruction.modifiers
         low = bits_of(modifiers, "op_sel", 0, 3)[i]
         high = bits_of(modifiers, "op_sel_hi", 1, 3)[i]
+        if instruction.mnemonic == "v_pk_mov_b32":
+            high = low  # each source supplies one half of the result
         flags = (LOW_FROM_HIGH if low else 0) | (HIGH_FROM_HIGH if high else 0)
         flags |= NEG16 if bits_of(modifiers, "neg_lo", 0, 3)[i] else 0
         flags |= NEG32 if bits_of(modifiers, "neg_hi", 0, 3)[i] else 0
