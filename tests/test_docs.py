@@ -40,7 +40,7 @@ def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
 
 
 def test_the_readme_example_runs(capsys):
-    ((language, text),) = [found for found in blocks("README.md") if found[0] == "python"]
+    ((_, text),) = [found for found in blocks("README.md") if found[0] == "python"]
     exec(compile(text, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
@@ -57,7 +57,7 @@ def with_examples():
                 yield ".".join((package, *(part for part in inside if part != "__init__")))
 
 
-@pytest.mark.parametrize("name", with_examples())
+@pytest.mark.parametrize("name", sorted(with_examples()))
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.attempted > 0
