@@ -26,7 +26,7 @@ _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 def budget(problem: Problem, scale: Scale) -> int:
     """Most `problem.elements` that a drawn workload of this scale may have."""
-    return int(BUDGET_FACTOR[scale] * max(map(problem.elements, problem.train[scale])))
+    return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
 
 
 def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
@@ -40,9 +40,9 @@ def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
 
 def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
     """Odd sizes and, where the language and the problem allow, a strided and an offset layout."""
-    cases = [(dict(dims), Layout.CONTIGUOUS) for dims in problem.adversarial]
+    cases = [(dims, Layout.CONTIGUOUS) for dims in problem.adversarial]
     if language == "triton" and problem.strided:
-        smallest = dict(min(problem.train[scale], key=problem.elements))
+        smallest = min(problem.train[scale], key=problem.elements)
         cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
     menu = problem.distributions[::-1]
     return [
@@ -131,13 +131,13 @@ def _draw_dims(
 ) -> Dims:
     """Dimensions of one kind, legal, within the budget and not in `taken`."""
     if kind is Kind.PRODUCTION:
-        fresh = [dict(d) for d in problem.production[scale] if dict(d) not in taken]
+        fresh = [dims for dims in problem.production[scale] if dims not in taken]
         if not fresh:
             raise ValueError(f"{problem.name}: no production workload at scale {scale} is free")
         return rng.choice(fresh)
     limit = budget(problem, scale)
     for _ in range(ATTEMPTS):
-        base = dict(rng.choice(problem.train[scale]))
+        base = rng.choice(problem.train[scale])
         dims = _PROPOSE[kind](problem, base, rng)
         legal = problem.legal(dims) and problem.elements(dims) <= limit
         if legal and dims not in taken and _fits(problem, kind, base, dims):
@@ -157,7 +157,7 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
     rng = random.Random(f"{problem.name}/{scale}/{language}/{seed}")
     menu = problem.distributions
     chosen = rng.sample(menu, min(UNSEEN_DISTRIBUTIONS, len(menu)))
-    taken = [dict(dims) for dims in problem.train[scale]]
+    taken: list[Dims] = list(problem.train[scale])
     workloads = []
     for i, kind in enumerate(UNSEEN_KINDS):
         dims = _draw_dims(problem, scale, kind, taken, rng)

@@ -29,8 +29,8 @@ from kernel_gym.sandbox.spawn import Child, TemplateError, shared_template
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
-LOAD_TIMEOUT = 60.0
-CALL_TIMEOUT = 40.0
+LOAD_TIMEOUT = 30.0
+CALL_TIMEOUT = 30.0
 LAUNCH_LIMIT = 10.0
 MEMORY = 2 << 30
 """Live bytes of one simulated GPU: workloads here are small twins."""
@@ -318,7 +318,7 @@ def _describe_fault(fault: dict[str, Any]) -> Failed:
 
 
 def _describe_exit(worker: Child) -> str:
-    status = worker.close()
+    status = worker.close(grace=0.5)
     if status is not None and status < 0:
         return f"the worker was killed by {signal.Signals(-status).name}"
     return f"the worker exited{'' if status is None else f' with status {status}'} during the call"

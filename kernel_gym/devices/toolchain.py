@@ -64,7 +64,7 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
         return MissingToolchain("no ROCm device libraries (ocml.bc)")
     isa = next(name for name in _ISA_LIBRARIES if (bitcode / f"{name}.bc").exists())
     common = (clang, "-x", "hip", f"--offload-arch={arch}", "-std=c++17", "-w", "-ferror-limit=5")
-    common += (f"--rocm-path={headers.parent}", "-isystem", str(headers))
+    common += (f"--rocm-path={headers.parent}",)
     link: tuple[str, ...] = ()
     for name in (*_LIBRARIES, isa):
         link += ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(bitcode / f"{name}.bc"))

@@ -31,14 +31,17 @@ class Child:
         self._template = template
         self._home = home
 
-    def close(self) -> int | None:
+    def close(self, grace: float = 0.0) -> int | None:
         """Kills the process and everything it started; removes its folder.
+
+        Args:
+            grace: seconds it may take to end by itself, when it has closed its pipe already.
 
         Returns:
             The exit status (minus the signal's number) of a process that had ended by itself.
         """
         self.channel.close()
-        status = self._template.kill(self.pid)
+        status = self._template.kill(self.pid, grace)
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
         return status
@@ -99,11 +102,11 @@ class Template:
         theirs.close()
         return Child(self, answer["pid"], Channel(ours), home)
 
-    def kill(self, pid: int) -> int | None:
+    def kill(self, pid: int, grace: float = 0.0) -> int | None:
         """Kills a child and its process group; returns its status when it had ended before."""
         if self._process.poll() is not None:
             return None
-        status = self._ask({"kill": pid}, [])["status"]
+        status = self._ask({"kill": pid, "grace": grace}, [])["status"]
         return status - 256 if status is not None and status > 128 else status
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the judge's to handle
     for name in PRELOAD:
         importlib.import_module(name)
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)  # no thread pool may exist when children are forked
+    importlib.import_module("kernel_gym.worker.warm").warm()
     control.send(b"ready")
     children: dict[int, int | None] = {}
     try:
@@ -56,7 +60,8 @@ def _serve(control: socket.socket, children: dict[int, int | None]) -> None:
             return
         request = json.loads(data)
         if "kill" in request:
-            control.send(json.dumps({"status": _end(children, request["kill"])}).encode())
+            status = _end(children, request["kill"], request["grace"])
+            control.send(json.dumps({"status": status}).encode())
             continue
         pid = os.fork()
         if pid == 0:
@@ -134,9 +139,13 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _end(children: dict[int, int | None], pid: int) -> int | None:
+def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int | None:
     """Ends a child; returns its exit status when it had ended by itself, else None."""
+    deadline = time.monotonic() + grace
     _reap(children)
+    while pid in children and children[pid] is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+        _reap(children)
     status = children.get(pid)
     if pid in children and status is None:
         _kill(pid)

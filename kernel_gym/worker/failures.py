@@ -32,7 +32,8 @@ def describe(error: BaseException, trace: str) -> dict[str, Any]:
         n in _COMPILER_ERRORS for n in names
     )
     text = str(error).strip() or type(error).__name__
-    line = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
+    lines = [part.strip() for part in text.splitlines() if part.strip()] or [type(error).__name__]
+    line = lines[-1] if "CompilationError" in names else lines[0]  # Triton quotes source first
     return {
         "kind": COMPILE if failed_build else RUNTIME,
         "type": type(error).__name__,

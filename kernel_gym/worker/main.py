@@ -16,6 +16,7 @@ import torch
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker import failures
+from kernel_gym.worker.guardless import GuardlessMode
 from kernel_gym.worker.tensor import DeviceMode, DeviceTensor, Memory, describe
 
 Candidate = Callable[..., Any]
@@ -51,7 +52,7 @@ class _SimSession:
         """Does what the judge asks; a failure becomes `{"error": {...}}`."""
         try:
             if header["do"] == "load":
-                with DeviceMode(self.runtime):
+                with GuardlessMode(self.runtime), DeviceMode(self.runtime):
                     self.candidate = _load(header, self.runtime)
                 return {}
             return {"outputs": self._call(header["args"])}
@@ -61,7 +62,7 @@ class _SimSession:
     def _call(self, args: list[dict[str, Any]]) -> list[dict[str, Any]]:
         assert self.candidate is not None
         values = [self._argument(a) for a in args]
-        with DeviceMode(self.runtime):
+        with GuardlessMode(self.runtime), DeviceMode(self.runtime):
             result = self.candidate(*values)
         outputs = result if isinstance(result, tuple | list) else (result,)
         self._last = outputs  # the judge reads them before it asks again

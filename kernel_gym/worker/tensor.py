@@ -85,16 +85,6 @@ class DeviceTensor(torch.Tensor):
         return f"DeviceTensor(shape={tuple(self.shape)}, dtype={self.dtype}, device='cuda:0')"
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        """Slices without a device guard, which a CPU build of PyTorch does not have."""
-        if func is torch.Tensor.__getitem__:
-            return _slice(args[0], args[1])
-        if func is torch.Tensor.__setitem__:
-            _slice(args[0], args[1]).copy_(args[2])
-            return None
-        return super().__torch_function__(func, types, args, kwargs or {})
-
-    @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         """Runs one operator: a view, an allocation, a copy, or a refusal."""
         return run_operator(func, args, kwargs or {}, _runtime_of(args, kwargs))
@@ -188,7 +178,7 @@ def _clone(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -> 
 def _copy(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -> torch.Tensor:
     target, source = args[0], args[1]
     if not isinstance(target, DeviceTensor):
-        return _refuse_read(func, runtime)
+        return refuse_read(str(func), runtime)
     if not isinstance(source, DeviceTensor):
         source = _upload(source.expand(target.shape).to(target.dtype), runtime)
     source = DeviceTensor(source._meta.expand(target.shape), source._memory)
@@ -202,7 +192,7 @@ def _convert(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -
         return _upload(source.to(dtype), runtime)
     device = kwargs.get("device")
     if device is not None and torch.device(device).type != "cuda":
-        return _refuse_read(func, runtime)
+        return refuse_read(str(func), runtime)
     if dtype != source.dtype:
         runtime.refuse(f"conversion from {source.dtype} to {dtype}")
         raise RuntimeError(
@@ -211,9 +201,17 @@ def _convert(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -
     return _clone(aten.clone.default, (source,), {}, runtime)
 
 
-def _refuse_read(func: Any, *rest: Any) -> Any:
-    runtime = rest[-1]
-    runtime.refuse(f"{func} (host reads device memory)")
+def _refuse_read(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -> Any:
+    return refuse_read(str(func), runtime)
+
+
+def refuse_read(operator: str, runtime: Runtime) -> Any:
+    """Refuses a call that would bring device values to the host.
+
+    Raises:
+        RuntimeError: always.
+    """
+    runtime.refuse(f"{operator} (host reads device memory)")
     raise RuntimeError("reading device memory on the host is refused: keep the work in your kernel")
 
 
@@ -231,8 +229,14 @@ def _fresh(meta: torch.Tensor, runtime: Runtime) -> DeviceTensor:
     return DeviceTensor(meta, Memory(runtime, runtime.allocate(size), size, owned=True))
 
 
-def _slice(tensor: DeviceTensor, index: Any) -> DeviceTensor:
-    if any(isinstance(i, torch.Tensor) for i in _leaves((index,), {})):
+def slice_tensor(tensor: DeviceTensor, index: Any) -> DeviceTensor:
+    """A view by basic indexing.
+
+    Raises:
+        RuntimeError: the index holds a tensor or a list, which would gather.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(i, torch.Tensor | list) for i in parts):
         tensor._memory.runtime.refuse("indexing by a tensor")
         raise RuntimeError("indexing by a tensor gathers: do it in your kernel")
     return DeviceTensor(tensor._meta[index], tensor._memory)
