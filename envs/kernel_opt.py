@@ -10,13 +10,14 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
 from kernel_gym.devices import resolve
+from kernel_gym.devices.base import Device
 from kernel_gym.envs.shared import shared_evaluator
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
-from kernel_gym.tasks import Task, get_task, load_suite, prompt
+from kernel_gym.tasks import Task, get_task, load_suite, prompt, train_workloads
 
 DEFAULT_SUITE = "quickstart"
 
@@ -112,7 +113,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         super().reset(seed=seed)
         self._task = self._choose_task(dict(options or {}))
         self._evaluator = shared_evaluator(self._device_name)
-        self._prompt = prompt(self._task, self._evaluator.device.facts)
+        self._prompt = _prompt(self._task, self._evaluator.device)
         self._turn = 0
         self._feedback = ""
         self._best_source, self._best_speedup = "", 0.0
@@ -211,3 +212,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
 def _suite_ids(name: str) -> tuple[str, ...]:
     return tuple(task.id for task in load_suite(name).tasks)
+
+
+def _prompt(task: Task, device: Device) -> str:
+    """The prompt, with the train workloads at the scale at which the device times them."""
+    return prompt(task, device.facts, train_workloads(task.problem, device.scale))

@@ -45,13 +45,19 @@ FINDINGS = {
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",
     "race": "waves access the same address without a barrier between them",
-    " nan": "an output holds NaN, or was not written",
-    "not written": "an output holds NaN, or was not written",
+    "not written": "an output was not written",
 }
-HIDDEN_FAILURES = {
-    Outcome.RUNTIME_ERROR: "the call failed",
-    Outcome.TIMEOUT: "the call did not return in time",
-    Outcome.WRONG_METADATA: "an output has the wrong type, shape or layout",
+"""What a message of a hidden workload is turned into: the message might name sizes."""
+MANNERS = {
+    "no answer in time": "the call did not return in time",
+    "does not compile": "it does not compile for it",
+    "crash": "the call failed",
+    "wrong shape": "an output has the wrong type, shape or layout",
+}
+"""Likewise for the message of the whole evaluation, when the workload's says nothing."""
+HIDDEN_TIMES = {
+    Outcome.HACK: "A time is less than the memory traffic and arithmetic can take.",
+    Outcome.INVALID_TIMING: "The times do not agree with each other.",
 }
 _FOLDERS = re.compile(r"(?<![\w/])/(?:[\w.+@~-]+/)+")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{9,}")
@@ -89,6 +95,8 @@ def _failure(evaluation: Evaluation) -> str:
     failed = next((result for result in evaluation.workloads if not result.passed), None)
     if evaluation.stage in HIDDEN_STAGES:
         return _hidden_failure(evaluation, failed)
+    if evaluation.stage is Stage.TIME:
+        return HIDDEN_TIMES.get(evaluation.outcome, "")
     message = _anonymous(evaluation.message)
     lines = [message] if failed is None else [message, *_shown_workload(failed, message)]
     lines.append(_shortened(_anonymous(evaluation.detail).strip(), MAX_DETAIL_CHARS))
@@ -112,13 +120,16 @@ def _hidden_failure(evaluation: Evaluation, failed: WorkloadResult | None) -> st
 
     The kind is a fixed phrase: the message itself might name sizes that the policy must not learn.
     """
-    told = f"{evaluation.message} {failed.message if failed else ''}".lower()
-    how = next((phrase for keyword, phrase in FINDINGS.items() if keyword in told), None)
+    how = _phrase(FINDINGS, failed.message if failed else "")
     if how is None and failed and (failed.element or failed.worst_error is not None):
         how = "values are wrong"
-    if how is None:
-        how = HIDDEN_FAILURES.get(evaluation.outcome, "the result is wrong")
+    how = how or _phrase(MANNERS, evaluation.message) or "the result is wrong"
     return f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: {how}."
+
+
+def _phrase(phrases: dict[str, str], told: str) -> str | None:
+    """The phrase of the first keyword that a message holds."""
+    return next((phrase for keyword, phrase in phrases.items() if keyword in told.lower()), None)
 
 
 def _element(element: Element) -> str:

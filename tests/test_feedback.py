@@ -79,6 +79,13 @@ def test_a_hidden_fault_names_its_kind():
     assert "31337" not in text
 
 
+def test_a_failure_of_the_timing_names_no_workload():
+    told = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1e-9 s on rows=31337"})
+    text = feedback(TASK, told)
+    assert "31337" not in text
+    assert "less than the memory traffic" in text
+
+
 def test_compiler_text_is_kept_at_both_ends_without_folders():
     detail = "/tmp/build-1234/kernel.py:7: error: first\n" + "noise\n" * 2000 + "last line"
     text = feedback(TASK, failure(Outcome.COMPILE_ERROR, Stage.BUILD, detail=detail))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -17,7 +18,7 @@ from kernel_gym.summary import RunSummary, TaskSummary
 INK, FAINT, SEEN, UNSEEN = "#010101", "#020202", "#030303", "#040404"
 _VARIABLES = {INK: "--ink", FAINT: "--faint", SEEN: "--seen", UNSEEN: "--unseen"}
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
-_SETTINGS = {
+_SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kernel-gym",
     "font.family": "sans-serif",
