@@ -1,15 +1,22 @@
-"""How numbers and workloads are written wherever a person or a policy reads them."""
+"""How numbers and workloads are written wherever a person or a policy reads them.
+
+The command line needs it before anything heavy is loaded, so it imports records for types alone.
+"""
 
 from __future__ import annotations
 
-from kernel_gym.records import WorkloadResult
-from kernel_gym.tasks.workload import Layout
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_gym.records import WorkloadResult
+
+PLAIN_LAYOUT = "contiguous"
 
 
 def describe(result: WorkloadResult) -> str:
     """A workload in a few words: its dimensions, distribution and layout."""
     dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
-    layout = "" if result.layout is Layout.CONTIGUOUS else f" {result.layout}"
+    layout = "" if result.layout == PLAIN_LAYOUT else f" {result.layout}"
     return f"{dims} {result.distribution}{layout}"
 
 
