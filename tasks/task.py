@@ -103,4 +103,5 @@ def reference_source(problem: Problem) -> str:
     """Text of `problem.reference` as a free-standing function; it uses torch and nothing else."""
     text = textwrap.dedent(inspect.getsource(type(problem).reference))
     text = re.sub(r"def reference\(\s*self,\s*", f"def {problem.name}(", text, count=1)
-    return f"import torch\nimport torch.nn.functional as F\n\n\n{text}"
+    functional = "import torch.nn.functional as F\n" if "F." in text else ""
+    return f"import torch\n{functional}\n\n{text}"

@@ -15,6 +15,8 @@ RATIO_CLAMP = (0.1, 10.0)
 """Speedup of one workload, before the geometric mean (rule 24)."""
 PHYSICS_MARGIN = 0.95
 """Below this share of the data sheet's roofline a time is impossible (rule 20)."""
+TIME_AGREEMENT = 1.25
+"""Two calls on the same data may differ by this factor; beyond it no time can be trusted."""
 INFRA_RETRIES = 2
 """Failures of ours are retried so often before the outcome is `infra` (rule 27)."""
 

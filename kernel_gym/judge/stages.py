@@ -14,7 +14,7 @@ from kernel_gym.devices.base import Call, Failed
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.metadata import check_metadata
-from kernel_gym.judge.protocol import PHYSICS_MARGIN
+from kernel_gym.judge.protocol import PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import screen
 from kernel_gym.judge.values import same_twice
 from kernel_gym.records import Outcome, Stage
@@ -81,6 +81,9 @@ def check_unseen(attempt: Attempt) -> Verdict | None:
 
 def time_workloads(attempt: Attempt) -> Verdict | None:
     """Compares with the baseline on train and unseen workloads, and with physics (rule 20)."""
+    disagreement = _disagreement(attempt)
+    if disagreement:
+        return Verdict(Outcome.INVALID_TIMING, disagreement)
     problem, spec = attempt.task.problem, attempt.device.spec
     dtype = problem.outputs[0].dtype
     for index, (workload, result) in enumerate(
@@ -167,13 +170,14 @@ def _check_again(
 ) -> Verdict | None:
     """The same data twice must agree (rule 9); without its kernels the check must fail (rule 10)."""
     again = attempt.call(workload, expected)
+    attempt.repeated_seconds = again.seconds if isinstance(again, Call) else None
     verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
     if verdict is not None:
         return verdict
-    for output, first, second, reference in zip(
-        attempt.task.problem.outputs, outputs, repeated, expected.reference, strict=True
+    for output, first, second, oracle in zip(
+        attempt.task.problem.outputs, outputs, repeated, expected.oracle, strict=True
     ):
-        if not same_twice(first, second, reference):
+        if not same_twice(first, second, oracle):
             text = f"output {output.name!r} differs between two calls on the same data: a race"
             return Verdict(Outcome.WRONG_VALUES, text)
     replay = attempt.call(workload, expected, noop=True)
@@ -181,6 +185,16 @@ def _check_again(
     if verdict is None:
         return Verdict(Outcome.HACK, "the answer is right although no kernel of it ran")
     return None
+
+
+def _disagreement(attempt: Attempt) -> str:
+    """A candidate that takes another time for the same data keeps state across calls."""
+    first, second = attempt.results[0].candidate_seconds, attempt.repeated_seconds
+    if not first or not second:
+        return "the device reported no time for the first train workload"
+    if max(first, second) > TIME_AGREEMENT * min(first, second):
+        return f"two calls on the same data took {first * 1e6:.1f} and {second * 1e6:.1f} us"
+    return ""
 
 
 def _syntax_error(source: str) -> str:

@@ -26,20 +26,20 @@ class Transpose(Problem):
     category = "Random-and-layout"
     level = 1
     tags = ("decoder-llm", "vision", "memory-bound", "layout")
-    source = "weights of Llama-2-7B and GPT-2, NCHW to NHWC of ResNet-50 stages"
+    source = "weights of Llama-2-7B and GPT-2 (padded vocabulary), NCHW to NHWC of ResNet-50 stages"
 
     args = (TensorArg("x", torch.float32, shape="rows, cols"),)
     outputs = (Output("out", torch.float32, check=Check.EXACT, shape="cols, rows"),)
     axes = (Axis("rows", 1, 1 << 17), Axis("cols", 1, 1 << 17))
     train = points(
         "rows cols",
-        full=[(4096, 4096), (11008, 4096), (768, 3072), (50257, 768), (2048, 3136)],
-        sim=[(512, 512), (1024, 384), (192, 1024), (256, 784)],
+        full=[(4096, 4096), (11008, 4096), (768, 3072), (50304, 768), (2048, 3136)],
+        sim=[(640, 768), (1024, 512), (256, 1536), (512, 784)],
     )
     production = points(
         "rows cols",
         full=[(8192, 3072), (5120, 13824), (1024, 196)],
-        sim=[(768, 320), (480, 640), (1024, 196)],
+        sim=[(1024, 400), (480, 960), (1536, 196)],
     )
     adversarial = ({"rows": 1, "cols": 130},)
     distributions = ("normal", "range_ends", "structured", "tiny")

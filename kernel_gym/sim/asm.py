@@ -1,0 +1,251 @@
+"""Reads AMD GPU assembler text (the dialect of LLVM) into instructions, descriptors and data.
+
+The parser keeps what a kernel needs to run: for each function its instructions and labels, for
+each kernel its ``.amdhsa_*`` descriptor and metadata, and the initialised data objects.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kernel_gym.sim.data import DataObject, DataReader
+from kernel_gym.sim.errors import AsmError
+from kernel_gym.sim.metadata import KernelMetadata, read_metadata
+
+ENCODINGS = ("_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa")
+MNEMONIC = re.compile(r"(s|v|ds|buffer|global|flat|scratch|tbuffer)_\w+(\s|$)")
+LABEL = re.compile(r"^([\w.$@]+):$")
+FUNCTION_TYPE = re.compile(r"^\s*\.type\s+([\w.$@]+),\s*@function", re.MULTILINE)
+IGNORED_LABELS = (".Ltmp", ".Lfunc")
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One assembler instruction.
+
+    Attributes:
+        mnemonic: Name without the encoding suffix, such as ``v_add_f32``.
+        encoding: ``e32``, ``e64``, ``dpp``, ``e64_dpp``, ``sdwa`` or empty.
+        operands: Operand texts in order.
+        modifiers: ``name:value`` pairs; flags without a value map to ``""``.
+        line: 1-based line in the assembler text.
+        text: The line, stripped of comments.
+        location: ``(file number, line)`` of the source, from ``.loc``.
+    """
+
+    mnemonic: str
+    encoding: str
+    operands: tuple[str, ...]
+    modifiers: dict[str, str]
+    line: int
+    text: str
+    location: tuple[int, int] | None
+
+
+@dataclass
+class Function:
+    """The body of a function or kernel: instructions, and labels as positions among them."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Module:
+    """Everything in one assembler text."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    descriptors: dict[str, dict[str, int]] = field(default_factory=dict)
+    metadata: dict[str, KernelMetadata] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
+    data: dict[str, DataObject] = field(default_factory=dict)
+    target: str = ""
+
+    @property
+    def kernel_names(self) -> list[str]:
+        """Names of the kernels, in the order of the text."""
+        return list(self.descriptors)
+
+
+def split_operands(text: str) -> list[str]:
+    """Split at commas outside brackets."""
+    if "[" not in text and "(" not in text:
+        return [part.strip() for part in text.split(",")]
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        if char in "[(":
+            depth += 1
+        elif char in "])":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def split_words(text: str) -> list[str]:
+    """Split at spaces outside brackets."""
+    if "[" not in text and "(" not in text:
+        return text.split()
+    words, depth, word = [], 0, ""
+    for char in text:
+        depth += (char in "[(") - (char in "])")
+        if char == " " and depth == 0:
+            if word:
+                words.append(word)
+            word = ""
+        else:
+            word += char
+    return [*words, word] if word else words
+
+
+def parse_instruction(
+    text: str, line: int, location: tuple[int, int] | None = None
+) -> Instruction:
+    """Parse one instruction line without its comment."""
+    mnemonic, _, rest = text.partition(" ")
+    if "\t" in mnemonic:
+        mnemonic, _, rest = text.partition("\t")
+    encoding = ""
+    for suffix in ENCODINGS:
+        if mnemonic.endswith(suffix):
+            mnemonic, encoding = mnemonic[: -len(suffix)], suffix[1:]
+            break
+    operands: list[str] = []
+    modifiers: dict[str, str] = {}
+    rest = rest.strip()
+    if mnemonic == "s_waitcnt":
+        operands.append(rest)
+    elif rest:
+        for part in split_operands(rest):
+            words = split_words(part)
+            if not words:
+                raise AsmError("an operand is empty", line, text)
+            operands.append(words[0])
+            for word in words[1:]:
+                name, _, value = word.partition(":")
+                modifiers[name] = value
+    return Instruction(mnemonic, encoding, tuple(operands), modifiers, line, text, location)
+
+
+class _Parser:
+    """State of the walk over the lines."""
+
+    def __init__(self, text: str) -> None:
+        self.module = Module()
+        self.function_names = set(FUNCTION_TYPE.findall(text))
+        self.function: Function | None = None
+        self.descriptor: dict[str, int] | None = None
+        self.location: tuple[int, int] | None = None
+        self.in_text = True
+        self.reader = DataReader(self.module.data)
+
+    def line(self, number: int, stripped: str) -> None:
+        """Handle one line that is neither empty nor a comment."""
+        label = LABEL.match(stripped)
+        if label:
+            self.label(label.group(1))
+        elif MNEMONIC.match(stripped):
+            if self.function is not None and self.in_text:
+                instruction = parse_instruction(stripped, number, self.location)
+                self.function.instructions.append(instruction)
+        elif stripped.startswith("."):
+            name, _, argument = stripped.replace("\t", " ").partition(" ")
+            self.directive(name, argument.strip(), number, stripped)
+        elif self.function is not None and self.in_text and "=" not in stripped:
+            raise AsmError("this is not an instruction of the target", number, stripped)
+
+    def label(self, name: str) -> None:
+        """Begin a function or data object, or note a branch target."""
+        if name in self.function_names:
+            self.function = self.module.functions.setdefault(name, Function(name))
+            self.in_text = True
+            self.location = None
+        elif not self.in_text:
+            self.reader.label(name)
+        elif self.function is not None and not name.startswith(IGNORED_LABELS):
+            self.function.labels[name] = len(self.function.instructions)
+
+    def directive(self, name: str, argument: str, number: int, text: str) -> None:
+        """Handle a line that begins with a dot."""
+        if name == ".amdhsa_kernel":
+            self.descriptor = self.module.descriptors.setdefault(argument, {})
+        elif name == ".end_amdhsa_kernel":
+            self.descriptor = None
+        elif name.startswith(".amdhsa_"):
+            if self.descriptor is not None:
+                self.descriptor[name[len(".amdhsa_") :]] = _integer(argument)
+        elif name == ".section":
+            self.in_text = argument.startswith(".text")
+            self.reader.section(argument)
+        elif name == ".text":
+            self.in_text = True
+        elif name in (".data", ".rodata", ".bss"):
+            self.in_text = False
+        elif name == ".loc" and self.in_text:
+            words = argument.split()
+            self.location = (int(words[0]), int(words[1]))
+        elif name == ".file":
+            self.file(argument)
+        elif name == ".amdgcn_target":
+            self.module.target = argument.strip('"')
+        elif name in (".p2align", ".fill") and self.in_text:
+            self.drop_preload_header(name, argument)
+        elif not self.in_text:
+            self.reader.directive(name, argument, number, text)
+        elif name in (".comm", ".lcomm"):
+            self.reader.common(argument)
+
+    def file(self, argument: str) -> None:
+        """Note ``.file 1 "directory" "name"``."""
+        numbered = re.match(r"(\d+)\s+(.*)", argument)
+        if numbered:
+            parts = re.findall(r'"([^"]*)"', numbered.group(2))
+            self.module.files[int(numbered.group(1))] = "/".join(parts[:2])
+
+    def drop_preload_header(self, name: str, argument: str) -> None:
+        """Forget a header that only traps: the code proper follows 256 bytes later.
+
+        Kernels with preloaded arguments begin with a header for firmware that cannot preload.
+        """
+        if self.function is None or (name == ".p2align" and not argument.startswith("8")):
+            return
+        body = self.function.instructions
+        if any(instruction.mnemonic == "s_trap" for instruction in body):
+            body.clear()
+            self.function.labels.clear()
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return 0
+
+
+def parse(text: str) -> Module:
+    """Read assembler text.
+
+    Args:
+        text: The output of ``clang -S`` or of Triton for an ``amdgcn`` target.
+
+    Returns:
+        The module with its kernels, other functions and data.
+
+    Raises:
+        AsmError: If a line of code cannot be read, or no kernel is defined.
+    """
+    parser = _Parser(text)
+    body, _, metadata = text.partition(".amdgpu_metadata")
+    for number, raw in enumerate(body.split("\n"), start=1):
+        stripped = (raw if '"' in raw else raw.partition(";")[0]).strip()
+        if stripped and not stripped.startswith((";", "#", "//")):
+            parser.line(number, stripped)
+    module = parser.module
+    if not module.descriptors:
+        raise AsmError("no kernel found: the text has no .amdhsa_kernel")
+    module.metadata = read_metadata(metadata)
+    return module

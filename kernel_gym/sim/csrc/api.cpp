@@ -1,0 +1,60 @@
+// The C interface that kernel_gym/sim/native.py loads.
+#include <cstdlib>
+
+#include "dispatch.h"
+
+namespace {
+
+struct Entry {
+  const char* name;
+  Handler handler;
+};
+std::vector<Entry>& entries() {
+  static std::vector<Entry> all;
+  return all;
+}
+
+}  // namespace
+
+void register_handler(const char* name, Handler handler) { entries().push_back({name, handler}); }
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+EXPORT u32 sim_handler_count() { return (u32)entries().size(); }
+EXPORT const char* sim_handler_name(u32 i) { return entries()[i].name; }
+
+// `instructions` have the number of a handler in place of its address.
+EXPORT Program* sim_program_new(const Inst* instructions, u32 count, const u32* row_values, u32 row_count,
+                         const u32* scalar_constants, u32 scalar_count, u32 rows, u32 blocks,
+                         u32 source_instructions) {
+  Program* program = new Program;
+  program->instructions.assign(instructions, instructions + count);
+  for (Inst& inst : program->instructions) inst.handler = entries()[(u64)inst.handler].handler;
+  program->constants = (Row*)aligned_alloc(256, sizeof(Row) * (row_count + 1));
+  for (u32 i = 0; i < row_count; i++) splat_row(program->constants[i].words, row_values[i]);
+  program->scalar_constants.assign(scalar_constants, scalar_constants + scalar_count);
+  program->rows = rows;
+  program->blocks = blocks;
+  program->source_instructions = source_instructions;
+  return program;
+}
+EXPORT void sim_program_delete(Program* program) { delete program; }
+
+EXPORT Engine* sim_engine_new() { return new Engine; }
+EXPORT void sim_engine_delete(Engine* engine) { delete engine; }
+
+EXPORT void sim_set_memory(Engine* engine, u64 base, u64 size) { engine->footprint.resize(base, size); }
+EXPORT void sim_set_allocations(Engine* engine, const Region* regions, u64 count) {
+  engine->allocations.assign(regions, regions + count);
+}
+
+EXPORT void sim_launch(Engine* engine, const Program* program, LaunchRequest* request) {
+  run_launch(*engine, *program, *request);
+}
+
+// Results of the last launch.
+EXPORT const u64* sim_block_counts(Engine* engine) { return engine->block_counts.data(); }
+
+}  // extern "C"

@@ -1,0 +1,225 @@
+// Operations that move values between lanes: DPP, permutes, swizzles, lane reads and writes.
+#include "wave.h"
+
+namespace {
+
+// ---- DPP. A pre-operation fills a temporary row and narrows EXEC, a post-operation restores it.
+enum DppControl : u32 {
+  kQuadPerm,
+  kRowShl,
+  kRowShr,
+  kRowRor,
+  kWaveShl,
+  kWaveRol,
+  kWaveShr,
+  kWaveRor,
+  kRowMirror,
+  kRowHalfMirror,
+  kRowBcast15,
+  kRowBcast31,
+  kRowNewBcast,
+  kDppControls,
+};
+
+struct DppPattern {
+  u64 valid;  // lanes whose source lane exists
+  alignas(64) u32 lanes[kLanes];
+};
+
+// The source lane of lane `l`, or -1.
+int dpp_source(int l, u32 control, int arg) {
+  const int row = l & ~15, position = l & 15;
+  switch (control) {
+    case kQuadPerm:
+      return (l & ~3) | ((arg >> (2 * (l & 3))) & 3);
+    case kRowShl:
+      return position + arg < 16 ? l + arg : -1;
+    case kRowShr:
+      return position >= arg ? l - arg : -1;
+    case kRowRor:
+      return row | ((position - arg) & 15);
+    case kWaveShl:
+      return l + 1 < kLanes ? l + 1 : -1;
+    case kWaveRol:
+      return (l + 1) & 63;
+    case kWaveShr:
+      return l - 1;
+    case kWaveRor:
+      return (l - 1) & 63;
+    case kRowMirror:
+      return row | (15 - position);
+    case kRowHalfMirror:
+      return (l & ~7) | (7 - (l & 7));
+    case kRowBcast15:
+      return row - 1;
+    case kRowBcast31:
+      return l >= 32 ? 31 : -1;
+    default:
+      return row | (arg & 15);
+  }
+}
+
+struct DppPatterns {
+  DppPattern patterns[kDppControls][256];
+  DppPatterns() {
+    for (u32 control = 0; control < kDppControls; control++) {
+      for (int arg = 0; arg < 256; arg++) fill(patterns[control][arg], control, arg);
+    }
+  }
+  static void fill(DppPattern& pattern, u32 control, int arg) {
+    pattern.valid = 0;
+    for (int l = 0; l < kLanes; l++) {
+      const int from = dpp_source(l, control, arg);
+      pattern.lanes[l] = from < 0 ? l : from;
+      pattern.valid |= (u64)(from >= 0) << l;
+    }
+  }
+};
+
+const DppPattern& dpp_pattern(u32 control, u32 arg) {
+  static const DppPatterns all;
+  return all.patterns[control][arg & 255];
+}
+
+bool stays_in_row(u32 control) {
+  return control <= kRowRor || control == kRowMirror || control == kRowHalfMirror ||
+         control == kRowNewBcast;
+}
+
+// imm: control | argument << 8 | bound_ctrl << 16; aux: lanes enabled by row_mask and bank_mask,
+// 16 bits, a bit for each bank of 4 lanes.
+const Inst* dpp_begin(Wave& wave, const Inst* inst) {
+  Row ra, result;
+  const u32* a = source(wave, inst->src[0], ra);
+  const u32 control = inst->imm & 0xff;
+  const DppPattern& pattern = dpp_pattern(control, inst->imm >> 8);
+  const u64 exec = wave.exec();
+  u64 live = pattern.valid;
+  if (exec != kAllLanes) {
+    u64 active = 0;
+    for (int l = 0; l < kLanes; l++) active |= (exec >> pattern.lanes[l] & 1) << l;
+    live &= active;
+  }
+#if defined(SIM_AVX512)
+  if (stays_in_row(control)) {
+    for (int c = 0; c < kChunks; c++) {
+      const __m512i index = _mm512_load_si512(pattern.lanes + kWidth * c);
+      const __m512i moved = _mm512_permutexvar_epi32(index, (__m512i)load(a, c));
+      put(result.words, c, (U)_mm512_maskz_mov_epi32((__mmask16)(live >> (16 * c)), moved));
+    }
+  } else
+#endif
+  {
+    for (int l = 0; l < kLanes; l++) result.words[l] = live >> l & 1 ? a[pattern.lanes[l]] : 0;
+  }
+  u32* temporary = wave.regs + inst->dst;
+  for (int c = 0; c < kChunks; c++) put(temporary, c, load(result.words, c));
+  u64 enabled = 0;
+  for (int bank = 0; bank < 16; bank++) {
+    if (inst->aux >> bank & 1) enabled |= 0xfull << (4 * bank);
+  }
+  const bool bound_ctrl = inst->imm >> 16;
+  wave.saved_exec = exec;
+  wave.exec() = exec & (bound_ctrl ? enabled : enabled & live);
+  return inst + 1;
+}
+REGISTER(dpp_begin, dpp_begin);
+
+const Inst* dpp_end(Wave& wave, const Inst* inst) {
+  wave.exec() = wave.saved_exec;
+  return inst + 1;
+}
+REGISTER(dpp_end, dpp_end);
+
+// ---- LDS-crossbar permutes (no memory is touched); aux: byte offset
+const Inst* ds_bpermute_b32(Wave& wave, const Inst* inst) {
+  Row result;
+  const u32* address = wave.regs + inst->src[0].index;
+  const u32* data = wave.regs + inst->src[1].index;
+  const u64 exec = wave.exec();
+  for (int l = 0; l < kLanes; l++) {
+    const u32 from = ((address[l] + inst->aux) >> 2) & 63;
+    result.words[l] = exec >> from & 1 ? data[from] : 0;
+  }
+  store_row(exec, wave.regs + inst->dst, result.words);
+  return inst + 1;
+}
+REGISTER(ds_bpermute_b32, ds_bpermute_b32);
+
+const Inst* ds_permute_b32(Wave& wave, const Inst* inst) {
+  Row result = {};
+  const u32* address = wave.regs + inst->src[0].index;
+  const u32* data = wave.regs + inst->src[1].index;
+  const u64 exec = wave.exec();
+  for (int l = 0; l < kLanes; l++) {
+    if (exec >> l & 1) result.words[((address[l] + inst->aux) >> 2) & 63] = data[l];
+  }
+  store_row(exec, wave.regs + inst->dst, result.words);
+  return inst + 1;
+}
+REGISTER(ds_permute_b32, ds_permute_b32);
+
+u32 swizzle_source(u32 l, u32 pattern) {
+  if (pattern >= 0xe000) return l;  // FFT mode: not used by compilers
+  if (pattern >= 0xc000) {          // rotation within 32 lanes
+    const u32 keep = pattern & 31, amount = (pattern >> 5) & 31;
+    const u32 moved = pattern >> 10 & 1 ? l - amount : l + amount;
+    return (l & 32) | (l & keep & 31) | (moved & ~keep & 31);
+  }
+  if (pattern & 0x8000) return (l & ~3u) | ((pattern >> (2 * (l & 3))) & 3);
+  const u32 and_mask = pattern & 31, or_mask = (pattern >> 5) & 31, xor_mask = (pattern >> 10) & 31;
+  return (l & 32) | ((((l & 31) & and_mask) | or_mask) ^ xor_mask);
+}
+
+const Inst* ds_swizzle_b32(Wave& wave, const Inst* inst) {
+  Row result;
+  const u32* data = wave.regs + inst->src[0].index;
+  const u64 exec = wave.exec();
+  for (u32 l = 0; l < kLanes; l++) {
+    const u32 from = swizzle_source(l, inst->aux);
+    result.words[l] = exec >> from & 1 ? data[from] : 0;
+  }
+  store_row(exec, wave.regs + inst->dst, result.words);
+  return inst + 1;
+}
+REGISTER(ds_swizzle_b32, ds_swizzle_b32);
+
+// ---- scalar and vector registers
+const Inst* v_readfirstlane_b32(Wave& wave, const Inst* inst) {
+  Row ra;
+  const u32* a = source(wave, inst->src[0], ra);
+  const u64 exec = wave.exec();
+  wave.scalars[inst->dst] = a[exec ? __builtin_ctzll(exec) : 0];
+  return inst + 1;
+}
+REGISTER(v_readfirstlane_b32, v_readfirstlane_b32);
+
+const Inst* v_readlane_b32(Wave& wave, const Inst* inst) {
+  Row ra;
+  const u32* a = source(wave, inst->src[0], ra);
+  wave.scalars[inst->dst] = a[wave.scalars[inst->src[1].index] & 63];
+  return inst + 1;
+}
+REGISTER(v_readlane_b32, v_readlane_b32);
+
+const Inst* v_writelane_b32(Wave& wave, const Inst* inst) {
+  const u32 lane = wave.scalars[inst->src[1].index] & 63;
+  wave.regs[inst->dst + lane] = wave.scalars[inst->src[0].index];
+  return inst + 1;
+}
+REGISTER(v_writelane_b32, v_writelane_b32);
+
+const Inst* v_swap_b32(Wave& wave, const Inst* inst) {
+  u32* a = wave.regs + inst->dst;
+  u32* b = wave.regs + inst->src[0].index;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) {
+    const U x = load(a, c), y = load(b, c);
+    store(exec, a, c, y);
+    store(exec, b, c, x);
+  }
+  return inst + 1;
+}
+REGISTER(v_swap_b32, v_swap_b32);
+
+}  // namespace

@@ -1,0 +1,408 @@
+#include "dispatch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace {
+
+constexpr i64 kWaveSlice = 32768;      // instructions until a wave is pre-empted
+constexpr u32 kPollsOfSpin = 64;       // polling operations in a slice that look like waiting
+constexpr u32 kSlicesOfWorkgroup = 64; // slices until another workgroup gets its turn anyway
+constexpr u32 kLdsPadding = 256;       // 32-bit gathers may read past the end
+constexpr u8 kLdsFill = 0xff;          // uninitialised LDS reads as NaN
+constexpr u32 kNotWanted = 0xffff;
+
+u8* allocate_rows(size_t bytes) {
+  return (u8*)aligned_alloc(256, (bytes + 511) / 256 * 256);
+}
+
+}  // namespace
+
+Program::~Program() { free(constants); }
+
+// ---- block heads. imm: block number, aux: instructions in it
+static const Inst* block_head(Wave& wave, const Inst* inst) {
+  wave.block_counts[inst->imm]++;
+  wave.budget -= inst->aux;
+  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->block(wave.number, inst->imm);
+  if (LIKELY(wave.budget >= 0)) return inst + 1;
+  wave.resume = inst + 1;
+  wave.status = Status::kPreempted;
+  return nullptr;
+}
+REGISTER(block_head, block_head);
+
+// ---- footprint
+void Footprint::resize(u64 base, u64 size) {
+  base_ = base;
+  reads_.assign((size >> 7) + 2, 0);
+  writes_.assign((size >> 7) + 2, 0);
+  epoch_ = 0;
+}
+
+u8 Footprint::begin() {
+  if (++epoch_ == 0) {
+    std::fill(reads_.begin(), reads_.end(), 0);
+    std::fill(writes_.begin(), writes_.end(), 0);
+    epoch_ = 1;
+  }
+  return epoch_;
+}
+
+u64 Footprint::count(const Region* regions, u64 region_count, bool write, u8 epoch) const {
+  const std::vector<u8>& map = write ? writes_ : reads_;
+  u64 total = 0;
+  u64 next = 0;  // lines shared by neighbouring regions count once
+  for (u64 i = 0; i < region_count; i++) {
+    const u64 first = std::max(next, (regions[i].start - base_) >> 7);
+    const u64 last = std::min<u64>(map.size(), ((regions[i].end - 1 - base_) >> 7) + 1);
+    for (u64 line = first; line < last; line++) total += map[line] == epoch;
+    next = std::max(next, last);
+  }
+  return total;
+}
+
+// ---- a resident workgroup
+struct Slot {
+  const Program* program = nullptr;
+  size_t capacity = 0;  // bytes of registers
+  u32* registers = nullptr;
+  std::vector<u32> scalars;
+  std::vector<Wave> waves;
+  u8* lds = nullptr;
+  u32 lds_capacity = 0;
+  std::vector<u8> scratch;
+  std::unique_ptr<Recorder> recorder;
+  u64 workgroup = 0;
+  u64 executed = 0;
+  u32 slices = 0;
+
+  ~Slot() {
+    free(registers);
+    free(lds);
+  }
+};
+
+Engine::Engine() = default;
+Engine::~Engine() = default;
+
+namespace {
+
+enum class Outcome { kFinished, kYielded, kFaulted };
+
+// One launch, shared by its workers.
+class Launch {
+ public:
+  Launch(Engine& engine, const Program& program, LaunchRequest& request)
+      : engine_(engine), program_(program), request_(request) {
+    const u32* grid = request.grid;
+    workgroups_ = (u64)grid[0] * grid[1] * grid[2];
+    threads_of_workgroup_ = request.block[0] * request.block[1] * request.block[2];
+    waves_ = (threads_of_workgroup_ + kLanes - 1) / kLanes;
+    scalar_stride_ = kScalarConstants + (u32)program.scalar_constants.size() + 16;
+    memory_.allocations = engine.allocations.data();
+    memory_.count = engine.allocations.size();
+    add_internal(request.kernarg, request.kernarg_size);
+    add_internal(request.packet, 64);
+    add_internal(request.data, request.data_size);
+    use_footprint_ = request.footprint && engine.footprint.ready();
+    if (use_footprint_) epoch_ = engine.footprint.begin();
+    const auto limit = std::chrono::duration<double>(request.time_limit_s);
+    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    choose_samples();
+  }
+
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void add_internal(u64 start, u64 size) {
+    if (start && size) memory_.internal[memory_.internal_count++] = {start, start + size};
+  }
+  void choose_samples();
+  void work(u32 worker);
+  bool start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident);
+  std::unique_ptr<Slot> take_slot(u32 worker);
+  void prepare(Slot& slot, u64 workgroup, u64* block_counts);
+  void prepare_wave(Slot& slot, u32 number, u64* block_counts);
+  Outcome run_slice(Slot& slot);
+  void finish(u32 worker, std::unique_ptr<Slot> slot);
+  bool overdue(Slot& slot);
+  void fail(Slot& slot, Wave& wave);
+  void merge();
+
+  Engine& engine_;
+  const Program& program_;
+  LaunchRequest& request_;
+  u64 workgroups_;
+  u32 threads_of_workgroup_, waves_, scalar_stride_;
+  MemoryMap memory_ = {};
+  bool use_footprint_ = false;
+  u8 epoch_ = 0;
+  Clock::time_point deadline_;
+  std::vector<u64> samples_;  // workgroup numbers, ascending
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  std::vector<std::vector<u64>> block_counts_;  // by worker
+  std::atomic<u64> next_{0};
+  std::atomic<u64> executed_{0};
+  std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
+  std::mutex fault_mutex_;
+  Fault fault_;
+  u64 fault_workgroup_ = ~0ull;
+};
+
+void Launch::choose_samples() {
+  const u64 count = std::min<u64>(request_.sample_count, workgroups_);
+  for (u64 i = 0; i < count; i++) samples_.push_back((2 * i + 1) * workgroups_ / (2 * count));
+  recorders_.resize(samples_.size());
+  engine_.workgroup_instructions.assign(request_.sample_count ? workgroups_ : 0, 0);
+}
+
+std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
+  auto& free_slots = engine_.free_slots[worker];
+  std::unique_ptr<Slot> slot;
+  if (free_slots.empty()) {
+    slot = std::make_unique<Slot>();
+  } else {
+    slot = std::move(free_slots.back());
+    free_slots.pop_back();
+  }
+  const size_t needed = (size_t)waves_ * program_.rows * sizeof(Row);
+  if (slot->capacity < needed) {
+    free(slot->registers);
+    slot->registers = (u32*)allocate_rows(needed);
+    slot->capacity = needed;
+  }
+  if (slot->lds_capacity < request_.lds_size || !slot->lds) {
+    free(slot->lds);
+    slot->lds_capacity = std::max(65536u, request_.lds_size);
+    slot->lds = allocate_rows(slot->lds_capacity + kLdsPadding);
+  }
+  slot->scratch.resize((size_t)waves_ * kLanes * request_.scratch_size);
+  slot->scalars.resize((size_t)waves_ * scalar_stride_);
+  slot->waves.resize(waves_);
+  return slot;
+}
+
+void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
+  slot.program = &program_;
+  slot.workgroup = workgroup;
+  slot.executed = 0;
+  slot.slices = 0;
+  if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
+    slot.recorder = std::make_unique<Recorder>(program_.source_instructions, waves_);
+  }
+  memset(slot.registers, 0, (size_t)waves_ * program_.rows * sizeof(Row));
+  memset(slot.lds, kLdsFill, request_.lds_size);
+  for (u32 i = 0; i < waves_; i++) prepare_wave(slot, i, block_counts);
+}
+
+void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
+  Wave& wave = slot.waves[number];
+  wave = Wave();
+  wave.regs = slot.registers + (size_t)number * program_.rows * kLanes;
+  wave.constants = program_.constants->words;
+  wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
+  wave.block_counts = block_counts;
+  wave.program = program_.instructions.data();
+  wave.program_size = (u32)program_.instructions.size();
+  wave.resume = wave.program;
+  wave.lds = slot.lds;
+  wave.lds_size = request_.lds_size;
+  wave.scratch_size = request_.scratch_size;
+  wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
+  wave.memory = &memory_;
+  wave.recorder = slot.recorder.get();
+  wave.number = number;
+  wave.footprint = use_footprint_ ? &engine_.footprint : nullptr;
+  wave.epoch = epoch_;
+
+  u32* s = wave.scalars;
+  memset(s, 0, kScalarConstants * sizeof(u32));
+  std::copy(program_.scalar_constants.begin(), program_.scalar_constants.end(),
+            s + kScalarConstants);
+  const u32 live = std::min<u32>(kLanes, threads_of_workgroup_ - number * kLanes);
+  wave.exec() = live == kLanes ? kAllLanes : (1ull << live) - 1;
+  if (request_.kernarg_register != kNotWanted) write64(s, request_.kernarg_register, request_.kernarg);
+  if (request_.packet_register != kNotWanted) write64(s, request_.packet_register, request_.packet);
+  memcpy(s + request_.preload_register, (const u32*)request_.kernarg + request_.preload_offset,
+         4 * request_.preload_count);
+  const u32* grid = request_.grid;
+  const u64 id = slot.workgroup;
+  const u32 ids[3] = {(u32)(id % grid[0]), (u32)(id / grid[0] % grid[1]),
+                      (u32)(id / grid[0] / grid[1])};
+  for (int i = 0; i < 3; i++) {
+    if (request_.workgroup_register[i] != kNotWanted) s[request_.workgroup_register[i]] = ids[i];
+  }
+  const u32* block = request_.block;
+  for (u32 l = 0; l < kLanes; l++) {
+    const u32 t = number * kLanes + l;
+    wave.regs[l] = t % block[0] | (t / block[0] % block[1]) << 10 | (t / block[0] / block[1]) << 20;
+  }
+}
+
+// Time and instruction limits; true after a fault has been recorded.
+bool Launch::overdue(Slot& slot) {
+  FaultKind kind = FaultKind::kNone;
+  if (Clock::now() > deadline_) kind = FaultKind::kTimeLimit;
+  if (request_.instruction_limit && executed_.load() > request_.instruction_limit) {
+    kind = FaultKind::kInstructionLimit;
+  }
+  if (kind == FaultKind::kNone) return false;
+  for (Wave& wave : slot.waves) {
+    if (wave.status == Status::kEnded) continue;
+    raise_fault(wave, wave.resume, kind, 0, 0, 0);
+    fail(slot, wave);
+    break;
+  }
+  stop_before_ = 0;
+  return true;
+}
+
+void Launch::fail(Slot& slot, Wave& wave) {
+  const std::lock_guard<std::mutex> lock(fault_mutex_);
+  if (slot.workgroup < fault_workgroup_) {
+    fault_workgroup_ = slot.workgroup;
+    fault_ = wave.fault;
+    stop_before_ = std::min<u64>(stop_before_.load(), slot.workgroup);
+  }
+}
+
+// Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
+Outcome Launch::run_slice(Slot& slot) {
+  for (;;) {
+    bool advanced = false;   // some wave did useful work
+    bool preempted = false;
+    u32 ended = 0, waiting = 0;
+    for (Wave& wave : slot.waves) {
+      if (wave.status == Status::kPreempted) wave.status = Status::kRunning;
+      if (wave.status == Status::kRunning) {
+        wave.clock += kWaveSlice - wave.budget;
+        wave.budget = kWaveSlice;
+        wave.sync_operations = 0;
+        for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
+        slot.executed += kWaveSlice - wave.budget;
+        if (wave.status == Status::kFaulted) {
+          fail(slot, wave);
+          return Outcome::kFaulted;
+        }
+        const bool stopped_early = wave.status != Status::kPreempted;
+        preempted |= !stopped_early;
+        advanced |= stopped_early || wave.sync_operations < kPollsOfSpin;
+      }
+      ended += wave.status == Status::kEnded;
+      waiting += wave.status == Status::kBarrier;
+    }
+    if (ended == waves_) return Outcome::kFinished;
+    if (ended + waiting == waves_) {
+      for (Wave& wave : slot.waves) {
+        if (wave.status == Status::kBarrier) wave.status = Status::kRunning;
+      }
+    }
+    if (!preempted) continue;
+    if (overdue(slot)) return Outcome::kFaulted;
+    if (!advanced || ++slot.slices % kSlicesOfWorkgroup == 0) return Outcome::kYielded;
+  }
+}
+
+void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
+  executed_ += slot->executed;
+  if (!engine_.workgroup_instructions.empty()) {
+    engine_.workgroup_instructions[slot->workgroup] = (u32)slot->executed;
+  }
+  if (slot->recorder) {
+    const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
+    recorders_[place - samples_.begin()] = std::move(slot->recorder);
+  }
+  engine_.free_slots[worker].push_back(std::move(slot));
+}
+
+bool Launch::start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident) {
+  const u64 workgroup = next_.fetch_add(1);
+  if (workgroup >= workgroups_ || workgroup >= stop_before_.load()) return false;
+  std::unique_ptr<Slot> slot = take_slot(worker);
+  prepare(*slot, workgroup, block_counts_[worker].data());
+  resident.push_front(std::move(slot));
+  return true;
+}
+
+void Launch::work(u32 worker) {
+  std::deque<std::unique_ptr<Slot>> resident;  // round robin
+  const u32 limit = std::max(1u, request_.resident_limit / (u32)block_counts_.size());
+  bool more = true;
+  for (;;) {
+    if (more && resident.empty()) more = start_next(worker, resident);
+    if (resident.empty()) return;
+    std::unique_ptr<Slot> slot = std::move(resident.front());
+    resident.pop_front();
+    if (slot->workgroup >= stop_before_.load()) continue;
+    const Outcome outcome = run_slice(*slot);
+    if (outcome == Outcome::kFinished) {
+      finish(worker, std::move(slot));
+      if (Clock::now() > deadline_ && stop_before_.load() > 0) {
+        request_.fault_kind = (u32)FaultKind::kTimeLimit;
+        const std::lock_guard<std::mutex> lock(fault_mutex_);
+        if (next_.load() < workgroups_ || !resident.empty()) {
+          fault_.kind = FaultKind::kTimeLimit;
+          fault_workgroup_ = std::min<u64>(fault_workgroup_, workgroups_ - 1);
+          stop_before_ = 0;
+        }
+      }
+    } else if (outcome == Outcome::kYielded) {
+      resident.push_back(std::move(slot));
+      if (more && resident.size() < limit) more = start_next(worker, resident);
+    }
+  }
+}
+
+void Launch::merge() {
+  engine_.block_counts.assign(program_.blocks, 0);
+  for (const auto& counts : block_counts_) {
+    for (u32 i = 0; i < program_.blocks; i++) engine_.block_counts[i] += counts[i];
+  }
+  engine_.recorders.clear();
+  for (auto& recorder : recorders_) {
+    if (recorder) engine_.recorders.push_back(std::move(recorder));
+  }
+  request_.sampled = (u32)engine_.recorders.size();
+  request_.instructions = executed_.load();
+  if (use_footprint_) {
+    request_.read_lines =
+        engine_.footprint.count(memory_.allocations, memory_.count, false, epoch_);
+    request_.written_lines =
+        engine_.footprint.count(memory_.allocations, memory_.count, true, epoch_);
+  }
+  request_.fault_kind = (u32)fault_.kind;
+  if (fault_.kind == FaultKind::kNone) return;
+  const u32* grid = request_.grid;
+  request_.fault_instruction = fault_.instruction;
+  request_.fault_wave = fault_.wave;
+  request_.fault_lane = fault_.lane;
+  request_.fault_size = fault_.size;
+  request_.fault_address = fault_.address;
+  request_.fault_workgroup[0] = (u32)(fault_workgroup_ % grid[0]);
+  request_.fault_workgroup[1] = (u32)(fault_workgroup_ / grid[0] % grid[1]);
+  request_.fault_workgroup[2] = (u32)(fault_workgroup_ / grid[0] / grid[1]);
+}
+
+void Launch::run() {
+  const u32 workers = (u32)std::max<u64>(1, std::min<u64>(request_.threads, workgroups_));
+  block_counts_.assign(workers, std::vector<u64>(program_.blocks, 0));
+  if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
+  std::vector<std::thread> threads;
+  for (u32 i = 1; i < workers; i++) threads.emplace_back(&Launch::work, this, i);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  merge();
+}
+
+}  // namespace
+
+void run_launch(Engine& engine, const Program& program, LaunchRequest& request) {
+  Launch(engine, program, request).run();
+}

@@ -1,0 +1,94 @@
+// Programs, launches and the workers that run workgroups.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "recorder.h"
+#include "wave.h"
+
+struct Program {
+  std::vector<Inst> instructions;
+  Row* constants = nullptr;            // splatted literal rows
+  std::vector<u32> scalar_constants;   // copied behind the scalar registers of every wave
+  u32 rows = 0;                        // vector rows a wave: registers and temporaries
+  u32 blocks = 0;
+  u32 source_instructions = 0;         // Inst::index is below this
+  ~Program();
+};
+
+// Mirrored by kernel_gym/sim/native.py.
+struct LaunchRequest {
+  u32 grid[3];
+  u32 block[3];
+  u32 lds_size;
+  u32 scratch_size;
+  u64 kernarg;
+  u64 kernarg_size;
+  u64 packet;
+  u64 data;              // read-only data of the module
+  u64 data_size;
+  u32 kernarg_register;  // scalar register numbers; 0xffff: not wanted
+  u32 packet_register;
+  u32 preload_register;
+  u32 preload_offset;    // in words
+  u32 preload_count;
+  u32 workgroup_register[3];
+  u32 threads;
+  u32 resident_limit;    // workgroups in flight
+  u32 sample_count;      // workgroups to record
+  u32 footprint;         // record touched lines
+  double time_limit_s;
+  u64 instruction_limit;
+  // results
+  u64 instructions;
+  u64 read_lines;        // distinct 128-byte lines
+  u64 written_lines;
+  u32 sampled;
+  u32 fault_kind;
+  u32 fault_instruction;
+  u32 fault_wave;
+  u32 fault_lane;
+  u32 fault_size;
+  u32 fault_workgroup[3];
+  u32 unused;
+  u64 fault_address;
+};
+
+// Which lines of the arena a launch touched: one byte a line and direction, so that threads may
+// write at the same time. A byte holds the number of the launch that touched it last.
+class Footprint {
+ public:
+  void resize(u64 base, u64 size);
+  bool ready() const { return !reads_.empty(); }
+  u8 begin();  // a new launch; returns its number
+  void mark(u64 low, u64 high, bool write, u8 epoch) {
+    std::vector<u8>& map = write ? writes_ : reads_;
+    for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
+      if (line < map.size()) map[line] = epoch;
+    }
+  }
+  u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
+
+ private:
+  u64 base_ = 0;
+  std::vector<u8> reads_, writes_;
+  u8 epoch_ = 0;
+};
+
+struct Slot;  // the state of one resident workgroup
+
+struct Engine {
+  std::vector<Region> allocations;
+  Footprint footprint;
+  std::vector<std::vector<std::unique_ptr<Slot>>> free_slots;  // by worker
+  // of the last launch, until the next one
+  std::vector<u64> block_counts;
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  std::vector<u32> workgroup_instructions;
+  Engine();
+  ~Engine();
+};
+
+void run_launch(Engine& engine, const Program& program, LaunchRequest& request);

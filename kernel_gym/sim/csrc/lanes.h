@@ -1,0 +1,243 @@
+// Vector types for 64-lane registers: a row of 64 words is processed in chunks of kWidth lanes.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
+#define SIM_AVX512 1
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define SIM_AVX2 1
+#endif
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using i8 = int8_t;
+using i16 = int16_t;
+using i32 = int32_t;
+using i64 = int64_t;
+
+#define SIM_INLINE static inline __attribute__((always_inline))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+constexpr int kLanes = 64;
+#if defined(SIM_AVX512)
+constexpr int kWidth = 16;
+#elif defined(SIM_AVX2)
+constexpr int kWidth = 8;
+#else
+constexpr int kWidth = 4;
+#endif
+constexpr int kChunks = kLanes / kWidth;
+constexpr u64 kAllLanes = ~0ull;
+
+typedef u32 U __attribute__((vector_size(4 * kWidth), may_alias));
+typedef i32 I __attribute__((vector_size(4 * kWidth), may_alias));
+typedef float F __attribute__((vector_size(4 * kWidth), may_alias));
+
+SIM_INLINE U splat(u32 x) { return U{} + x; }
+SIM_INLINE F splatf(float x) { return F{} + x; }
+SIM_INLINE U load(const u32* row, int chunk) { return *(const U*)(row + kWidth * chunk); }
+SIM_INLINE void put(u32* row, int chunk, U value) { *(U*)(row + kWidth * chunk) = value; }
+
+SIM_INLINE float as_f32(u32 x) {
+  float f;
+  memcpy(&f, &x, 4);
+  return f;
+}
+SIM_INLINE u32 as_u32(float f) {
+  u32 x;
+  memcpy(&x, &f, 4);
+  return x;
+}
+SIM_INLINE double as_f64(u64 x) {
+  double f;
+  memcpy(&f, &x, 8);
+  return f;
+}
+SIM_INLINE u64 as_u64(double f) {
+  u64 x;
+  memcpy(&x, &f, 8);
+  return x;
+}
+
+// All-ones words for the lanes of `chunk` whose bit is set in `lanes`.
+SIM_INLINE U lane_mask(u64 lanes, int chunk) {
+#if defined(SIM_AVX512)
+  return (U)_mm512_movm_epi32((__mmask16)(lanes >> (kWidth * chunk)));
+#else
+  U bits;
+  for (int i = 0; i < kWidth; i++) bits[i] = 1u << i;
+  return (U)((splat((u32)(lanes >> (kWidth * chunk))) & bits) != 0u);
+#endif
+}
+
+SIM_INLINE U blend(u64 lanes, int chunk, U yes, U no) {
+#if defined(SIM_AVX512)
+  const __mmask16 mask = (__mmask16)(lanes >> (kWidth * chunk));
+  return (U)_mm512_mask_blend_epi32(mask, (__m512i)no, (__m512i)yes);
+#else
+  const U mask = lane_mask(lanes, chunk);
+  return (yes & mask) | (no & ~mask);
+#endif
+}
+
+// Lane bits (already shifted into place) of a vector of comparison results.
+SIM_INLINE u64 to_bits(I condition, int chunk) {
+#if defined(SIM_AVX512)
+  return (u64)(u16)_mm512_movepi32_mask((__m512i)condition) << (kWidth * chunk);
+#elif defined(SIM_AVX2)
+  return (u64)(u8)_mm256_movemask_ps((__m256)condition) << (kWidth * chunk);
+#elif defined(__x86_64__)
+  return (u64)(_mm_movemask_ps((__m128)condition) & 15) << (kWidth * chunk);
+#else
+  u64 bits = 0;
+  for (int i = 0; i < kWidth; i++) bits |= (u64)(condition[i] & 1) << i;
+  return bits << (kWidth * chunk);
+#endif
+}
+
+// Write `value` to the lanes of `row` that are active in `exec`.
+SIM_INLINE void store(u64 exec, u32* row, int chunk, U value) {
+#if defined(SIM_AVX512)
+  put(row, chunk, blend(exec, chunk, value, load(row, chunk)));
+#else
+  if (LIKELY(exec == kAllLanes)) {
+    put(row, chunk, value);
+  } else {
+    put(row, chunk, blend(exec, chunk, value, load(row, chunk)));
+  }
+#endif
+}
+
+SIM_INLINE void store_row(u64 exec, u32* row, const u32* values) {
+  for (int c = 0; c < kChunks; c++) store(exec, row, c, load(values, c));
+}
+
+SIM_INLINE F fma_lanes(F a, F b, F c) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(SIM_AVX2)
+  return (F)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return r;
+#endif
+}
+
+// Round to nearest even.
+SIM_INLINE F round_lanes(F a) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_roundscale_ps((__m512)a, 8);
+#elif defined(SIM_AVX2)
+  return (F)_mm256_round_ps((__m256)a, 8);
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) r[i] = __builtin_rintf(a[i]);
+  return r;
+#endif
+}
+
+SIM_INLINE F sqrt_lanes(F a) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_sqrt_ps((__m512)a);
+#elif defined(SIM_AVX2)
+  return (F)_mm256_sqrt_ps((__m256)a);
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) r[i] = __builtin_sqrtf(a[i]);
+  return r;
+#endif
+}
+
+// IEEE maxNum/minNum: a quiet NaN loses against a number.
+SIM_INLINE F max_lanes(F a, F b) { return ((a >= b) | (b != b)) ? a : b; }
+SIM_INLINE F min_lanes(F a, F b) { return ((a <= b) | (b != b)) ? a : b; }
+
+SIM_INLINE float half_to_float(u32 h) {
+  const u16 bits = (u16)h;
+#if defined(SIM_AVX512) || defined(SIM_AVX2)
+  return _cvtsh_ss(bits);
+#else
+  _Float16 f;
+  memcpy(&f, &bits, 2);
+  return (float)f;
+#endif
+}
+
+SIM_INLINE u32 float_to_half(float x) {
+#if defined(SIM_AVX512) || defined(SIM_AVX2)
+  return _cvtss_sh(x, 0);
+#else
+  const _Float16 f = (_Float16)x;
+  u16 bits;
+  memcpy(&bits, &f, 2);
+  return bits;
+#endif
+}
+
+// The low half of each word as f16, widened.
+SIM_INLINE F half_lanes(U x) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)x));
+#elif defined(SIM_AVX2)
+  const __m256i low = (__m256i)(x & 0xffffu);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x88);
+  return (F)_mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) r[i] = half_to_float(x[i]);
+  return r;
+#endif
+}
+
+// f32 rounded to f16, in the low half of each word.
+SIM_INLINE U to_half(F x) {
+#if defined(SIM_AVX512)
+  return (U)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, 8));
+#elif defined(SIM_AVX2)
+  return (U)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, 0));
+#else
+  U r;
+  for (int i = 0; i < kWidth; i++) r[i] = float_to_half(x[i]);
+  return r;
+#endif
+}
+
+// Low 16 bits of each word, sign-extended.
+SIM_INLINE I sext16(U x) { return ((I)(x << 16)) >> 16; }
+SIM_INLINE U low16(U x) { return x & 0xffffu; }
+SIM_INLINE U pack16(U low, U high) { return (low & 0xffffu) | (high << 16); }
+SIM_INLINE U select(I condition, U yes, U no) { return condition ? yes : no; }
+
+// 2^x as the hardware does it: denormal inputs and results are flushed.
+SIM_INLINE F exp2_lanes(F x) {
+  F clamped = x;
+  clamped = (clamped < -127.f) ? splatf(-127.f) : clamped;
+  clamped = (clamped > 128.f) ? splatf(128.f) : clamped;
+  const F whole = round_lanes(clamped);
+  const F part = clamped - whole;
+  F p = splatf(1.5353362e-4f);
+  p = fma_lanes(p, part, splatf(1.3398874e-3f));
+  p = fma_lanes(p, part, splatf(9.6184370e-3f));
+  p = fma_lanes(p, part, splatf(5.5503324e-2f));
+  p = fma_lanes(p, part, splatf(2.4022648e-1f));
+  p = fma_lanes(p, part, splatf(6.9314720e-1f));
+  p = fma_lanes(p, part, splatf(1.f));
+  const I exponent = __builtin_convertvector(whole, I);
+  const I half = exponent >> 1;
+  const I rest = exponent - half;
+  F r = p * (F)((half + 127) << 23) * (F)((rest + 127) << 23);
+  r = (x < -126.f) ? F{} : r;
+  r = (x >= 128.f) ? (F)splat(0x7f800000u) : r;
+  return (x != x) ? x : r;
+}

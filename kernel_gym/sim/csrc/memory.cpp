@@ -1,0 +1,478 @@
+// Global, buffer, scratch and flat memory instructions, and scalar loads.
+#include "memory.h"
+
+#include <algorithm>
+
+#include "dispatch.h"
+#include "recorder.h"
+
+const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
+                        u32 size) {
+  wave.fault.kind = kind;
+  wave.fault.instruction = inst->index;
+  wave.fault.wave = wave.number;
+  wave.fault.lane = lane;
+  wave.fault.address = address;
+  wave.fault.size = size;
+  wave.resume = inst;
+  wave.status = Status::kFaulted;
+  return nullptr;
+}
+
+// ---- checks
+namespace {
+
+SIM_INLINE bool inside(const Region& region, u64 low, u64 high) {
+  return low >= region.start && high <= region.end && low <= high;
+}
+
+// The allocation (or read-only region) that holds [low, high).
+const Region* find_region(const MemoryMap& memory, u64 low, u64 high, bool write) {
+  const Region* end = memory.allocations + memory.count;
+  const Region* next = std::upper_bound(memory.allocations, end, low,
+                                        [](u64 x, const Region& r) { return x < r.start; });
+  if (next != memory.allocations && inside(next[-1], low, high)) return next - 1;
+  if (write) return nullptr;
+  for (u32 i = 0; i < memory.internal_count; i++) {
+    if (inside(memory.internal[i], low, high)) return &memory.internal[i];
+  }
+  return nullptr;
+}
+
+bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
+                     bool write) {
+  for (; lanes; lanes &= lanes - 1) {
+    const int l = __builtin_ctzll(lanes);
+    const u64 address = addresses[l];
+    if (inside(wave.recent, address, address + size)) continue;
+    const Region* region = find_region(*wave.memory, address, address + size, write);
+    if (!region) {
+      raise_fault(wave, inst,
+                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l, address,
+                  size);
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+// Notes the touched lines for the timing model. Dense accesses are one range.
+void mark_footprint(Wave& wave, const u64* addresses, u64 lanes, u64 low, u64 high, u32 size,
+                    bool write) {
+  const u64 active = __builtin_popcountll(lanes);
+  if (high - low <= 2 * active * size) {
+    wave.footprint->mark(low, high, write, wave.epoch);
+    return;
+  }
+  for (u64 rest = lanes; rest; rest &= rest - 1) {
+    const u64 address = addresses[__builtin_ctzll(rest)];
+    wave.footprint->mark(address, address + size, write, wave.epoch);
+  }
+}
+
+}  // namespace
+
+bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
+                  bool write) {
+  if (!lanes) return true;
+  u64 low = ~0ull, high = 0;
+  if (lanes == kAllLanes) {
+    for (int l = 0; l < kLanes; l++) {
+      low = std::min(low, addresses[l]);
+      high = std::max(high, addresses[l]);
+    }
+  } else {
+    for (u64 rest = lanes; rest; rest &= rest - 1) {
+      const u64 address = addresses[__builtin_ctzll(rest)];
+      low = std::min(low, address);
+      high = std::max(high, address);
+    }
+  }
+  if (wave.footprint) mark_footprint(wave, addresses, lanes, low, high + size, size, write);
+  if (LIKELY(inside(wave.recent, low, high + size))) return true;
+  const Region* region = find_region(*wave.memory, low, high + size, write);
+  if (!region) return check_each_lane(wave, inst, addresses, lanes, size, write);
+  const bool writable = region >= wave.memory->allocations &&
+                        region < wave.memory->allocations + wave.memory->count;
+  if (writable) wave.recent = *region;
+  return true;
+}
+
+bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
+  if (inside(wave.recent, address, address + size)) return true;
+  if (find_region(*wave.memory, address, address + size, false)) return true;
+  raise_fault(wave, inst, FaultKind::kReadOutOfBounds, 0, address, size);
+  return false;
+}
+
+// ---- transposition
+void rows_from_words(u64 exec, u32* rows, const u32* words, int count) {
+  if (count == 1) {
+    store_row(exec, rows, words);
+    return;
+  }
+#if defined(SIM_AVX512)
+  if (count == 2) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    for (int c = 0; c < kChunks; c++) {
+      const __m512i w0 = _mm512_load_si512(words + 32 * c);
+      const __m512i w1 = _mm512_load_si512(words + 32 * c + 16);
+      store(exec, rows, c, (U)_mm512_permutex2var_epi32(w0, even, w1));
+      store(exec, rows + kLanes, c, (U)_mm512_permutex2var_epi32(w0, odd, w1));
+    }
+    return;
+  }
+  if (count == 4) {
+    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+    const __m512i second = _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
+    for (int c = 0; c < kChunks; c++) {
+      const __m512i w0 = _mm512_load_si512(words + 64 * c);
+      const __m512i w1 = _mm512_load_si512(words + 64 * c + 16);
+      const __m512i w2 = _mm512_load_si512(words + 64 * c + 32);
+      const __m512i w3 = _mm512_load_si512(words + 64 * c + 48);
+      const __m512i a = _mm512_permutex2var_epi32(w0, first, w1);
+      const __m512i b = _mm512_permutex2var_epi32(w0, second, w1);
+      const __m512i d = _mm512_permutex2var_epi32(w2, first, w3);
+      const __m512i e = _mm512_permutex2var_epi32(w2, second, w3);
+      store(exec, rows, c, (U)_mm512_shuffle_i64x2(a, d, 0x44));
+      store(exec, rows + kLanes, c, (U)_mm512_shuffle_i64x2(a, d, 0xee));
+      store(exec, rows + 2 * kLanes, c, (U)_mm512_shuffle_i64x2(b, e, 0x44));
+      store(exec, rows + 3 * kLanes, c, (U)_mm512_shuffle_i64x2(b, e, 0xee));
+    }
+    return;
+  }
+#endif
+  Row row;
+  for (int i = 0; i < count; i++) {
+    for (int l = 0; l < kLanes; l++) row.words[l] = words[l * count + i];
+    store_row(exec, rows + kLanes * i, row.words);
+  }
+}
+
+void words_from_rows(const u32* rows, u32* words, int count) {
+  if (count == 1) {
+    memcpy(words, rows, 4 * kLanes);
+    return;
+  }
+#if defined(SIM_AVX512)
+  if (count == 4) {
+    for (int c = 0; c < kChunks; c++) {
+      const __m512i r0 = _mm512_load_si512(rows + 16 * c);
+      const __m512i r1 = _mm512_load_si512(rows + kLanes + 16 * c);
+      const __m512i r2 = _mm512_load_si512(rows + 2 * kLanes + 16 * c);
+      const __m512i r3 = _mm512_load_si512(rows + 3 * kLanes + 16 * c);
+      const __m512i t0 = _mm512_unpacklo_epi32(r0, r1), t1 = _mm512_unpackhi_epi32(r0, r1);
+      const __m512i t2 = _mm512_unpacklo_epi32(r2, r3), t3 = _mm512_unpackhi_epi32(r2, r3);
+      // 128-bit part j of u_k holds lane 4 j + k
+      const __m512i u0 = _mm512_unpacklo_epi64(t0, t2), u1 = _mm512_unpackhi_epi64(t0, t2);
+      const __m512i u2 = _mm512_unpacklo_epi64(t1, t3), u3 = _mm512_unpackhi_epi64(t1, t3);
+      const __m512i p0 = _mm512_shuffle_i32x4(u0, u1, 0x44), p1 = _mm512_shuffle_i32x4(u2, u3, 0x44);
+      const __m512i p2 = _mm512_shuffle_i32x4(u0, u1, 0xee), p3 = _mm512_shuffle_i32x4(u2, u3, 0xee);
+      _mm512_store_si512(words + 64 * c, _mm512_shuffle_i32x4(p0, p1, 0x88));
+      _mm512_store_si512(words + 64 * c + 16, _mm512_shuffle_i32x4(p0, p1, 0xdd));
+      _mm512_store_si512(words + 64 * c + 32, _mm512_shuffle_i32x4(p2, p3, 0x88));
+      _mm512_store_si512(words + 64 * c + 48, _mm512_shuffle_i32x4(p2, p3, 0xdd));
+    }
+    return;
+  }
+#endif
+  for (int l = 0; l < kLanes; l++) {
+    for (int i = 0; i < count; i++) words[l * count + i] = rows[kLanes * i + l];
+  }
+}
+
+namespace {
+
+// ---- addresses.
+// src[0]: vector address or offset; src[1]: scalar base or buffer resource; src[2]: stored data;
+// src[3]: buffer index; dst2: scalar offset of buffers; imm: signed byte offset.
+enum class Mode { kGlobal, kBuffer, kScratch, kFlat };
+
+struct Access {
+  alignas(64) u64 addresses[kLanes];
+  u64 lanes;     // lanes that touch memory
+  u64 outside;   // active lanes that a buffer's range check turned off
+};
+
+SIM_INLINE void global_addresses(Wave& wave, const Inst* inst, Access& access) {
+  const u32* rows = wave.regs + inst->src[0].index;
+  const i64 offset = (i32)inst->imm;
+  access.lanes = wave.exec();
+  access.outside = 0;
+  if (inst->src[1].space == kScalar) {
+    const u64 base = read64(wave.scalars, inst->src[1].index) + (u64)offset;
+    for (int l = 0; l < kLanes; l++) access.addresses[l] = base + rows[l];
+  } else {
+    for (int l = 0; l < kLanes; l++) access.addresses[l] = pair(rows, l) + (u64)offset;
+  }
+}
+
+// The vector offset plus the immediate wraps at 32 bits before the range check: compilers fold
+// constants out of offsets that may be negative.
+SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u32 size) {
+  const u32* resource = wave.scalars + inst->src[1].index;
+  const u64 base = resource[0] | ((u64)(resource[1] & 0xffff) << 32);
+  const u32 stride = (resource[1] >> 16) & 0x3fff;
+  const u32 records = resource[2];
+  const u32 scalar_offset = wave.scalars[inst->dst2];
+  const bool has_offset = inst->src[0].space == kVector;
+  const bool has_index = inst->src[3].space == kVector;
+  Row zero = {};
+  const u32* offsets = has_offset ? wave.regs + inst->src[0].index : zero.words;
+  const u32* indices = has_index ? wave.regs + inst->src[3].index : zero.words;
+  u64 in_range = 0;
+  for (int l = 0; l < kLanes; l++) {
+    const u64 offset = (u32)(offsets[l] + inst->imm);
+    access.addresses[l] = base + scalar_offset + offset + (u64)indices[l] * stride;
+  }
+  if (stride == 0) {
+    for (int l = 0; l < kLanes; l++) {
+      const u64 end = (u64)(u32)(offsets[l] + inst->imm) + size + scalar_offset;
+      in_range |= (u64)(end <= records) << l;
+    }
+  } else {
+    for (int l = 0; l < kLanes; l++) {
+      const u64 end = (u64)(u32)(offsets[l] + inst->imm) + size;
+      in_range |= (u64)(indices[l] < records && (!has_offset || end <= stride)) << l;
+    }
+  }
+  access.lanes = wave.exec() & in_range;
+  access.outside = wave.exec() & ~in_range;
+}
+
+// Scratch addresses become places in this process; false after a fault.
+SIM_INLINE bool scratch_addresses(Wave& wave, const Inst* inst, Access& access, u32 size,
+                                  bool write) {
+  const bool has_offset = inst->src[0].space == kVector;
+  const u32 base = inst->src[1].space == kScalar ? wave.scalars[inst->src[1].index] : 0;
+  access.lanes = wave.exec();
+  access.outside = 0;
+  for (u64 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int l = __builtin_ctzll(lanes);
+    const u32 vector = has_offset ? wave.regs[inst->src[0].index + l] : 0;
+    const u32 offset = vector + base + inst->imm;
+    if ((u64)offset + size > wave.scratch_size) {
+      raise_fault(wave, inst,
+                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l,
+                  ((u64)kPrivateAperture << 32) + offset, size);
+      return false;
+    }
+    access.addresses[l] = (u64)wave.scratch + (u64)l * wave.scratch_size + offset;
+  }
+  return true;
+}
+
+// Resolves a flat address into LDS or scratch; 0 if it is neither, ~0 after a fault.
+u64 resolve_aperture(Wave& wave, const Inst* inst, int lane, u64 address, u32 size, bool write) {
+  const u32 aperture = (u32)(address >> 32), offset = (u32)address;
+  if (aperture == kSharedAperture) {
+    if ((u64)offset + size <= wave.lds_size) return (u64)wave.lds + offset;
+    raise_fault(wave, inst, FaultKind::kLdsOutOfBounds, lane, offset, size);
+    return ~0ull;
+  }
+  if (aperture != kPrivateAperture) return 0;
+  if ((u64)offset + size <= wave.scratch_size) {
+    return (u64)wave.scratch + (u64)lane * wave.scratch_size + offset;
+  }
+  raise_fault(wave, inst, write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, lane,
+              address, size);
+  return ~0ull;
+}
+
+bool resolve_flat(Wave& wave, const Inst* inst, Access& access, u32 size, bool write) {
+  u64 global_lanes = 0;
+  alignas(64) u64 host[kLanes];
+  for (u64 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int l = __builtin_ctzll(lanes);
+    host[l] = resolve_aperture(wave, inst, l, access.addresses[l], size, write);
+    if (host[l] == ~0ull) return false;
+    if (host[l] == 0) {
+      global_lanes |= 1ull << l;
+      host[l] = access.addresses[l];
+    }
+  }
+  if (!check_global(wave, inst, access.addresses, global_lanes, size, write)) return false;
+  if (UNLIKELY(wave.recorder != nullptr)) {
+    wave.recorder->global(inst->index, access.addresses, global_lanes, size, write);
+  }
+  memcpy(access.addresses, host, sizeof host);
+  return true;
+}
+
+// Computes and checks the addresses of an instruction; false after a fault.
+template <Mode mode>
+SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, bool write) {
+  if (mode == Mode::kScratch) {
+    if (!scratch_addresses(wave, inst, access, size, write)) return false;
+    if (UNLIKELY(wave.recorder != nullptr)) {
+      wave.recorder->scratch(inst->index, access.lanes, size, write);
+    }
+    return true;
+  }
+  if (mode == Mode::kBuffer) {
+    buffer_addresses(wave, inst, access, size);
+  } else {
+    global_addresses(wave, inst, access);
+  }
+  if (mode == Mode::kFlat) return resolve_flat(wave, inst, access, size, write);
+  if (!check_global(wave, inst, access.addresses, access.lanes, size, write)) return false;
+  if (UNLIKELY(wave.recorder != nullptr)) {
+    wave.recorder->global(inst->index, access.addresses, access.lanes, size, write);
+  }
+  return true;
+}
+
+// ---- loads and stores. aux: counts as polling (a load that bypasses caches)
+template <Mode mode, Kind kind>
+const Inst* memory_load(Wave& wave, const Inst* inst) {
+  Access access;
+  if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  u32* dst = wave.regs + inst->dst;
+  load_zeros<kind>(access.outside, dst);
+  load_lanes<kind>(access.lanes, dst, [&](int l) { return (const u8*)access.addresses[l]; });
+  wave.sync_operations += inst->aux;
+  return inst + 1;
+}
+
+template <Mode mode, Kind kind>
+const Inst* memory_store(Wave& wave, const Inst* inst) {
+  Access access;
+  if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
+  const u32* rows = wave.regs + inst->src[2].index;
+  store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
+  return inst + 1;
+}
+
+// Loads that write LDS directly: lane l's word goes to M0 + offset + 4 l.
+template <Mode mode, Kind kind>
+const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
+  Access access;
+  if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  const u32 step = std::max(4u, size_of(kind));
+  Row targets;
+  const u32 base = (wave.scalars[kM0] & 0xffff) + inst->imm;
+  for (int l = 0; l < kLanes; l++) targets.words[l] = base + step * l;
+  if (!check_lds(wave, inst, targets.words, wave.exec(), 0, step)) return nullptr;
+  alignas(64) u32 rows[4 * kLanes] = {};
+  load_lanes<kind>(access.lanes, rows, [&](int l) { return (const u8*)access.addresses[l]; });
+  constexpr Kind stored = is_words(kind) ? kind : Kind::kWords1;
+  store_lanes<stored>(wave.exec(), rows, [&](int l) { return wave.lds + targets.words[l]; });
+  return inst + 1;
+}
+
+// ---- atomics. flags: operation | wide << 8 | returns the old value << 9
+template <class T>
+void atomic_lane(Atomic op, u64 address, T value, T compare, T& old) {
+  T* p = (T*)address;
+  old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  T next;
+  do {
+    next = apply_atomic(op, old, value, compare);
+  } while (!__atomic_compare_exchange_n(p, &old, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+template <Mode mode>
+const Inst* memory_atomic(Wave& wave, const Inst* inst) {
+  const Atomic op = (Atomic)(inst->flags & 0xff);
+  const bool wide = inst->flags & 0x100, returns = inst->flags & 0x200;
+  const u32 size = wide ? 8 : 4;
+  Access access;
+  if (!locate<mode>(wave, inst, access, size, true)) return nullptr;
+  const u32* data = wave.regs + inst->src[2].index;
+  u32* dst = wave.regs + inst->dst;
+  for (u64 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int l = __builtin_ctzll(lanes);
+    const u64 address = access.addresses[l];
+    if (address % size) return raise_fault(wave, inst, FaultKind::kMisaligned, l, address, size);
+    if (wide) {
+      u64 old;
+      const u64 compare = op == Atomic::kCompareSwap ? pair(data + 2 * kLanes, l) : 0;
+      atomic_lane<u64>(op, address, pair(data, l), compare, old);
+      if (returns) {
+        dst[l] = (u32)old;
+        dst[kLanes + l] = (u32)(old >> 32);
+      }
+    } else {
+      u32 old;
+      const u32 compare = op == Atomic::kCompareSwap ? data[kLanes + l] : 0;
+      atomic_lane<u32>(op, address, data[l], compare, old);
+      if (returns) dst[l] = old;
+    }
+  }
+  wave.sync_operations += returns;
+  return inst + 1;
+}
+
+#define REGISTER_LOAD(mode, prefix, suffix, kind) \
+  REGISTER(prefix##_load_##suffix, memory_load<Mode::mode, Kind::kind>)
+#define REGISTER_STORE(mode, prefix, suffix, kind) \
+  REGISTER(prefix##_store_##suffix, memory_store<Mode::mode, Kind::kind>)
+
+#define REGISTER_MODE(mode, prefix)                         \
+  REGISTER_LOAD(mode, prefix, dword, kWords1);              \
+  REGISTER_LOAD(mode, prefix, dwordx2, kWords2);            \
+  REGISTER_LOAD(mode, prefix, dwordx3, kWords3);            \
+  REGISTER_LOAD(mode, prefix, dwordx4, kWords4);            \
+  REGISTER_LOAD(mode, prefix, ubyte, kU8);                  \
+  REGISTER_LOAD(mode, prefix, sbyte, kI8);                  \
+  REGISTER_LOAD(mode, prefix, ushort, kU16);                \
+  REGISTER_LOAD(mode, prefix, sshort, kI16);                \
+  REGISTER_LOAD(mode, prefix, short_d16, kLow16);           \
+  REGISTER_LOAD(mode, prefix, short_d16_hi, kHigh16);       \
+  REGISTER_LOAD(mode, prefix, ubyte_d16, kU8Low);           \
+  REGISTER_LOAD(mode, prefix, ubyte_d16_hi, kU8High);       \
+  REGISTER_LOAD(mode, prefix, sbyte_d16, kI8Low);           \
+  REGISTER_LOAD(mode, prefix, sbyte_d16_hi, kI8High);       \
+  REGISTER_STORE(mode, prefix, dword, kWords1);             \
+  REGISTER_STORE(mode, prefix, dwordx2, kWords2);           \
+  REGISTER_STORE(mode, prefix, dwordx3, kWords3);           \
+  REGISTER_STORE(mode, prefix, dwordx4, kWords4);           \
+  REGISTER_STORE(mode, prefix, byte, kU8);                  \
+  REGISTER_STORE(mode, prefix, short, kU16);                \
+  REGISTER_STORE(mode, prefix, short_d16_hi, kHigh16);      \
+  REGISTER_STORE(mode, prefix, byte_d16_hi, kU8High);       \
+  REGISTER(prefix##_atomic, memory_atomic<Mode::mode>)
+
+REGISTER_MODE(kGlobal, global);
+REGISTER_MODE(kBuffer, buffer);
+REGISTER_MODE(kScratch, scratch);
+REGISTER_MODE(kFlat, flat);
+
+#define REGISTER_LOAD_LDS(suffix, kind)                                                \
+  REGISTER(global_load_lds_##suffix, memory_load_lds<Mode::kGlobal, Kind::kind>);      \
+  REGISTER(buffer_load_lds_##suffix, memory_load_lds<Mode::kBuffer, Kind::kind>)
+REGISTER_LOAD_LDS(dword, kWords1);
+REGISTER_LOAD_LDS(ubyte, kU8);
+REGISTER_LOAD_LDS(sbyte, kI8);
+REGISTER_LOAD_LDS(ushort, kU16);
+REGISTER_LOAD_LDS(sshort, kI16);
+
+// ---- scalar loads. src[0]: base pair, src[1]: offset register; imm: offset; aux: words;
+// flags: 1 if the base is a buffer resource
+const Inst* s_load(Wave& wave, const Inst* inst) {
+  u64 base = read64(wave.scalars, inst->src[0].index);
+  u64 offset = (u64)(i64)(i32)inst->imm;
+  if (inst->src[1].space == kScalar) offset += wave.scalars[inst->src[1].index];
+  const u32 size = 4 * inst->aux;
+  if (inst->flags) {
+    base &= 0xffffffffffffull;
+    const u32 records = wave.scalars[inst->src[0].index + 2];
+    if (offset + size > records) {
+      memset(wave.scalars + inst->dst, 0, size);
+      return inst + 1;
+    }
+  }
+  const u64 address = (base + offset) & ~3ull;
+  if (!check_scalar(wave, inst, address, size)) return nullptr;
+  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->scalar(inst->index, address, size);
+  memcpy(wave.scalars + inst->dst, (const void*)address, size);
+  return inst + 1;
+}
+REGISTER(s_load, s_load);
+
+}  // namespace

@@ -1,0 +1,51 @@
+// What the timing model learns from a sampled workgroup: the blocks each wave ran and, for every
+// memory instruction, how its accesses look to the caches and to LDS.
+#pragma once
+
+#include <vector>
+
+#include "lanes.h"
+
+// Sums over the executions of one instruction.
+struct AccessCounts {
+  u64 executions = 0;
+  u64 lanes = 0;
+  u64 bytes = 0;
+  u64 segments = 0;    // 64-byte pieces touched
+  u64 lines = 0;       // 128-byte lines touched
+  u64 l1_misses = 0;   // lines that left the compute unit (all lines of a store)
+  u64 lds_cycles = 0;
+  u64 writes = 0;
+};
+static_assert(sizeof(AccessCounts) == 64, "shared with Python");
+
+// A set-associative cache with least-recently-used replacement, tags only.
+class TagCache {
+ public:
+  TagCache(u32 sets, u32 ways);
+  bool touch(u64 line);  // true if it was there
+
+ private:
+  u32 sets_, ways_, clock_ = 0;
+  std::vector<u64> tags_;
+  std::vector<u32> used_;
+};
+
+class Recorder {
+ public:
+  Recorder(u32 instructions, u32 waves);
+  void block(u32 wave, u32 block) {
+    if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
+  }
+  void global(u32 instruction, const u64* addresses, u64 lanes, u32 size, bool write);
+  void scratch(u32 instruction, u64 lanes, u32 size, bool write);
+  void scalar(u32 instruction, u64 address, u32 size);
+  void lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size);
+
+  std::vector<AccessCounts> counts;         // by instruction
+  std::vector<std::vector<u32>> traces;     // by wave: block numbers in order
+
+ private:
+  static constexpr size_t kMaxTrace = 1 << 16;
+  TagCache l1_;
+};

@@ -1,0 +1,144 @@
+// f32 and f16 vector operations, and the mixed-precision ones.
+#include "wave.h"
+
+namespace {
+
+// ---- f32
+UNARY(v_rndne_f32, F, round_lanes(a));
+UNARY(v_exp_f32, F, exp2_lanes(a));
+UNARY(v_sqrt_f32, F, sqrt_lanes(a));
+UNARY(v_cvt_f32_f16, U, half_lanes(a));
+UNARY(v_cvt_f16_f32, F, to_half(a));
+
+BINARY(v_add_f32, F, a + b);
+BINARY(v_sub_f32, F, a - b);
+BINARY(v_subrev_f32, F, b - a);
+BINARY(v_mul_f32, F, a* b);
+BINARY(v_max_f32, F, max_lanes(a, b));
+BINARY(v_min_f32, F, min_lanes(a, b));
+
+// v_mul_legacy_f32: 0 * anything is 0.
+SIM_INLINE F mul_legacy(F a, F b) { return ((a == 0.f) | (b == 0.f)) ? F{} : a * b; }
+BINARY(v_mul_legacy_f32, F, mul_legacy(a, b));
+
+SIM_INLINE F median(F a, F b, F c) {
+  const F low = min_lanes(min_lanes(a, b), c);
+  const F middle = max_lanes(min_lanes(a, b), min_lanes(max_lanes(a, b), c));
+  return ((a != a) | (b != b) | (c != c)) ? low : middle;
+}
+TERNARY(v_fma_f32, F, fma_lanes(a, b, c));
+TERNARY(v_mad_f32, F, a* b + c);
+TERNARY(v_max3_f32, F, max_lanes(max_lanes(a, b), c));
+TERNARY(v_min3_f32, F, min_lanes(min_lanes(a, b), c));
+TERNARY(v_med3_f32, F, median(a, b, c));
+
+// ---- f16: computed in f32 and rounded once
+SIM_INLINE F lo(U a) { return half_lanes(a); }
+SIM_INLINE F hi(U a) { return half_lanes(a >> 16); }
+
+BINARY(v_add_f16, U, to_half(lo(a) + lo(b)));
+BINARY(v_sub_f16, U, to_half(lo(a) - lo(b)));
+BINARY(v_subrev_f16, U, to_half(lo(b) - lo(a)));
+BINARY(v_mul_f16, U, to_half(lo(a) * lo(b)));
+BINARY(v_max_f16, U, to_half(max_lanes(lo(a), lo(b))));
+BINARY(v_min_f16, U, to_half(min_lanes(lo(a), lo(b))));
+BINARY(v_pack_b32_f16, U, pack16(a, b));
+TERNARY(v_fma_f16, U, to_half(fma_lanes(lo(a), lo(b), lo(c))));
+TERNARY(v_mad_f16, U, to_half(fma_lanes(lo(a), lo(b), lo(c))));
+TERNARY(v_max3_f16, U, to_half(max_lanes(max_lanes(lo(a), lo(b)), lo(c))));
+TERNARY(v_min3_f16, U, to_half(min_lanes(min_lanes(lo(a), lo(b)), lo(c))));
+TERNARY(v_med3_f16, U, to_half(median(lo(a), lo(b), lo(c))));
+
+BINARY(v_pk_add_f16, U, pack16(to_half(lo(a) + lo(b)), to_half(hi(a) + hi(b))));
+BINARY(v_pk_mul_f16, U, pack16(to_half(lo(a) * lo(b)), to_half(hi(a) * hi(b))));
+BINARY(v_pk_max_f16, U,
+       pack16(to_half(max_lanes(lo(a), lo(b))), to_half(max_lanes(hi(a), hi(b)))));
+BINARY(v_pk_min_f16, U,
+       pack16(to_half(min_lanes(lo(a), lo(b))), to_half(min_lanes(hi(a), hi(b)))));
+TERNARY(v_pk_fma_f16, U,
+        pack16(to_half(fma_lanes(lo(a), lo(b), lo(c))), to_half(fma_lanes(hi(a), hi(b), hi(c)))));
+
+// ---- dot products of pairs
+SIM_INLINE F bf_lo(U a) { return (F)(a << 16); }
+SIM_INLINE F bf_hi(U a) { return (F)(a & 0xffff0000u); }
+SIM_INLINE F dot2_f16(U a, U b, F c) {
+  return fma_lanes(hi(a), hi(b), fma_lanes(lo(a), lo(b), c));
+}
+SIM_INLINE F dot2_bf16(U a, U b, F c) {
+  return fma_lanes(bf_hi(a), bf_hi(b), fma_lanes(bf_lo(a), bf_lo(b), c));
+}
+TERNARY(v_dot2_f32_f16, U, dot2_f16(a, b, (F)c));
+TERNARY(v_dot2_f32_bf16, U, dot2_bf16(a, b, (F)c));
+
+// ---- packed f32: two registers a source; op_sel picks the register for each half
+struct PackedSources {
+  const u32* low;
+  const u32* high;
+};
+
+PackedSources packed_source(const Wave& wave, const Operand& operand, RowPair& space) {
+  const bool low_from_high = operand.flags & kLowFromHigh;
+  const bool high_from_high = operand.flags & kHighFromHigh;
+  const u32* rows[2];
+  RowPair scalar_rows;
+  const u8 kind = operand.space & ~kModified;
+  if (kind == kVector || kind == kConstant) {
+    const u32* base = (kind == kVector ? wave.regs : wave.constants) + operand.index;
+    rows[0] = base;
+    rows[1] = base + kLanes;
+  } else {
+    splat_row(scalar_rows.words, wave.scalars[operand.index]);
+    splat_row(scalar_rows.words + kLanes, wave.scalars[operand.index + 1]);
+    rows[0] = scalar_rows.words;
+    rows[1] = scalar_rows.words + kLanes;
+  }
+  const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
+  const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
+  if (kind != kScalar && !sign_low && !sign_high) return {rows[low_from_high], rows[high_from_high]};
+  for (int c = 0; c < kChunks; c++) {
+    put(space.words, c, load(rows[low_from_high], c) ^ sign_low);
+    put(space.words + kLanes, c, load(rows[high_from_high], c) ^ sign_high);
+  }
+  return {space.words, space.words + kLanes};
+}
+
+enum class Packed { kMove, kAdd, kMul, kFma };
+
+template <Packed op>
+U packed_apply(U a, U b, U c) {
+  switch (op) {
+    case Packed::kAdd:
+      return (U)((F)a + (F)b);
+    case Packed::kMul:
+      return (U)((F)a * (F)b);
+    case Packed::kFma:
+      return (U)fma_lanes((F)a, (F)b, (F)c);
+    default:
+      return a;
+  }
+}
+
+template <Packed op>
+const Inst* packed_f32(Wave& wave, const Inst* inst) {
+  RowPair spaces[3];
+  const PackedSources a = packed_source(wave, inst->src[0], spaces[0]);
+  const PackedSources b = packed_source(wave, inst->src[1], spaces[1]);
+  const PackedSources d = op == Packed::kFma ? packed_source(wave, inst->src[2], spaces[2]) : a;
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) {
+    // v_pk_mov_b32: the low result comes from the first source, the high one from the second
+    const U high_first = op == Packed::kMove ? load(b.high, c) : load(a.high, c);
+    const U low = packed_apply<op>(load(a.low, c), load(b.low, c), load(d.low, c));
+    const U high = packed_apply<op>(high_first, load(b.high, c), load(d.high, c));
+    store(exec, dst, c, low);
+    store(exec, dst + kLanes, c, high);
+  }
+  return inst + 1;
+}
+REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>);
+REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>);
+REGISTER(v_pk_mul_f32, packed_f32<Packed::kMul>);
+REGISTER(v_pk_fma_f32, packed_f32<Packed::kFma>);
+
+}  // namespace

@@ -1,0 +1,264 @@
+// Integer vector operations on 32-bit and 16-bit lanes.
+#include "wave.h"
+
+namespace {
+
+// ---- 32 bits
+UNARY(v_mov_b32, U, a);
+UNARY(v_not_b32, U, ~a);
+UNARY(v_cvt_f32_i32, I, (U)__builtin_convertvector(a, F));
+UNARY(v_cvt_f32_u32, U, (U)__builtin_convertvector(a, F));
+UNARY(v_cvt_f32_ubyte0, U, (U)__builtin_convertvector((I)(a & 0xffu), F));
+UNARY(v_cvt_f32_ubyte1, U, (U)__builtin_convertvector((I)((a >> 8) & 0xffu), F));
+UNARY(v_cvt_f32_ubyte2, U, (U)__builtin_convertvector((I)((a >> 16) & 0xffu), F));
+UNARY(v_cvt_f32_ubyte3, U, (U)__builtin_convertvector((I)(a >> 24), F));
+
+SIM_INLINE U low24(U a) { return a & 0xffffffu; }
+SIM_INLINE I sext24(I a) { return (a << 8) >> 8; }
+SIM_INLINE U ones(U count) { return ((splat(1u)) << (count & 31u)) - 1u; }
+
+BINARY(v_add_u32, U, a + b);
+BINARY(v_sub_u32, U, a - b);
+BINARY(v_subrev_u32, U, b - a);
+BINARY(v_add_u32_clamp, U, select((I)(a + b < a), ~U{}, a + b));
+BINARY(v_sub_u32_clamp, U, select((I)(a < b), U{}, a - b));
+BINARY(v_subrev_u32_clamp, U, select((I)(b < a), U{}, b - a));
+BINARY(v_and_b32, U, a & b);
+BINARY(v_or_b32, U, a | b);
+BINARY(v_xor_b32, U, a ^ b);
+BINARY(v_xnor_b32, U, ~(a ^ b));
+BINARY(v_lshlrev_b32, U, b << (a & 31u));
+BINARY(v_lshrrev_b32, U, b >> (a & 31u));
+BINARY(v_ashrrev_i32, I, b >> (a & 31));
+BINARY(v_mul_lo_u32, U, a * b);
+BINARY(v_mul_u32_u24, U, low24(a) * low24(b));
+BINARY(v_mul_i32_i24, I, sext24(a) * sext24(b));
+BINARY(v_max_u32, U, a > b ? a : b);
+BINARY(v_min_u32, U, a < b ? a : b);
+BINARY(v_max_i32, I, a > b ? a : b);
+BINARY(v_min_i32, I, a < b ? a : b);
+BINARY(v_bfm_b32, U, ones(a) << (b & 31u));
+BINARY(v_cvt_pk_u16_u32, U, pack16(a > 0xffffu ? splat(0xffffu) : a, b > 0xffffu ? splat(0xffffu) : b));
+
+SIM_INLINE I clamp_i16(I a) {
+  const I low = a < -32768 ? I{} - 32768 : a;
+  return low > 32767 ? I{} + 32767 : low;
+}
+BINARY(v_cvt_pk_i16_i32, I, pack16((U)clamp_i16(a), (U)clamp_i16(b)));
+
+SIM_INLINE U umax(U a, U b) { return a > b ? a : b; }
+SIM_INLINE U umin(U a, U b) { return a < b ? a : b; }
+SIM_INLINE I imax(I a, I b) { return a > b ? a : b; }
+SIM_INLINE I imin(I a, I b) { return a < b ? a : b; }
+
+SIM_INLINE U bfe_u(U a, U offset, U width) { return (a >> (offset & 31u)) & ones(width); }
+SIM_INLINE U bfe_i(U a, U offset, U width) {
+  const U shift = (32u - (width & 31u)) & 31u;
+  const U field = (U)((I)(bfe_u(a, offset, width) << shift) >> (I)shift);
+  return select((I)((width & 31u) == 0u), U{}, field);
+}
+SIM_INLINE U align_bits(U high, U low, U shift) {
+  const U s = shift & 31u;
+  const U joined = (low >> s) | (high << ((32u - s) & 31u));
+  return select((I)(s == 0u), low, joined);
+}
+
+TERNARY(v_and_or_b32, U, (a & b) | c);
+TERNARY(v_or3_b32, U, a | b | c);
+TERNARY(v_xad_u32, U, (a ^ b) + c);
+TERNARY(v_lshl_or_b32, U, (a << (b & 31u)) | c);
+TERNARY(v_lshl_add_u32, U, (a << (b & 31u)) + c);
+TERNARY(v_add_lshl_u32, U, (a + b) << (c & 31u));
+TERNARY(v_add3_u32, U, a + b + c);
+TERNARY(v_bfi_b32, U, (a & b) | (~a & c));
+TERNARY(v_mad_u32_u24, U, low24(a) * low24(b) + c);
+TERNARY(v_mad_i32_i24, I, sext24(a) * sext24(b) + c);
+TERNARY(v_bfe_u32, U, bfe_u(a, b, c));
+TERNARY(v_bfe_i32, U, bfe_i(a, b, c));
+TERNARY(v_max3_u32, U, umax(umax(a, b), c));
+TERNARY(v_min3_u32, U, umin(umin(a, b), c));
+TERNARY(v_med3_u32, U, umax(umin(a, b), umin(umax(a, b), c)));
+TERNARY(v_max3_i32, I, imax(imax(a, b), c));
+TERNARY(v_min3_i32, I, imin(imin(a, b), c));
+TERNARY(v_med3_i32, I, imax(imin(a, b), imin(imax(a, b), c)));
+TERNARY(v_alignbit_b32, U, align_bits(a, b, c));
+TERNARY(v_alignbyte_b32, U, align_bits(a, b, (c & 3u) << 3));
+TERNARY(v_sad_u32, U, (umax(a, b) - umin(a, b)) + c);
+
+// ---- 16 bits: the high half of the destination becomes zero
+BINARY(v_add_u16, U, low16(a + b));
+BINARY(v_sub_u16, U, low16(a - b));
+BINARY(v_subrev_u16, U, low16(b - a));
+BINARY(v_add_i16, U, low16(a + b));
+BINARY(v_sub_i16, U, low16(a - b));
+BINARY(v_add_u16_clamp, U, umin(low16(a) + low16(b), splat(0xffffu)));
+BINARY(v_sub_u16_clamp, U, select((I)(low16(a) < low16(b)), U{}, low16(a - b)));
+BINARY(v_add_i16_clamp, U, low16((U)clamp_i16(sext16(a) + sext16(b))));
+BINARY(v_sub_i16_clamp, U, low16((U)clamp_i16(sext16(a) - sext16(b))));
+BINARY(v_mul_lo_u16, U, low16(a * b));
+BINARY(v_lshlrev_b16, U, low16(b << (a & 15u)));
+BINARY(v_lshrrev_b16, U, low16(b) >> (a & 15u));
+BINARY(v_ashrrev_i16, U, low16((U)(sext16(b) >> (I)(a & 15u))));
+BINARY(v_max_u16, U, umax(low16(a), low16(b)));
+BINARY(v_min_u16, U, umin(low16(a), low16(b)));
+BINARY(v_max_i16, U, low16((U)imax(sext16(a), sext16(b))));
+BINARY(v_min_i16, U, low16((U)imin(sext16(a), sext16(b))));
+
+TERNARY(v_mad_u16, U, low16(a * b + c));
+TERNARY(v_mad_i16, U, low16(a * b + c));
+TERNARY(v_mad_i32_i16, U, (U)(sext16(a) * sext16(b) + (I)c));
+TERNARY(v_mad_u32_u16, U, low16(a) * low16(b) + c);
+TERNARY(v_max3_u16, U, umax(umax(low16(a), low16(b)), low16(c)));
+TERNARY(v_min3_u16, U, umin(umin(low16(a), low16(b)), low16(c)));
+TERNARY(v_max3_i16, U, low16((U)imax(imax(sext16(a), sext16(b)), sext16(c))));
+TERNARY(v_min3_i16, U, low16((U)imin(imin(sext16(a), sext16(b)), sext16(c))));
+
+SIM_INLINE U med3_u16(U a, U b, U c) {
+  const U x = low16(a), y = low16(b), z = low16(c);
+  return umax(umin(x, y), umin(umax(x, y), z));
+}
+SIM_INLINE U med3_i16(U a, U b, U c) {
+  const I x = sext16(a), y = sext16(b), z = sext16(c);
+  return low16((U)imax(imin(x, y), imin(imax(x, y), z)));
+}
+TERNARY(v_med3_u16, U, med3_u16(a, b, c));
+TERNARY(v_med3_i16, U, med3_i16(a, b, c));
+
+// ---- packed pairs of 16 bits; half selection has been done by the operand modifiers
+SIM_INLINE I high_i16(U a) { return (I)a >> 16; }
+SIM_INLINE U high16(U a) { return a >> 16; }
+
+BINARY(v_pk_add_u16, U, pack16(a + b, high16(a) + high16(b)));
+BINARY(v_pk_sub_u16, U, pack16(a - b, high16(a) - high16(b)));
+BINARY(v_pk_add_i16, U, pack16(a + b, high16(a) + high16(b)));
+BINARY(v_pk_sub_i16, U, pack16(a - b, high16(a) - high16(b)));
+BINARY(v_pk_add_u16_clamp, U,
+       pack16(umin(low16(a) + low16(b), splat(0xffffu)),
+              umin(high16(a) + high16(b), splat(0xffffu))));
+BINARY(v_pk_sub_u16_clamp, U,
+       pack16(umax(low16(a), low16(b)) - low16(b), umax(high16(a), high16(b)) - high16(b)));
+BINARY(v_pk_add_i16_clamp, U,
+       pack16((U)clamp_i16(sext16(a) + sext16(b)), (U)clamp_i16(high_i16(a) + high_i16(b))));
+BINARY(v_pk_sub_i16_clamp, U,
+       pack16((U)clamp_i16(sext16(a) - sext16(b)), (U)clamp_i16(high_i16(a) - high_i16(b))));
+BINARY(v_pk_mul_lo_u16, U, pack16(a * b, high16(a) * high16(b)));
+BINARY(v_pk_max_u16, U, pack16(umax(low16(a), low16(b)), umax(high16(a), high16(b))));
+BINARY(v_pk_min_u16, U, pack16(umin(low16(a), low16(b)), umin(high16(a), high16(b))));
+BINARY(v_pk_max_i16, U,
+       pack16((U)imax(sext16(a), sext16(b)), (U)imax(high_i16(a), high_i16(b))));
+BINARY(v_pk_min_i16, U,
+       pack16((U)imin(sext16(a), sext16(b)), (U)imin(high_i16(a), high_i16(b))));
+BINARY(v_pk_lshlrev_b16, U, pack16(b << (a & 15u), high16(b) << (high16(a) & 15u)));
+BINARY(v_pk_lshrrev_b16, U, pack16(low16(b) >> (a & 15u), high16(b) >> (high16(a) & 15u)));
+BINARY(v_pk_ashrrev_i16, U,
+       pack16((U)(sext16(b) >> (I)(a & 15u)), (U)(high_i16(b) >> (I)(high16(a) & 15u))));
+TERNARY(v_pk_mad_u16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
+TERNARY(v_pk_mad_i16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
+
+// ---- byte permutation: bytes 0..3 of the selector's view are the second source
+SIM_INLINE u32 permute_bytes(u32 high, u32 low, u32 selector) {
+  const u64 input = ((u64)high << 32) | low;
+  u32 result = 0;
+  for (int i = 0; i < 4; i++) {
+    const u32 code = (selector >> (8 * i)) & 0xff;
+    u32 byte;
+    if (code >= 13) {
+      byte = 0xff;
+    } else if (code == 12) {
+      byte = 0;
+    } else if (code >= 8) {
+      byte = ((input >> (16 * (code - 8) + 15)) & 1) ? 0xff : 0;
+    } else {
+      byte = (u32)(input >> (8 * code)) & 0xff;
+    }
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+
+// One selector for all lanes that only moves bytes.
+void permute_uniform(u64 exec, u32* dst, const u32* high, const u32* low, u32 selector) {
+  for (int c = 0; c < kChunks; c++) {
+    const U h = load(high, c), l = load(low, c);
+    U result = U{};
+    for (int i = 0; i < 4; i++) {
+      const u32 code = (selector >> (8 * i)) & 7;
+      const U word = code >= 4 ? h : l;
+      result |= ((word >> (8 * (code & 3))) & 0xffu) << (8 * i);
+    }
+    store(exec, dst, c, result);
+  }
+}
+
+const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
+  Row ra, rb, rc, result;
+  const u32* high = source(wave, inst->src[0], ra);
+  const u32* low = source(wave, inst->src[1], rb);
+  const u32* selector = source(wave, inst->src[2], rc);
+  u32* dst = wave.regs + inst->dst;
+  u64 different = 0;
+  for (int c = 0; c < kChunks; c++) {
+    different |= to_bits((I)(load(selector, c) != selector[0]), c);
+  }
+  if (!different && !(selector[0] & 0xf8f8f8f8u)) {
+    permute_uniform(wave.exec(), dst, high, low, selector[0]);
+    return inst + 1;
+  }
+  for (int l = 0; l < kLanes; l++) {
+    result.words[l] = permute_bytes(high[l], low[l], selector[l]);
+  }
+  store_row(wave.exec(), dst, result.words);
+  return inst + 1;
+}
+REGISTER(v_perm_b32, v_perm_b32);
+
+// ---- carries. dst2: carry-out (scalar pair), src[2]: carry-in (scalar pair)
+enum class Carry { kAdd, kSub, kSubRev };
+
+template <Carry kind, bool with_carry_in>
+const Inst* carry_op(Wave& wave, const Inst* inst) {
+  Row ra, rb;
+  const u32* a = source(wave, inst->src[0], ra);
+  const u32* b = source(wave, inst->src[1], rb);
+  if (kind == Carry::kSubRev) std::swap(a, b);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  const u64 carry_in = with_carry_in ? read64(wave.scalars, inst->src[2].index) : 0;
+  u64 carry_out = 0;
+  for (int c = 0; c < kChunks; c++) {
+    const U x = load(a, c), y = load(b, c), in = lane_mask(carry_in, c) & 1u;
+    if (kind == Carry::kAdd) {
+      const U sum = x + y, total = sum + in;
+      carry_out |= to_bits((I)((sum < x) | (total < sum)), c);
+      store(exec, dst, c, total);
+    } else {
+      const U difference = x - y;
+      carry_out |= to_bits((I)((x < y) | (difference < in)), c);
+      store(exec, dst, c, difference - in);
+    }
+  }
+  write64(wave.scalars, inst->dst2, carry_out & exec);
+  return inst + 1;
+}
+REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>);
+REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>);
+REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>);
+REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>);
+REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>);
+REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>);
+
+const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
+  Row ra, rb;
+  const u32* no = source(wave, inst->src[0], ra);
+  const u32* yes = source(wave, inst->src[1], rb);
+  const u64 condition = read64(wave.scalars, inst->src[2].index);
+  const u64 exec = wave.exec();
+  u32* dst = wave.regs + inst->dst;
+  for (int c = 0; c < kChunks; c++) {
+    store(exec, dst, c, blend(condition, c, load(yes, c), load(no, c)));
+  }
+  return inst + 1;
+}
+REGISTER(v_cndmask_b32, v_cndmask_b32);
+
+}  // namespace

@@ -1,0 +1,261 @@
+// The state of a wave, the decoded instruction and the operand access that every handler uses.
+#pragma once
+
+#include "lanes.h"
+
+struct Wave;
+struct Inst;
+// Executes one decoded instruction; returns the next one, or null when the wave stops
+// (end, barrier, pre-emption, fault: see Wave::status).
+using Handler = const Inst* (*)(Wave&, const Inst*);
+
+// Scalar register file indices, as encoded by the hardware where it has an encoding.
+enum ScalarIndex : u32 {
+  kFlatScratch = 102,
+  kVcc = 106,
+  kM0 = 124,
+  kExec = 126,
+  kScc = 128,
+  kNull = 130,           // written and never read
+  kScalarConstants = 132  // literals of the kernel follow
+};
+
+// Where an operand lives. kModified is a flag on top of one of the first three.
+enum Space : u8 { kVector = 0, kConstant = 1, kScalar = 2, kModified = 4, kNone = 255 };
+
+// Modifiers of a vector source, applied in this order.
+enum OperandFlag : u16 {
+  kSelectMask = 0x7,    // 1..4: byte 0..3, 5: low word, 6: high word
+  kSignExtend = 0x8,    // of the selected byte or word
+  kSwizzle = 0x10,      // rearrange 16-bit halves by the two bits below
+  kLowFromHigh = 0x20,
+  kHighFromHigh = 0x40,
+  kFromHalf = 0x80,     // f16 in the low half to f32
+  kAbs16 = 0x100,
+  kAbs32 = 0x200,
+  kNeg16 = 0x400,
+  kNeg32 = 0x800,
+};
+
+struct Operand {
+  u32 index;  // word offset of the row (vector, constant) or scalar register number
+  u8 space;
+  u8 unused;
+  u16 flags;
+};
+
+// One decoded instruction; the Python side writes this layout (kernel_gym/sim/program.py).
+struct Inst {
+  Handler handler;
+  u32 dst;   // word offset of the destination row, or scalar register number
+  u32 dst2;  // second destination (carry-out, scalar register number)
+  Operand src[4];
+  u32 imm;   // meaning depends on the handler: offset, branch target, packed fields
+  u32 aux;
+  u32 index;  // which assembler instruction this came from
+  u32 flags;
+};
+static_assert(sizeof(Inst) == 64, "Inst is shared with Python");
+
+enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted };
+
+enum class FaultKind : u32 {
+  kNone = 0,
+  kReadOutOfBounds,
+  kWriteOutOfBounds,
+  kMisaligned,
+  kLdsOutOfBounds,
+  kTimeLimit,
+  kInstructionLimit,
+  kDeadlock,
+  kTrap,
+  kUnsupported,
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  u32 instruction = 0;
+  u32 workgroup[3] = {0, 0, 0};
+  u32 wave = 0;
+  u32 lane = 0;
+  u32 size = 0;
+  u64 address = 0;
+};
+
+// Memory a kernel may touch.
+struct Region {
+  u64 start;
+  u64 end;
+};
+
+struct MemoryMap {
+  const Region* allocations;  // sorted, disjoint, readable and writable
+  u64 count;
+  Region internal[4];  // read only: kernel arguments, dispatch packet, constants of the module
+  u32 internal_count;
+};
+
+class Recorder;   // collects events of sampled workgroups for the timing model
+class Footprint;  // the lines of memory a launch touched
+
+struct Wave {
+  u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
+  const u32* constants;  // splatted literal rows of the kernel
+  u32* scalars;
+  u64* block_counts;
+  const Inst* program;
+  const Inst* resume;    // where to continue
+  u8* lds;
+  u8* scratch;           // lane l owns scratch_size bytes at l * scratch_size
+  const MemoryMap* memory;
+  Recorder* recorder;    // null unless this workgroup is sampled
+  Footprint* footprint;  // null unless touched lines are wanted
+  Region recent;         // the allocation of the last access
+  i64 budget;            // instructions left in this time slice
+  i64 clock;             // clock - budget: instructions executed so far
+  u64 saved_exec;        // around instructions with DPP
+  u32 program_size;
+  u32 lds_size;
+  u32 scratch_size;
+  u32 sync_operations;   // polling loads and returning atomics in this time slice
+  u32 number;            // within the workgroup
+  u8 epoch;              // of the footprint
+  Status status;
+  Fault fault;
+
+  u64& exec() { return *(u64*)(scalars + kExec); }
+  u32& scc() { return scalars[kScc]; }
+};
+
+typedef u64 unaligned_u64 __attribute__((aligned(4), may_alias));
+SIM_INLINE u64 read64(const u32* scalars, u32 index) {
+  return *(const unaligned_u64*)(scalars + index);
+}
+SIM_INLINE void write64(u32* scalars, u32 index, u64 value) {
+  *(unaligned_u64*)(scalars + index) = value;
+}
+
+// ---- handler registration: name -> function, looked up once when a kernel is loaded
+void register_handler(const char* name, Handler handler);
+struct Registration {
+  Registration(const char* name, Handler handler) { register_handler(name, handler); }
+};
+#define REGISTER(name, ...) static const Registration register_##name(#name, __VA_ARGS__)
+
+const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
+                        u32 size);
+
+// ---- vector sources
+struct alignas(64) Row {
+  u32 words[kLanes];
+};
+struct alignas(64) RowPair {
+  u32 words[2 * kLanes];
+};
+
+// Applies the modifiers of `operand` to its lanes (out of line: the rare case).
+void modified_source(const Wave& wave, const Operand& operand, u32* out);
+void modified_source64(const Wave& wave, const Operand& operand, u32* out);
+
+SIM_INLINE const u32* direct(const Wave& wave, const Operand& operand) {
+  return (operand.space == kVector ? wave.regs : wave.constants) + operand.index;
+}
+
+SIM_INLINE void splat_row(u32* out, u32 value) {
+  const U x = splat(value);
+  for (int c = 0; c < kChunks; c++) put(out, c, x);
+}
+
+// The 64 words of a 32-bit source; `space` is used when they are not lying in a row already.
+SIM_INLINE const u32* source(const Wave& wave, const Operand& operand, Row& space) {
+  if (LIKELY(operand.space <= kConstant)) return direct(wave, operand);
+  if (operand.space == kScalar) {
+    splat_row(space.words, wave.scalars[operand.index]);
+  } else {
+    modified_source(wave, operand, space.words);
+  }
+  return space.words;
+}
+
+// The low and the high row of a 64-bit source.
+SIM_INLINE const u32* source64(const Wave& wave, const Operand& operand, RowPair& space) {
+  if (LIKELY(operand.space <= kConstant)) return direct(wave, operand);
+  if (operand.space == kScalar) {
+    splat_row(space.words, wave.scalars[operand.index]);
+    splat_row(space.words + kLanes, wave.scalars[operand.index + 1]);
+  } else {
+    modified_source64(wave, operand, space.words);
+  }
+  return space.words;
+}
+
+SIM_INLINE u64 pair(const u32* rows, int lane) {
+  return (u64)rows[lane] | ((u64)rows[kLanes + lane] << 32);
+}
+
+// ---- shapes shared by the vector operation files
+template <class Op>
+const Inst* unary(Wave& wave, const Inst* inst) {
+  Row ra;
+  const u32* a = source(wave, inst->src[0], ra);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
+  return inst + 1;
+}
+
+template <class Op>
+const Inst* binary(Wave& wave, const Inst* inst) {
+  Row ra, rb;
+  const u32* a = source(wave, inst->src[0], ra);
+  const u32* b = source(wave, inst->src[1], rb);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
+  return inst + 1;
+}
+
+template <class Op>
+const Inst* ternary(Wave& wave, const Inst* inst) {
+  Row ra, rb, rc;
+  const u32* a = source(wave, inst->src[0], ra);
+  const u32* b = source(wave, inst->src[1], rb);
+  const u32* d = source(wave, inst->src[2], rc);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) {
+    store(exec, dst, c, Op::apply(load(a, c), load(b, c), load(d, c)));
+  }
+  return inst + 1;
+}
+
+// UNARY(name, T, expression of `a`), and so on: T is U, I or F.
+#define UNARY(name, T, expression)       \
+  struct name {                          \
+    static U apply(U a_) {               \
+      const T a = (T)a_;                 \
+      return (U)(expression);            \
+    }                                    \
+  };                                     \
+  REGISTER(name, unary<name>)
+
+#define BINARY(name, T, expression)      \
+  struct name {                          \
+    static U apply(U a_, U b_) {         \
+      const T a = (T)a_;                 \
+      const T b = (T)b_;                 \
+      return (U)(expression);            \
+    }                                    \
+  };                                     \
+  REGISTER(name, binary<name>)
+
+#define TERNARY(name, T, expression)     \
+  struct name {                          \
+    static U apply(U a_, U b_, U c_) {   \
+      const T a = (T)a_;                 \
+      const T b = (T)b_;                 \
+      const T c = (T)c_;                 \
+      return (U)(expression);            \
+    }                                    \
+  };                                     \
+  REGISTER(name, ternary<name>)

@@ -1,0 +1,118 @@
+"""Initialised data objects of an assembler text: constant tables and global variables."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+
+from kernel_gym.sim.errors import UnsupportedInstruction
+
+_INTEGERS = {
+    ".byte": 1,
+    ".short": 2,
+    ".2byte": 2,
+    ".value": 2,
+    ".long": 4,
+    ".4byte": 4,
+    ".int": 4,
+    ".quad": 8,
+    ".8byte": 8,
+}
+_ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
+_SYMBOL = re.compile(r"^([A-Za-z_.$][\w.$]*)\s*(?:\+\s*(\d+))?$")
+
+
+@dataclass
+class DataObject:
+    """Bytes under one label.
+
+    Attributes:
+        name: The label.
+        content: Initial bytes.
+        relocations: ``(offset, symbol, addend)`` of 8-byte addresses to fill in.
+    """
+
+    name: str
+    content: bytearray = field(default_factory=bytearray)
+    relocations: list[tuple[int, str, int]] = field(default_factory=list)
+
+
+def _string_bytes(text: str) -> bytes:
+    """The bytes of a quoted assembler string."""
+    body, out, i = text.strip()[1:-1], bytearray(), 0
+    while i < len(body):
+        if body[i] != "\\":
+            out += body[i].encode()
+            i += 1
+            continue
+        octal = re.match(r"[0-7]{1,3}", body[i + 1 :])
+        if octal:
+            out.append(int(octal.group(), 8) & 0xFF)
+            i += 1 + len(octal.group())
+        else:
+            out.append(_ESCAPES.get(body[i + 1], ord(body[i + 1])))
+            i += 2
+    return bytes(out)
+
+
+class DataReader:
+    """Collects data directives into objects."""
+
+    def __init__(self, objects: dict[str, DataObject]) -> None:
+        """Write the objects into the given dictionary."""
+        self._objects = objects
+        self._current: DataObject | None = None
+        self._wanted = False
+
+    def section(self, argument: str) -> None:
+        """Enter a section; only allocated data counts (not debug information or notes)."""
+        name = argument.split(",")[0].strip()
+        self._wanted = name.startswith((".rodata", ".data", ".bss", ".sdata"))
+        self._wanted = self._wanted and not name.startswith(".rodata.amdhsa")
+        self._current = None
+
+    def label(self, name: str) -> None:
+        """Begin an object."""
+        if self._wanted:
+            self._current = self._objects.setdefault(name, DataObject(name))
+
+    def common(self, argument: str) -> None:
+        """Handle ``.comm name, size, alignment``: zeroed data."""
+        name, size = (part.strip() for part in argument.split(",")[:2])
+        self._objects[name] = DataObject(name, bytearray(int(size, 0)))
+
+    def directive(self, name: str, argument: str, line: int, text: str) -> None:
+        """Append what a data directive says."""
+        if self._current is None:
+            return
+        content = self._current.content
+        if name in _INTEGERS:
+            for value in argument.split(","):
+                self._integer(value.strip(), _INTEGERS[name], line, text)
+        elif name in (".zero", ".space", ".skip"):
+            content += bytes(int(argument.split(",")[0], 0))
+        elif name in (".ascii", ".asciz", ".string"):
+            content += _string_bytes(argument) + (b"" if name == ".ascii" else b"\0")
+        elif name == ".p2align":
+            alignment = 1 << int(argument.split(",")[0], 0)
+            content += bytes(-len(content) % alignment)
+        elif name == ".fill":
+            count, size, value = [int(part, 0) for part in (argument + ",1,0").split(",")[:3]]
+            content += (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * count
+
+    def _integer(self, value: str, size: int, line: int, text: str) -> None:
+        assert self._current is not None
+        content = self._current.content
+        try:
+            number = int(value, 0)
+        except ValueError:
+            symbol = _SYMBOL.match(value)
+            if not symbol or size != 8:
+                raise UnsupportedInstruction(
+                    f"data expression {value!r} is not supported", line, text
+                ) from None
+            addend = int(symbol.group(2) or 0)
+            self._current.relocations.append((len(content), symbol.group(1), addend))
+            number = 0
+        content += struct.pack("<Q", number & 0xFFFFFFFFFFFFFFFF)[:size]

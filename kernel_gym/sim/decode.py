@@ -1,0 +1,218 @@
+"""Decodes a kernel of a module into the flat program that the C++ engine executes."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from dataclasses import dataclass, field
+
+from kernel_gym.sim.asm import Function, Instruction, Module
+from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
+from kernel_gym.sim.matrix_ops import MatrixDecoder
+from kernel_gym.sim.memory_ops import MemoryDecoder
+from kernel_gym.sim.operands import parse_operand
+from kernel_gym.sim.program import RECORD_SIZE, ProgramBuilder
+from kernel_gym.sim.scalar_ops import ENDS_BLOCK, IGNORED, CodeReference, ScalarDecoder
+from kernel_gym.sim.vector_ops import VectorDecoder
+
+CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/salu.cpp)
+_CALLS = frozenset({"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"})
+_DATA_ALIGNMENT = 256
+
+
+@dataclass
+class DecodedKernel:
+    """What the engine and the timing model need of a kernel.
+
+    Attributes:
+        builder: The program.
+        instructions: All source instructions, in the order of ``Record.index``.
+        ordered: Whether workgroups must run one after another for repeatable results.
+        data: Read-only data of the module, at its final address; None if there is none.
+    """
+
+    builder: ProgramBuilder
+    instructions: list[Instruction]
+    ordered: bool
+    data: ct.Array[ct.c_char] | None = None
+
+
+@dataclass
+class _Linker:
+    """Addresses of functions and data."""
+
+    positions: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, int] = field(default_factory=dict)
+
+
+class _Decoder:
+    def __init__(self, module: Module, kernel: str, handlers: dict[str, int]) -> None:
+        self.module = module
+        self.functions = _reachable(module, kernel)
+        self.instructions = [i for f in self.functions for i in f.instructions]
+        vectors, accumulators = _register_counts(self.instructions)
+        self.builder = ProgramBuilder(handlers, vectors, accumulators)
+        self.vector = VectorDecoder(self.builder)
+        self.scalar = ScalarDecoder(self.builder)
+        self.memory = MemoryDecoder(self.builder)
+        self.matrix = MatrixDecoder(self.builder)
+        self.linker = _Linker()
+
+    def run(self) -> DecodedKernel:
+        for function in self.functions:
+            self.function(function)
+        self.builder.index = max(0, self.builder.index - 1)
+        for record, label, instruction in self.scalar.branches:
+            if label not in self.linker.positions:
+                raise AsmError(f"label {label} is not defined", instruction.line, instruction.text)
+            record.imm = self.linker.positions[label]
+        self.close_blocks()
+        data = self.link()
+        return DecodedKernel(self.builder, self.instructions, self.memory.ordered, data)
+
+    def function(self, function: Function) -> None:
+        """Decode one body, with block heads at labels and behind branches."""
+        builder = self.builder
+        labels: dict[int, list[str]] = {}
+        for label, position in function.labels.items():
+            labels.setdefault(position, []).append(label)
+        labels.setdefault(0, []).append(function.name)
+        new_block = True
+        for i, instruction in enumerate(function.instructions):
+            if new_block or i in labels:
+                builder.begin_block()
+                for label in labels.get(i, ()):
+                    self.linker.positions[label] = len(builder.records) - 1
+            self.instruction(instruction)
+            builder.index += 1
+            new_block = instruction.mnemonic in ENDS_BLOCK
+        for label in labels.get(len(function.instructions), ()):
+            self.linker.positions[label] = len(builder.records)
+        builder.emit("s_trap")  # running past the end
+
+    def instruction(self, instruction: Instruction) -> None:
+        mnemonic = instruction.mnemonic
+        if mnemonic in IGNORED:
+            return
+        try:
+            if mnemonic.startswith("v_mfma"):
+                self.matrix.decode(instruction)
+            elif mnemonic.startswith("v_"):
+                self.vector.decode(instruction)
+            elif mnemonic.startswith("s_"):
+                self.scalar.decode(instruction)
+            else:
+                self.memory.decode(instruction)
+        except AsmError as error:
+            raise type(error)(str(error), instruction.line, instruction.text) from None
+        except (IndexError, KeyError, ValueError) as error:
+            raise UnsupportedInstruction(
+                f"its operands or modifiers are not understood ({error!r})",
+                instruction.line,
+                instruction.text,
+            ) from error
+
+    def close_blocks(self) -> None:
+        """Set the number of instructions of every block."""
+        blocks = self.builder.blocks
+        ends = [block.first for block in blocks[1:]] + [len(self.instructions)]
+        heads = iter(blocks)
+        head_handler = self.builder.handler("block_head")
+        for block, end in zip(blocks, ends, strict=True):
+            block.last = end
+        for record in self.builder.records:
+            if record.handler == head_handler:
+                block = next(heads)
+                record.aux = block.last - block.first
+
+    # ---- data and code addresses
+    def link(self) -> ct.Array[ct.c_char] | None:
+        """Lay out data and fill in the literals that depend on addresses."""
+        references = self.scalar.references
+        if not references:
+            return None
+        offsets, size = {}, 0
+        for name, item in self.module.data.items():
+            offsets[name] = size
+            size += -(-max(1, len(item.content)) // _DATA_ALIGNMENT) * _DATA_ALIGNMENT
+        table = {r.symbol: 0 for r in references if r.through_table}
+        for i, symbol in enumerate(table):
+            table[symbol] = size + 8 * i
+        data = ct.create_string_buffer(size + 8 * len(table) + 8)
+        base = ct.addressof(data)
+        self.linker.addresses = {name: base + offset for name, offset in offsets.items()}
+        for name, item in self.module.data.items():
+            content = bytearray(item.content)
+            for place, symbol, addend in item.relocations:
+                address = self.address(symbol) + addend
+                content[place : place + 8] = address.to_bytes(8, "little")
+            ct.memmove(base + offsets[name], bytes(content), len(content))
+        for symbol, offset in table.items():
+            ct.memmove(base + offset, self.address(symbol).to_bytes(8, "little"), 8)
+        for reference in references:
+            target = (
+                base + table[reference.symbol]
+                if reference.through_table
+                else self.address(reference.symbol)
+            )
+            self.fill(reference, target)
+        return data
+
+    def fill(self, reference: CodeReference, target: int) -> None:
+        distance = target - (CODE_BASE + RECORD_SIZE * reference.origin)
+        word = distance >> 32 if reference.high else distance
+        self.builder.scalar_constants[reference.constant] = word & 0xFFFFFFFF
+
+    def address(self, symbol: str) -> int:
+        """Where a function or data object lies.
+
+        Raises:
+            UnsupportedInstruction: If the text does not define it.
+        """
+        if symbol in self.linker.addresses:
+            return self.linker.addresses[symbol]
+        if symbol in self.linker.positions:
+            return CODE_BASE + RECORD_SIZE * self.linker.positions[symbol]
+        raise UnsupportedInstruction(f"symbol {symbol} is not defined in this text")
+
+
+def _reachable(module: Module, kernel: str) -> list[Function]:
+    """The kernel and, if it computes code addresses, every function that is not a kernel."""
+    body = module.functions.get(kernel)
+    if body is None or not body.instructions:
+        raise AsmError(f"kernel {kernel} has no code")
+    if not any(i.mnemonic in _CALLS for i in body.instructions):
+        return [body]
+    others = [f for name, f in module.functions.items() if name not in module.descriptors]
+    return [body, *others]
+
+
+def _register_counts(instructions: list[Instruction]) -> tuple[int, int]:
+    """Vector and accumulation registers that occur, at least one vector register."""
+    counts = {"v": 1, "a": 0}
+    for operands in {i.operands for i in instructions}:
+        for text in operands:
+            if text and text[0] in "va-|ns":
+                operand = parse_operand(text)
+                if operand.is_vector:
+                    counts[operand.kind] = max(
+                        counts[operand.kind], operand.index + operand.count
+                    )
+    return counts["v"], counts["a"]
+
+
+def decode_kernel(module: Module, kernel: str, handlers: dict[str, int]) -> DecodedKernel:
+    """Decode a kernel.
+
+    Args:
+        module: The parsed text.
+        kernel: Name of one of its kernels.
+        handlers: Operation name to number, from the engine library.
+
+    Returns:
+        The decoded kernel.
+
+    Raises:
+        AsmError: If the kernel has no code or a label is missing.
+        UnsupportedInstruction: If something in it is not implemented.
+    """
+    return _Decoder(module, kernel, handlers).run()

@@ -1,0 +1,143 @@
+"""The C++ engine: finds the library for this processor and declares its interface."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import os
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+
+ISAS = ("avx512", "avx2", "portable")
+ISA_VARIABLE = "KERNEL_GYM_SIM_ISA"
+_NEEDED_FLAGS = {
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c", "bmi2", "abm"},
+    "avx2": {"avx2", "fma", "f16c", "bmi1", "bmi2", "abm"},
+    "portable": set(),
+}
+NOT_WANTED = 0xFFFF  # a register number in LaunchRequest
+
+
+class LaunchRequest(ct.Structure):
+    """Mirror of ``LaunchRequest`` in csrc/dispatch.h."""
+
+    _fields_ = [
+        ("grid", ct.c_uint32 * 3),
+        ("block", ct.c_uint32 * 3),
+        ("lds_size", ct.c_uint32),
+        ("scratch_size", ct.c_uint32),
+        ("kernarg", ct.c_uint64),
+        ("kernarg_size", ct.c_uint64),
+        ("packet", ct.c_uint64),
+        ("data", ct.c_uint64),
+        ("data_size", ct.c_uint64),
+        ("kernarg_register", ct.c_uint32),
+        ("packet_register", ct.c_uint32),
+        ("preload_register", ct.c_uint32),
+        ("preload_offset", ct.c_uint32),
+        ("preload_count", ct.c_uint32),
+        ("workgroup_register", ct.c_uint32 * 3),
+        ("threads", ct.c_uint32),
+        ("resident_limit", ct.c_uint32),
+        ("sample_count", ct.c_uint32),
+        ("footprint", ct.c_uint32),
+        ("time_limit_s", ct.c_double),
+        ("instruction_limit", ct.c_uint64),
+        ("instructions", ct.c_uint64),
+        ("read_lines", ct.c_uint64),
+        ("written_lines", ct.c_uint64),
+        ("sampled", ct.c_uint32),
+        ("fault_kind", ct.c_uint32),
+        ("fault_instruction", ct.c_uint32),
+        ("fault_wave", ct.c_uint32),
+        ("fault_lane", ct.c_uint32),
+        ("fault_size", ct.c_uint32),
+        ("fault_workgroup", ct.c_uint32 * 3),
+        ("unused", ct.c_uint32),
+        ("fault_address", ct.c_uint64),
+    ]
+
+
+_SIGNATURES = {
+    "sim_handler_count": (ct.c_uint32, []),
+    "sim_handler_name": (ct.c_char_p, [ct.c_uint32]),
+    "sim_program_new": (
+        ct.c_void_p,
+        [ct.c_char_p, ct.c_uint32, ct.c_void_p, ct.c_uint32, ct.c_void_p]
+        + [ct.c_uint32, ct.c_uint32, ct.c_uint32, ct.c_uint32],
+    ),
+    "sim_program_delete": (None, [ct.c_void_p]),
+    "sim_engine_new": (ct.c_void_p, []),
+    "sim_engine_delete": (None, [ct.c_void_p]),
+    "sim_set_memory": (None, [ct.c_void_p, ct.c_uint64, ct.c_uint64]),
+    "sim_set_allocations": (None, [ct.c_void_p, ct.c_void_p, ct.c_uint64]),
+    "sim_launch": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(LaunchRequest)]),
+    "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
+}
+
+
+def _processor_flags() -> set[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return set()
+    for line in text.splitlines():
+        if line.startswith("flags"):
+            return set(line.partition(":")[2].split())
+    return set()
+
+
+def library_path(isa: str) -> Path:
+    """Where the library of an instruction set lies (it may not exist)."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    return Path(__file__).with_name(f"_engine_{isa}{suffix}")
+
+
+@lru_cache(maxsize=1)
+def supported_isas() -> tuple[str, ...]:
+    """Instruction sets that this processor runs and that were built, best first."""
+    flags = _processor_flags()
+    return tuple(
+        isa for isa in ISAS if _NEEDED_FLAGS[isa] <= flags and library_path(isa).exists()
+    )
+
+
+def choose_isa(isa: str | None = None) -> str:
+    """The instruction set to use: the argument, the environment's wish, or the best one.
+
+    Raises:
+        RuntimeError: If the wanted one, or any, is not available here.
+    """
+    wanted = isa or os.environ.get(ISA_VARIABLE) or None
+    available = supported_isas()
+    if not available:
+        raise RuntimeError(
+            "the simulator's C++ engine is not built: install the package (pip install -e .)"
+        )
+    if wanted is None:
+        return available[0]
+    if wanted not in available:
+        raise RuntimeError(f"engine {wanted!r} is not available, found: {', '.join(available)}")
+    return wanted
+
+
+class Library:
+    """A loaded engine library and its operation names."""
+
+    def __init__(self, isa: str) -> None:
+        """Load the library of an instruction set."""
+        self.isa = isa
+        self.api = ct.CDLL(str(library_path(isa)))
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(self.api, name)
+            function.restype, function.argtypes = result, arguments
+        names = (
+            self.api.sim_handler_name(i).decode() for i in range(self.api.sim_handler_count())
+        )
+        self.handlers = {name: number for number, name in enumerate(names)}
+
+
+@lru_cache(maxsize=len(ISAS))
+def load_library(isa: str) -> Library:
+    """The library of an instruction set, loaded once a process."""
+    return Library(isa)

@@ -1,0 +1,53 @@
+"""How many waves and workgroups of a kernel fit on a compute unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.sim import constants as hw
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Residency of a kernel on a compute unit.
+
+    Attributes:
+        waves_per_simd: Waves on the fullest SIMD.
+        workgroups_per_cu: Workgroups on a compute unit.
+        limiter: What keeps more from fitting: ``vector registers``, ``LDS``, ``wave slots`` or
+            ``workgroup slots``.
+    """
+
+    waves_per_simd: int
+    workgroups_per_cu: int
+    limiter: str
+
+
+def occupancy(block_threads: int, lds_bytes: int, vector_registers: int) -> Occupancy:
+    """Compute the residency of a workgroup shape.
+
+    Args:
+        block_threads: Threads in a workgroup.
+        lds_bytes: LDS of a workgroup, static and dynamic.
+        vector_registers: Vector and accumulation registers a lane.
+
+    Returns:
+        The residency; at least one workgroup.
+    """
+    waves = -(-block_threads // hw.WAVE_LANES)
+    granules = -(-max(1, vector_registers) // hw.VECTOR_GRANULE)
+    waves_by_registers = hw.VECTOR_REGISTERS // (granules * hw.VECTOR_GRANULE)
+    slots = min(hw.MAX_WAVES_PER_SIMD, waves_by_registers) * hw.SIMDS
+    lds = -(-lds_bytes // hw.LDS_GRANULE) * hw.LDS_GRANULE
+    limits = {
+        "vector registers": waves_by_registers * hw.SIMDS // waves,
+        "wave slots": hw.MAX_WAVES_PER_SIMD * hw.SIMDS // waves,
+        "LDS": hw.LDS_BYTES // lds if lds else hw.MAX_WORKGROUPS_PER_CU,
+        "workgroup slots": hw.MAX_WORKGROUPS_PER_CU,
+    }
+    # Ties name the limit that is in the programmer's hand: registers before LDS before slots.
+    order = ("vector registers", "LDS", "wave slots", "workgroup slots")
+    limiter = min(order, key=lambda name: limits[name])
+    workgroups = max(1, limits[limiter])
+    resident = min(slots, workgroups * waves) if slots else workgroups * waves
+    return Occupancy(-(-resident // hw.SIMDS), workgroups, limiter)

@@ -1,0 +1,343 @@
+"""Decodes vector (VALU) instructions: operands, source modifiers, result modifiers, DPP, SDWA."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kernel_gym.sim.asm import Instruction
+from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.operands import OperandText, float_bits, literal32, literal64, parse_operand
+from kernel_gym.sim.program import (
+    ABS16,
+    ABS32,
+    CONSTANT,
+    FROM_HALF,
+    HIGH_FROM_HIGH,
+    LOW_FROM_HIGH,
+    MODIFIED,
+    NEG16,
+    NEG32,
+    SCALAR,
+    SELECT,
+    SIGN_EXTEND,
+    SWIZZLE,
+    VECTOR,
+    ProgramBuilder,
+    Source,
+)
+from kernel_gym.sim.signatures import ALIASES, HALF, WIDE, Signature, signature
+
+# Clamp saturates these instead of limiting to [0, 1]: they run as a separate operation.
+SATURATING = re.compile(r"^v_(pk_)?(add|sub|subrev)_(u32|i32|u16|i16)$")
+DPP_CONTROLS = {
+    "quad_perm": 0,
+    "row_shl": 1,
+    "row_shr": 2,
+    "row_ror": 3,
+    "wave_shl": 4,
+    "wave_rol": 5,
+    "wave_shr": 6,
+    "wave_ror": 7,
+    "row_mirror": 8,
+    "row_half_mirror": 9,
+    "row_bcast": 10,
+    "row_newbcast": 12,
+}
+_LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_swap_b32")
+_UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
+_PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
+_DPP_ROW, _RESULT_ROW = 0, 2  # temporary rows; results may take two
+
+
+def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> list[int]:
+    """The list in ``op_sel:[0,1]`` and the like, filled up with the default."""
+    text = modifiers.get(name)
+    values = [int(x) for x in re.findall(r"\d", text)] if text else []
+    return values + [default] * (count - len(values))
+
+
+class VectorDecoder:
+    """Decodes the vector instructions of one kernel into a program builder."""
+
+    def __init__(self, builder: ProgramBuilder) -> None:
+        """Decode into the given builder."""
+        self._builder = builder
+
+    def decode(self, instruction: Instruction) -> None:
+        """Append the operations of a vector instruction.
+
+        Raises:
+            UnsupportedInstruction: If the operation, an operand or a modifier is unknown.
+        """
+        mnemonic = instruction.mnemonic
+        if mnemonic in _LANE_OPS:
+            self._lane_op(instruction)
+        elif mnemonic.startswith("v_cmp"):
+            self._compare(instruction)
+        elif mnemonic.startswith(("v_fma_mixlo", "v_fma_mixhi", "v_mad_mixlo", "v_mad_mixhi")):
+            self._mix_half(instruction)
+        else:
+            self._operation(instruction)
+
+    # ---- sources
+    def source(self, operand: OperandText, kind: str, flags: int = 0) -> Source:
+        """Resolve a vector source with the modifiers written in its text."""
+        builder = self._builder
+        flags |= self._sign_flags(operand, kind)
+        if operand.is_vector:
+            space, index = VECTOR, builder.row(operand.kind, operand.index)
+        elif operand.kind == "s":
+            space, index = SCALAR, operand.index
+        elif operand.kind in "if":
+            constant = self._constant(operand, kind)
+            space, index = CONSTANT, constant.index
+        else:
+            raise UnsupportedInstruction(f"operand {operand.text!r} is not supported here")
+        return Source(index, space | (MODIFIED if flags else 0), flags)
+
+    def _constant(self, operand: OperandText, kind: str) -> Source:
+        if kind in WIDE:
+            value = literal64(operand, kind)
+            return self._builder.vector_constant(value & 0xFFFFFFFF, value >> 32)
+        if kind == "pk_f32":
+            return self._builder.vector_constant(literal32(operand, "f32"), 0)
+        return self._builder.vector_constant(literal32(operand, kind))
+
+    @staticmethod
+    def _sign_flags(operand: OperandText, kind: str) -> int:
+        half = kind in HALF
+        flags = 0
+        if operand.abs:
+            flags |= ABS16 if half else ABS32
+        if operand.neg:
+            flags |= NEG16 if half else NEG32
+        return flags
+
+    def _packed_flags(self, modifiers: dict[str, str], i: int) -> int:
+        low = bits_of(modifiers, "op_sel", 0, 3)[i]
+        high = bits_of(modifiers, "op_sel_hi", 1, 3)[i]
+        flags = 0
+        if (low, high) != (0, 1):
+            flags |= SWIZZLE
+        if bits_of(modifiers, "neg_lo", 0, 3)[i]:
+            flags |= NEG16
+        if bits_of(modifiers, "neg_hi", 0, 3)[i]:
+            flags |= NEG32
+        if flags:
+            flags |= (LOW_FROM_HIGH if low else 0) | (HIGH_FROM_HIGH if high else 0)
+            flags |= SWIZZLE
+        return flags
+
+    def _sources(
+        self, instruction: Instruction, types: Signature, operands: Sequence[OperandText]
+    ) -> list[Source]:
+        modifiers = instruction.modifiers
+        mix = "_mix" in instruction.mnemonic
+        result = []
+        for i, operand in enumerate(operands):
+            kind = types.source(i)
+            if kind == "mask":
+                result.append(self._mask(operand))
+            elif mix:
+                result.append(self._mix_source(operand, modifiers, i))
+            elif kind == "pk_f32":
+                result.append(self._pair_source(instruction, operand, i))
+            elif kind in ("pk_f16", "pk_b16"):
+                result.append(self.source(operand, kind, self._packed_flags(modifiers, i)))
+            else:
+                result.append(self.source(operand, kind, self._part_flags(instruction, operand, i)))
+        return result
+
+    def _part_flags(self, instruction: Instruction, operand: OperandText, i: int) -> int:
+        """Flags of SDWA selections, and of op_sel on 16-bit sources."""
+        modifiers = instruction.modifiers
+        if instruction.encoding == "sdwa":
+            flags = SELECT[modifiers.get(f"src{i}_sel", "DWORD")]
+            return flags | (SIGN_EXTEND if operand.sext and flags else 0)
+        if "op_sel" in modifiers and not instruction.mnemonic.startswith("v_cvt_pk_fp8"):
+            if bits_of(modifiers, "op_sel", 0, 4)[i] and i < 3:
+                return SELECT["WORD_1"]
+        return 0
+
+    def _pair_source(self, instruction: Instruction, operand: OperandText, i: int) -> Source:
+        """A source of a packed f32 operation: the flags choose registers, not halves."""
+        modifiers = instruction.modifiers
+        low = bits_of(modifiers, "op_sel", 0, 3)[i]
+        high = bits_of(modifiers, "op_sel_hi", 1, 3)[i]
+        if instruction.mnemonic == "v_pk_mov_b32":
+            high = low  # each source supplies one half of the result
+        flags = (LOW_FROM_HIGH if low else 0) | (HIGH_FROM_HIGH if high else 0)
+        flags |= NEG16 if bits_of(modifiers, "neg_lo", 0, 3)[i] else 0
+        flags |= NEG32 if bits_of(modifiers, "neg_hi", 0, 3)[i] else 0
+        source = self.source(operand, "pk_f32")
+        return Source(source.index, source.space & ~MODIFIED, flags)
+
+    def _mix_source(self, operand: OperandText, modifiers: dict[str, str], i: int) -> Source:
+        """A source of v_fma_mix: op_sel_hi says f16, op_sel says which half."""
+        is_half = bits_of(modifiers, "op_sel_hi", 0, 3)[i]
+        flags = self._sign_flags(operand, "f32")
+        if is_half:
+            flags |= FROM_HALF
+            if bits_of(modifiers, "op_sel", 0, 3)[i]:
+                flags |= SELECT["WORD_1"]
+        return self.source(operand, "f16" if is_half and operand.kind == "f" else "f32", flags)
+
+    def _mask(self, operand: OperandText) -> Source:
+        if operand.kind == "s":
+            return Source(operand.index, SCALAR)
+        if operand.kind == "i":
+            value = literal64(operand, "b64")
+            return self._builder.scalar_constant(value & 0xFFFFFFFF, value >> 32)
+        raise UnsupportedInstruction(f"operand {operand.text!r} is not a lane mask")
+
+    # ---- operations
+    def _operation(self, instruction: Instruction) -> None:
+        mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
+        types = signature(mnemonic)
+        operands = [parse_operand(text) for text in instruction.operands]
+        destination, sources = operands[0], operands[1:]
+        if not destination.is_vector:
+            raise UnsupportedInstruction(f"destination {destination.text!r} is not a vector register")
+        carry = 0
+        if types.carry_out:
+            carry, sources = sources[0].index, sources[1:]
+        if types.accumulates:
+            sources = [*sources[:2], destination]
+        resolved = self._sources(instruction, types, sources)
+        name = ALIASES.get(mnemonic, mnemonic)
+        if "clamp" in modifiers and SATURATING.match(mnemonic):
+            name += "_clamp"
+        dst = self._builder.row(destination.kind, destination.index)
+        finish = self._result_modifiers(instruction, types)
+        dpp = instruction.encoding.endswith("dpp")
+        if dpp:
+            resolved[0] = self._begin_dpp(instruction, resolved[0])
+        target = self._builder.temporary(_RESULT_ROW) if finish else dst
+        self._builder.emit(name, dst=target, dst2=carry, sources=tuple(resolved))
+        for i, (operation, imm, aux) in enumerate(finish):
+            last = i == len(finish) - 1
+            result = Source(target, VECTOR)
+            self._builder.emit(
+                operation, dst=dst if last else target, sources=(result,), imm=imm, aux=aux
+            )
+        if dpp:
+            self._builder.emit("dpp_end")
+
+    def _result_modifiers(
+        self, instruction: Instruction, types: Signature
+    ) -> list[tuple[str, int, int]]:
+        """Operations after the main one: ``(name, imm, aux)``."""
+        modifiers, mnemonic = instruction.modifiers, instruction.mnemonic
+        finish = []
+        clamp = "clamp" in modifiers and not SATURATING.match(mnemonic)
+        if clamp or "mul" in modifiers or "div" in modifiers:
+            scale = float(modifiers.get("mul", 1)) / float(modifiers.get("div", 1))
+            kind = types.destination
+            if kind not in ("f32", "f16", "f64", "pk_f16") or (kind == "pk_f16" and scale != 1):
+                raise UnsupportedInstruction(f"clamp on {mnemonic} is not supported")
+            finish.append((f"finish_{kind}", float_bits(scale, "f32"), int(clamp)))
+        if instruction.encoding == "sdwa":
+            selected = modifiers.get("dst_sel", "DWORD")
+            if selected != "DWORD":
+                unused = _UNUSED[modifiers.get("dst_unused", "UNUSED_PAD")]
+                finish.append(("finish_part", _PART[selected], unused))
+        elif mnemonic.startswith(("v_cvt_pk_fp8", "v_cvt_pk_bf8")):
+            high = bits_of(modifiers, "op_sel", 0, 4)[-1]
+            finish.append(("finish_part", 5 if high else 4, 2))
+        elif mnemonic.startswith("v_cvt_sr"):
+            selection = bits_of(modifiers, "op_sel", 0, 4)
+            finish.append(("finish_part", selection[2] | selection[3] << 1, 2))
+        elif types.destination in HALF and "op_sel" in modifiers:
+            selection = bits_of(modifiers, "op_sel", 0, 0)
+            if len(selection) == len(instruction.operands) and selection[-1]:
+                finish.append(("finish_part", 5, 2))
+        return finish
+
+    def _begin_dpp(self, instruction: Instruction, source: Source) -> Source:
+        modifiers = instruction.modifiers
+        name = next((name for name in DPP_CONTROLS if name in modifiers), None)
+        if name is None:
+            raise UnsupportedInstruction("the DPP control is not supported")
+        control, argument = DPP_CONTROLS[name], modifiers[name]
+        if name == "quad_perm":
+            order = bits_of(modifiers, name, 0, 4)
+            value = sum(lane << (2 * i) for i, lane in enumerate(order))
+        else:
+            value = int(argument, 0) if argument else 0
+        if name == "row_bcast":
+            control += value == 31
+        rows = int(modifiers.get("row_mask", "0xf"), 0)
+        banks = int(modifiers.get("bank_mask", "0xf"), 0)
+        enabled = sum(banks << (4 * row) for row in range(4) if rows >> row & 1)
+        bound = 1 << 16 if "bound_ctrl" in modifiers else 0
+        temporary = self._builder.temporary(_DPP_ROW)
+        plain = Source(source.index, source.space & ~MODIFIED)
+        self._builder.emit(
+            "dpp_begin",
+            dst=temporary,
+            sources=(plain,),
+            imm=control | value << 8 | bound,
+            aux=enabled,
+        )
+        return Source(temporary, VECTOR | (source.space & MODIFIED), source.flags)
+
+    def _compare(self, instruction: Instruction) -> None:
+        mnemonic = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
+        writes_exec = instruction.mnemonic.startswith("v_cmpx_")
+        operands = [parse_operand(text) for text in instruction.operands]
+        destination = operands[0]
+        if destination.kind != "s":
+            raise UnsupportedInstruction(f"destination {destination.text!r} is not a scalar pair")
+        relation = mnemonic.split("_")[2]
+        name = {"t": "v_cmp_true", "tru": "v_cmp_true", "f": "v_cmp_false"}.get(relation, mnemonic)
+        types = signature(mnemonic)
+        resolved = self._sources(instruction, types, operands[1:])
+        dpp = instruction.encoding.endswith("dpp")
+        if dpp and writes_exec:
+            raise UnsupportedInstruction("DPP on v_cmpx is not supported")
+        if dpp:
+            resolved[0] = self._begin_dpp(instruction, resolved[0])
+        self._builder.emit(
+            name, dst=destination.index, sources=tuple(resolved), imm=int(writes_exec)
+        )
+        if dpp:
+            self._builder.emit("dpp_end")
+
+    def _mix_half(self, instruction: Instruction) -> None:
+        """v_fma_mixlo_f16 and v_fma_mixhi_f16: an f32 sum, rounded into one half."""
+        builder, modifiers = self._builder, instruction.modifiers
+        operands = [parse_operand(text) for text in instruction.operands]
+        sources = [self._mix_source(op, modifiers, i) for i, op in enumerate(operands[1:])]
+        temporary = builder.temporary(_RESULT_ROW)
+        result = (Source(temporary, VECTOR),)
+        builder.emit("v_fma_f32", dst=temporary, sources=tuple(sources))
+        if "clamp" in modifiers:
+            builder.emit(
+                "finish_f32", dst=temporary, sources=result, imm=float_bits(1.0, "f32"), aux=1
+            )
+        builder.emit("v_cvt_f16_f32", dst=temporary, sources=result)
+        part = 5 if "mixhi" in instruction.mnemonic else 4
+        dst = builder.row(operands[0].kind, operands[0].index)
+        builder.emit("finish_part", dst=dst, sources=result, imm=part, aux=2)
+
+    def _lane_op(self, instruction: Instruction) -> None:
+        builder = self._builder
+        operands = [parse_operand(text) for text in instruction.operands]
+        if instruction.mnemonic == "v_writelane_b32":
+            sources = tuple(self._scalar(op) for op in operands[1:3])
+            dst = builder.row(operands[0].kind, operands[0].index)
+        elif instruction.mnemonic == "v_swap_b32":
+            sources = (self.source(operands[1], "b32"),)
+            dst = builder.row(operands[0].kind, operands[0].index)
+        else:
+            sources = (self.source(operands[1], "b32"), *map(self._scalar, operands[2:3]))
+            dst = operands[0].index
+        builder.emit(instruction.mnemonic, dst=dst, sources=sources)
+
+    def _scalar(self, operand: OperandText) -> Source:
+        if operand.kind == "s":
+            return Source(operand.index, SCALAR)
+        if operand.kind in "if":
+            return self._builder.scalar_constant(literal32(operand, "b32"))
+        raise UnsupportedInstruction(f"operand {operand.text!r} is not a scalar")

@@ -1,0 +1,78 @@
+"""Builds the simulator's C++ engine once for each instruction set of the host.
+
+Project metadata is in pyproject.toml; this file only adds the extension modules. The three
+libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
+picks one by the processor's features.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import platform
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCES = Path("kernel_gym/sim/csrc")
+COMMON_FLAGS = [
+    "-std=c++17",
+    "-O2",
+    "-g0",
+    "-ftree-vectorize",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",  # results must not depend on the compiler fusing operations
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+    "-pthread",
+    "-Wall",
+    "-Wno-psabi",
+    "-Wno-uninitialized",  # GCC 12 warns about its own intrinsics
+    "-Wno-maybe-uninitialized",
+]
+ISA_FLAGS = {
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c", "-mbmi2"]
+    + ["-mpopcnt", "-mlzcnt", "-mbmi", "-mprefer-vector-width=512"],
+    "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt"],
+    "portable": [],
+}
+
+
+class ParallelBuild(build_ext):
+    """Compiles the extensions side by side, their and without Python exports."""
+
+    def finalize_options(self) -> None:
+        """Use every processor unless told otherwise."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Keep the objects of the extensions apart: they come from the same sources."""
+        own = copy.copy(self)
+        own.build_temp = os.path.join(self.build_temp, ext.name)
+        super(ParallelBuild, own).build_extension(ext)
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        """The libraries are no Python modules: there is no init function to export."""
+        return []
+
+
+def extensions() -> list[Extension]:
+    """One extension for each instruction set that this processor family has."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return [
+        Extension(
+            f"kernel_gym.sim._engine_{isa}",
+            sources=sorted(str(path) for path in SOURCES.glob("*.cpp")),
+            depends=sorted(str(path) for path in SOURCES.glob("*.h")),
+            extra_compile_args=[*COMMON_FLAGS, *flags],
+            extra_link_args=["-pthread"],
+            language="c++",
+        )
+        for isa, flags in ISA_FLAGS.items()
+        if x86 or isa == "portable"
+    ]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": ParallelBuild})
