@@ -21,6 +21,7 @@ _HEADER_FOLDERS = ("/usr/include", "/opt/rocm/include")
 _LIBRARIES = (
     "ocml",
     "ockl",
+    "hip",  # older ROCm has parts of the runtime library here
     "oclc_abi_version_500",
     "oclc_correctly_rounded_sqrt_on",
     "oclc_daz_opt_off",
@@ -66,7 +67,8 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     common = (clang, "-x", "hip", f"--offload-arch={arch}", "-std=c++17", "-w", "-ferror-limit=5")
     common += (f"--rocm-path={headers.parent}",)
     link: tuple[str, ...] = ()
-    for name in (*_LIBRARIES, isa):
+    libraries = [name for name in (*_LIBRARIES, isa) if (bitcode / f"{name}.bc").exists()]
+    for name in libraries:
         link += ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(bitcode / f"{name}.bc"))
     device = (*common, "-O3", "-nogpulib", *link, "-gline-tables-only", "--cuda-device-only", "-S")
     host = (*common, "-O1", "-fuse-cuid=none", "--cuda-host-only", "-fPIC", "-shared")

@@ -102,9 +102,7 @@ def split_words(text: str) -> list[str]:
     return [*words, word] if word else words
 
 
-def parse_instruction(
-    text: str, line: int, location: tuple[int, int] | None = None
-) -> Instruction:
+def parse_instruction(text: str, line: int, location: tuple[int, int] | None = None) -> Instruction:
     """Parse one instruction line without its comment."""
     mnemonic, _, rest = text.partition(" ")
     if "\t" in mnemonic:
@@ -185,6 +183,7 @@ class _Parser:
             self.in_text = True
         elif name in (".data", ".rodata", ".bss"):
             self.in_text = False
+            self.reader.section(name)
         elif name == ".loc" and self.in_text:
             words = argument.split()
             self.location = (int(words[0]), int(words[1]))
@@ -214,7 +213,7 @@ class _Parser:
         if self.function is None or (name == ".p2align" and not argument.startswith("8")):
             return
         body = self.function.instructions
-        if any(instruction.mnemonic == "s_trap" for instruction in body):
+        if [instruction.mnemonic for instruction in body] == ["s_trap"]:
             body.clear()
             self.function.labels.clear()
 

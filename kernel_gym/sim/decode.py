@@ -194,9 +194,7 @@ def _register_counts(instructions: list[Instruction]) -> tuple[int, int]:
             if text and text[0] in "va-|ns":
                 operand = parse_operand(text)
                 if operand.is_vector:
-                    counts[operand.kind] = max(
-                        counts[operand.kind], operand.index + operand.count
-                    )
+                    counts[operand.kind] = max(counts[operand.kind], operand.index + operand.count)
     return counts["v"], counts["a"]
 
 

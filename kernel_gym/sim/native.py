@@ -97,9 +97,7 @@ def library_path(isa: str) -> Path:
 def supported_isas() -> tuple[str, ...]:
     """Instruction sets that this processor runs and that were built, best first."""
     flags = _processor_flags()
-    return tuple(
-        isa for isa in ISAS if _NEEDED_FLAGS[isa] <= flags and library_path(isa).exists()
-    )
+    return tuple(isa for isa in ISAS if _NEEDED_FLAGS[isa] <= flags and library_path(isa).exists())
 
 
 def choose_isa(isa: str | None = None) -> str:
@@ -131,9 +129,7 @@ class Library:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.api, name)
             function.restype, function.argtypes = result, arguments
-        names = (
-            self.api.sim_handler_name(i).decode() for i in range(self.api.sim_handler_count())
-        )
+        names = (self.api.sim_handler_name(i).decode() for i in range(self.api.sim_handler_count()))
         self.handlers = {name: number for number, name in enumerate(names)}
 
 

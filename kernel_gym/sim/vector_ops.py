@@ -45,6 +45,7 @@ DPP_CONTROLS = {
     "row_newbcast": 12,
 }
 _LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_swap_b32")
+_SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr")  # op_sel places the result
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
 _DPP_ROW, _RESULT_ROW = 0, 2  # temporary rows; results may take two
@@ -155,9 +156,8 @@ class VectorDecoder:
         if instruction.encoding == "sdwa":
             flags = SELECT[modifiers.get(f"src{i}_sel", "DWORD")]
             return flags | (SIGN_EXTEND if operand.sext and flags else 0)
-        if "op_sel" in modifiers and not instruction.mnemonic.startswith("v_cvt_pk_fp8"):
-            if bits_of(modifiers, "op_sel", 0, 4)[i] and i < 3:
-                return SELECT["WORD_1"]
+        if "op_sel" in modifiers and not instruction.mnemonic.startswith(_SELECTS_RESULT):
+            return SELECT["WORD_1"] if bits_of(modifiers, "op_sel", 0, 4)[i] else 0
         return 0
 
     def _pair_source(self, instruction: Instruction, operand: OperandText, i: int) -> Source:
@@ -198,7 +198,9 @@ class VectorDecoder:
         operands = [parse_operand(text) for text in instruction.operands]
         destination, sources = operands[0], operands[1:]
         if not destination.is_vector:
-            raise UnsupportedInstruction(f"destination {destination.text!r} is not a vector register")
+            raise UnsupportedInstruction(
+                f"destination {destination.text!r} is not a vector register"
+            )
         carry = 0
         if types.carry_out:
             carry, sources = sources[0].index, sources[1:]
@@ -243,7 +245,7 @@ class VectorDecoder:
                 unused = _UNUSED[modifiers.get("dst_unused", "UNUSED_PAD")]
                 finish.append(("finish_part", _PART[selected], unused))
         elif mnemonic.startswith(("v_cvt_pk_fp8", "v_cvt_pk_bf8")):
-            high = bits_of(modifiers, "op_sel", 0, 4)[-1]
+            high = bits_of(modifiers, "op_sel", 0, 3)[2]
             finish.append(("finish_part", 5 if high else 4, 2))
         elif mnemonic.startswith("v_cvt_sr"):
             selection = bits_of(modifiers, "op_sel", 0, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 from typing import Any
 
 COMPILE, RUNTIME = "compile", "runtime"
@@ -25,8 +26,8 @@ class BuildError(Exception):
     """The source does not build: a compiler's message, a missing or unusable entry point."""
 
 
-def describe(error: BaseException, trace: str) -> dict[str, Any]:
-    """Kind, one line and a trimmed trace, without paths of the machine."""
+def describe(error: BaseException) -> dict[str, Any]:
+    """Kind, one line, and the text behind it, without paths of the machine."""
     names = [cls.__name__ for cls in type(error).__mro__]
     failed_build = isinstance(error, SyntaxError | ImportError) or any(
         n in _COMPILER_ERRORS for n in names
@@ -38,8 +39,15 @@ def describe(error: BaseException, trace: str) -> dict[str, Any]:
         "kind": COMPILE if failed_build else RUNTIME,
         "type": type(error).__name__,
         "message": clean(line)[:500],
-        "detail": clean(text if failed_build and "\n" in text else trace)[-MAX_TEXT:],
+        "detail": clean(text if "\n" in text else _trace(error))[-MAX_TEXT:],
     }
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback's frames in the candidate's own source."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename.endswith("candidate.py")]
+    return "".join(traceback.format_list(own) + traceback.format_exception_only(error))
 
 
 def clean(text: str) -> str:

@@ -7,7 +7,6 @@ message. Nothing that this process says is believed without the device's own rec
 from __future__ import annotations
 
 import socket
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +56,7 @@ class _SimSession:
                 return {}
             return {"outputs": self._call(header["args"])}
         except BaseException as error:
-            return {"error": failures.describe(error, traceback.format_exc())}
+            return {"error": failures.describe(error)}
 
     def _call(self, args: list[dict[str, Any]]) -> list[dict[str, Any]]:
         assert self.candidate is not None

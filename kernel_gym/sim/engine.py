@@ -1,0 +1,429 @@
+"""The simulator's face: load assembler text, launch kernels, read faults and modelled times.
+
+    engine = Engine()
+    kernel = engine.load(asm_text)
+    engine.set_allocations([(address, size, "x")])
+    result = engine.launch(kernel, (grid, 1, 1), (256, 1, 1), kernarg)
+
+Device addresses are addresses in this process. A kernel may only touch what
+:meth:`Engine.set_allocations` names; anything else is a :class:`Fault` in the result.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
+from kernel_gym.sim.asm import Module, parse
+from kernel_gym.sim.decode import DecodedKernel, decode_kernel
+from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
+from kernel_gym.sim.faults import KINDS, Fault, describe
+from kernel_gym.sim.kernarg import pack_arguments
+from kernel_gym.sim.metadata import KernelArg, KernelMetadata
+from kernel_gym.sim.occupancy import Occupancy, occupancy
+
+__all__ = [
+    "AsmError",
+    "Engine",
+    "Fault",
+    "Kernel",
+    "KernelArg",
+    "LaunchResult",
+    "UnsupportedInstruction",
+    "pack_kernarg",
+]
+
+_CACHED_KERNELS = 256
+_PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
+
+Dim3 = Sequence[int]
+
+
+class _Program:
+    """A program in the engine library, freed with this object."""
+
+    def __init__(self, library: native.Library, decoded: DecodedKernel) -> None:
+        builder = decoded.builder
+        rows = (ct.c_uint32 * max(1, len(builder.constant_rows)))(*builder.constant_rows)
+        scalars = builder.scalar_constants
+        scalar_array = (ct.c_uint32 * max(1, len(scalars)))(*scalars)
+        self._api = library.api
+        self.handle = library.api.sim_program_new(
+            builder.code(),
+            len(builder.records),
+            rows,
+            len(builder.constant_rows),
+            scalar_array,
+            len(scalars),
+            builder.rows,
+            len(builder.blocks),
+            len(decoded.instructions),
+        )
+
+    def __del__(self) -> None:
+        self._api.sim_program_delete(self.handle)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A loaded kernel.
+
+    Attributes:
+        name: Its symbol.
+        arch: Target, such as ``gfx942``.
+        args: Arguments, hidden ones included.
+        kernarg_size: Bytes of the argument segment.
+        vgprs: Vector registers a lane.
+        agprs: Accumulation registers a lane.
+        sgprs: Scalar registers a wave.
+        vgpr_spills: Vector registers that the compiler spilled to scratch.
+        sgpr_spills: Scalar registers that the compiler spilled.
+        lds_bytes: LDS of a workgroup without the dynamic part.
+        scratch_bytes: Scratch of a lane.
+        max_workgroup: Threads that a workgroup may have.
+        instructions: Static instruction count.
+    """
+
+    name: str
+    arch: str
+    args: tuple[KernelArg, ...]
+    kernarg_size: int
+    vgprs: int
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    lds_bytes: int
+    scratch_bytes: int
+    max_workgroup: int
+    instructions: int
+    _decoded: DecodedKernel = field(repr=False)
+    _program: _Program = field(repr=False)
+    _descriptor: dict[str, int] = field(repr=False)
+    _files: dict[int, str] = field(repr=False)
+
+    @property
+    def total_registers(self) -> int:
+        """Vector and accumulation registers that a lane is allocated."""
+        return self._descriptor.get("next_free_vgpr", self.vgprs + self.agprs)
+
+    def occupancy(self, block_threads: int, lds: int | None = None) -> Occupancy:
+        """Residency on a compute unit.
+
+        Args:
+            block_threads: Threads in a workgroup.
+            lds: LDS of a workgroup in bytes; default: the static amount.
+        """
+        lds_bytes = self.lds_bytes if lds is None else lds
+        return occupancy(block_threads, lds_bytes, self.total_registers)
+
+    def source_of(self, instruction: int) -> str:
+        """``file:line`` of an instruction, or empty if unknown."""
+        location = self._decoded.instructions[instruction].location
+        if location is None or not location[1]:
+            return ""
+        return f"{self._files.get(location[0], '?')}:{location[1]}"
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """Outcome of a launch.
+
+    Attributes:
+        fault: Why the kernel was stopped, or None.
+        seconds: Modelled time; None if it was not wanted or the kernel was stopped.
+        profile: What the model saw, JSON-able; empty without a model.
+        wave_instructions: Instructions executed, summed over waves.
+    """
+
+    fault: Fault | None
+    seconds: float | None
+    profile: dict[str, Any]
+    wave_instructions: int
+
+
+@lru_cache(maxsize=16)
+def _parse_cached(text: str) -> Module:
+    return parse(text)
+
+
+class Engine:
+    """A simulated GPU that executes kernels on the host's processor."""
+
+    def __init__(self, threads: int | None = None, isa: str | None = None) -> None:
+        """Create an engine.
+
+        Args:
+            threads: Host threads for workgroups; default: all processors.
+            isa: ``avx512``, ``avx2`` or ``portable``; default: the environment variable
+                ``KERNEL_GYM_SIM_ISA`` or the best one.
+        """
+        self.threads = threads or os.cpu_count() or 1
+        self.library = native.load_library(native.choose_isa(isa))
+        self._api = self.library.api
+        self._handle = self._api.sim_engine_new()
+        self._allocations: list[tuple[int, int, str]] = []
+        self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
+
+    def __del__(self) -> None:
+        """Free the engine's memory."""
+        if hasattr(self, "_handle"):
+            self._api.sim_engine_delete(self._handle)
+
+    # ---- memory
+    def set_memory(self, base: int, size: int) -> None:
+        """Declare the arena that holds all device memory.
+
+        Args:
+            base: Its address in this process, which is also the device address.
+            size: Bytes.
+        """
+        self._api.sim_set_memory(self._handle, base, size)
+
+    def set_allocations(self, allocations: Iterable[tuple[int, int, str]]) -> None:
+        """Declare what kernels may touch: live ``(start, size, label)`` allocations."""
+        self._allocations = sorted(item for item in allocations if item[1] > 0)
+        bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
+        array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
+        self._api.sim_set_allocations(self._handle, array, len(self._allocations))
+
+    # ---- kernels
+    def kernel_names(self, asm_text: str) -> list[str]:
+        """Names of the kernels in an assembler text.
+
+        Raises:
+            AsmError: If the text cannot be read.
+        """
+        return _parse_cached(asm_text).kernel_names
+
+    def load(self, asm_text: str, name: str | None = None, shared: int | None = None) -> Kernel:
+        """Decode a kernel; loading the same text again is free.
+
+        Args:
+            asm_text: Assembler text for gfx942.
+            name: Kernel to take; default: the only one, or the first.
+            shared: LDS of a workgroup in bytes, if the compiler reports it beside the text (as
+                Triton does); default: what the text says.
+
+        Raises:
+            AsmError: If the text cannot be read or has no such kernel.
+            UnsupportedInstruction: If an instruction is not implemented.
+        """
+        key = (asm_text, name, shared)
+        if key not in self._kernels:
+            self._kernels[key] = self._load(asm_text, name, shared)
+            if len(self._kernels) > _CACHED_KERNELS:
+                self._kernels.popitem(last=False)
+        self._kernels.move_to_end(key)
+        return self._kernels[key]
+
+    def _load(self, asm_text: str, name: str | None, shared: int | None) -> Kernel:
+        module = _parse_cached(asm_text)
+        name = name or module.kernel_names[0]
+        if name not in module.descriptors:
+            found = ", ".join(module.kernel_names)
+            raise AsmError(f"no kernel named {name}, found: {found}")
+        decoded = decode_kernel(module, name, self.library.handlers)
+        descriptor = module.descriptors[name]
+        metadata = module.metadata.get(name, KernelMetadata((), {}))
+        values = metadata.values
+        static_lds = values.get(
+            "group_segment_fixed_size", descriptor.get("group_segment_fixed_size", 0)
+        )
+        return Kernel(
+            name=name,
+            arch=module.target.rpartition("-")[2].partition(":")[0] or hw.ARCHITECTURE,
+            args=metadata.args,
+            kernarg_size=values.get("kernarg_segment_size", descriptor.get("kernarg_size", 0)),
+            vgprs=values.get("vgpr_count", decoded.builder.vector_registers),
+            agprs=values.get("agpr_count", decoded.builder.accumulators),
+            sgprs=values.get("sgpr_count", descriptor.get("next_free_sgpr", 0)),
+            vgpr_spills=values.get("vgpr_spill_count", 0),
+            sgpr_spills=values.get("sgpr_spill_count", 0),
+            lds_bytes=max(static_lds, shared or 0),
+            scratch_bytes=values.get(
+                "private_segment_fixed_size", descriptor.get("private_segment_fixed_size", 0)
+            ),
+            max_workgroup=values.get("max_flat_workgroup_size", 1024),
+            instructions=len(decoded.instructions),
+            _decoded=decoded,
+            _program=_Program(self.library, decoded),
+            _descriptor=descriptor,
+            _files=module.files,
+        )
+
+    # ---- launches
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: Dim3,
+        block: Dim3,
+        kernarg: bytes,
+        dynamic_lds: int = 0,
+        time_limit_s: float = 10.0,
+        instruction_limit: int | None = None,
+        model_time: bool = True,
+    ) -> LaunchResult:
+        """Run a kernel to its end or first fault.
+
+        Args:
+            kernel: From :meth:`load` of this engine.
+            grid: Workgroups along x, y, z (missing ones are 1).
+            block: Threads of a workgroup along x, y, z.
+            kernarg: The argument segment, see :func:`pack_kernarg`.
+            dynamic_lds: Bytes of LDS on top of the kernel's own.
+            time_limit_s: Host seconds until the launch is stopped.
+            instruction_limit: Wave instructions until the launch is stopped.
+            model_time: Whether to model the time on the GPU.
+
+        Returns:
+            The outcome. A faulty kernel is a value here, not an exception.
+
+        Raises:
+            ValueError: If the shapes are not possible for this kernel.
+        """
+        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        threads = block3[0] * block3[1] * block3[2]
+        if not 0 < threads <= max(1024, kernel.max_workgroup):
+            raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
+        lds = kernel.lds_bytes + dynamic_lds
+        if lds > hw.LDS_BYTES:
+            raise ValueError(f"LDS of {lds} bytes is wanted, found {hw.LDS_BYTES}")
+        residency = kernel.occupancy(threads, lds)
+        request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
+        request.time_limit_s = time_limit_s
+        request.instruction_limit = instruction_limit or 0
+        if grid3[0] * grid3[1] * grid3[2] > 0:
+            self._api.sim_launch(self._handle, kernel._program.handle, ct.byref(request))
+        del keep
+        fault = self._fault(kernel, request) if request.fault_kind else None
+        return LaunchResult(fault, None, {}, request.instructions)
+
+    def _request(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        kernarg: bytes,
+        lds: int,
+        residency: Occupancy,
+    ) -> tuple[native.LaunchRequest, list[object]]:
+        """The request, and objects that must live as long as the launch."""
+        request = native.LaunchRequest()
+        request.grid[:], request.block[:] = grid, block
+        request.lds_size, request.scratch_size = lds, kernel.scratch_bytes
+        # Scalar loads may read on to the end of a cache line: the loader pads the segment.
+        request.kernarg_size = -(-max(len(kernarg), kernel.kernarg_size, 1) // 64) * 64 + 64
+        segment = ct.create_string_buffer(kernarg, request.kernarg_size)
+        request.kernarg = ct.addressof(segment)
+        packet = ct.create_string_buffer(
+            _PACKET.pack(
+                *(0, 3, *block, 0, *(g * b for g, b in zip(grid, block, strict=True))),
+                *(kernel.scratch_bytes, lds, 0, request.kernarg, 0, 0),
+            ),
+            64,
+        )
+        request.packet = ct.addressof(packet)
+        data = kernel._decoded.data
+        if data is not None:
+            request.data, request.data_size = ct.addressof(data), len(data)
+        _assign_registers(request, kernel._descriptor)
+        request.threads = 1 if kernel._decoded.ordered else self.threads
+        request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
+        return request, [segment, packet]
+
+    def _fault(self, kernel: Kernel, request: native.LaunchRequest) -> Fault:
+        kind = KINDS[request.fault_kind]
+        number = request.fault_instruction
+        instruction = kernel._decoded.instructions[number].text
+        source = kernel.source_of(number)
+        workgroup = tuple(request.fault_workgroup)
+        what = describe(
+            kind, request.fault_address, request.fault_size, request.lds_size, self._allocations
+        )
+        message = (
+            f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
+            f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
+            f"{instruction}"
+        )
+        return Fault(
+            kind=kind,
+            message=message,
+            kernel=kernel.name,
+            instruction=instruction,
+            source=source,
+            workgroup=(workgroup[0], workgroup[1], workgroup[2]),
+            wave=request.fault_wave,
+            lane=request.fault_lane,
+            address=request.fault_address,
+            size=request.fault_size,
+        )
+
+
+def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
+    filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
+    if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
+        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
+    return filled[0], filled[1], filled[2]
+
+
+def _assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) -> None:
+    """Which scalar registers a wave starts with, by the kernel descriptor."""
+    request.kernarg_register = request.packet_register = native.NOT_WANTED
+    register = 4 if descriptor.get("user_sgpr_private_segment_buffer") else 0
+    if descriptor.get("user_sgpr_dispatch_ptr"):
+        request.packet_register = register
+        register += 2
+    if descriptor.get("user_sgpr_queue_ptr"):
+        register += 2
+    if descriptor.get("user_sgpr_kernarg_segment_ptr"):
+        request.kernarg_register = register
+        register += 2
+    if descriptor.get("user_sgpr_dispatch_id"):
+        register += 2
+    if descriptor.get("user_sgpr_flat_scratch_init"):
+        register += 2
+    if descriptor.get("user_sgpr_private_segment_size"):
+        register += 1
+    request.preload_register = register
+    request.preload_count = descriptor.get("user_sgpr_kernarg_preload_length", 0)
+    request.preload_offset = descriptor.get("user_sgpr_kernarg_preload_offset", 0)
+    register = descriptor.get("user_sgpr_count", register + request.preload_count)
+    for i, axis in enumerate("xyz"):
+        wanted = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
+        request.workgroup_register[i] = register if wanted else native.NOT_WANTED
+        register += 1 if wanted else 0
+
+
+def pack_kernarg(
+    kernel: Kernel, values: Sequence[bytes], grid: Dim3, block: Dim3, dynamic_lds: int = 0
+) -> bytes:
+    """Lay out the argument segment of a launch.
+
+    Args:
+        kernel: The kernel.
+        values: Little-endian bytes of the explicit arguments, in order; left-out trailing ones
+            become zero.
+        grid: Workgroups along x, y, z.
+        block: Threads of a workgroup along x, y, z.
+        dynamic_lds: Bytes of dynamic LDS.
+
+    Raises:
+        ValueError: If there are too many values or one has the wrong size.
+    """
+    return pack_arguments(
+        kernel.args,
+        kernel.kernarg_size,
+        values,
+        _dim3(grid, "grid"),
+        _dim3(block, "block"),
+        dynamic_lds,
+    )
