@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kernel_gym.formatting import describe, percent, roofline_share
+from kernel_gym.formatting import describe, percent, plain_name, roofline_share
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.tasks.workload import Split
 
@@ -33,7 +33,7 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
     generic = "Test sizes that are no multiple of the block, size 1, and mask every load and store."
     hints = {
         Outcome.SCREENED: "Launch kernels and allocate outputs; leave out everything else.",
-        Outcome.COMPILE_ERROR: f"Start from a {task.language} kernel that compiles; change little.",
+        Outcome.COMPILE_ERROR: "Go back to a source that compiles and change little at a time.",
         Outcome.RUNTIME_ERROR: "Check bounds, masks, pointer arithmetic and the launch grid.",
         Outcome.WRONG_METADATA: f"Return what {task.entry} is to return, freshly allocated.",
         Outcome.WRONG_VALUES: "Check masks and their fill values, accumulate in fp32.",
@@ -42,7 +42,7 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
         Outcome.HACK: "Compute the result in the kernel from the arguments of this very call.",
         Outcome.INVALID_TIMING: "Do all work on the stream given, before the call returns.",
     }
-    if evaluation.stage is Stage.ADVERSARIAL:
+    if evaluation.stage is Stage.ADVERSARIAL and evaluation.outcome is not Outcome.HACK:
         return f"{generic} Use the strides given, not the ones of a contiguous tensor."
     return hints.get(evaluation.outcome, "")
 
@@ -51,7 +51,7 @@ def _advise_on_spills(task: Task, evaluation: Evaluation) -> str:
     spilled = [k.name for k in evaluation.kernels if k.vgpr_spills or k.scratch_bytes]
     if not spilled:
         return ""
-    return f"{spilled[0]} spills registers to memory: use smaller blocks or more warps."
+    return f"{plain_name(spilled[0])} spills registers to memory: use smaller blocks or more warps."
 
 
 def _advise_on_launches(task: Task, evaluation: Evaluation) -> str:
@@ -70,7 +70,8 @@ def _advise_on_occupancy(task: Task, evaluation: Evaluation) -> str:
     for kernel in evaluation.kernels:
         if kernel.waves_per_simd is not None and kernel.waves_per_simd < FEW_WAVES:
             limiter = kernel.occupancy_limiter or "its resources"
-            return f"{kernel.name} keeps {kernel.waves_per_simd:g} waves a SIMD: lower {limiter}."
+            name = plain_name(kernel.name)
+            return f"{name} keeps {kernel.waves_per_simd:g} waves a SIMD: lower {limiter}."
     return ""
 
 

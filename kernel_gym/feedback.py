@@ -7,12 +7,21 @@ unseen ones it says that they failed and how, never on which dimensions.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernel_gym.advice import advice
-from kernel_gym.formatting import describe, duration, factor, percent, roofline_share
+from kernel_gym.formatting import (
+    NOTHING,
+    describe,
+    duration,
+    factor,
+    percent,
+    plain_name,
+    roofline_share,
+)
 from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.tasks.workload import Split
 
@@ -44,6 +53,7 @@ FINDINGS = {
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",
+    "launched": "no kernel of yours was launched",
     "race": "waves access the same address without a barrier between them",
     "not written": "an output was not written",
 }
@@ -134,10 +144,11 @@ def _phrase(phrases: dict[str, str], told: str) -> str | None:
 
 def _element(element: Element) -> str:
     index = ", ".join(map(str, element.index))
-    return (
-        f"{element.output}[{index}]: expected {element.expected:.8g}, found {element.found:.8g} "
-        f"(off by {abs(element.found - element.expected):.3g}, allowed {element.tolerance:.3g})"
-    )
+    text = f"{element.output}[{index}]: expected {element.expected:.8g}, found {element.found:.8g}"
+    error = abs(element.found - element.expected)
+    if not math.isfinite(error):
+        return text
+    return f"{text} (off by {error:.3g}, allowed {element.tolerance:.3g})"
 
 
 def _progress(evaluation: Evaluation) -> str:
@@ -197,7 +208,7 @@ def _kernel(kernel: KernelFacts) -> str:
         parts.append(f"{kernel.waves_per_simd:g} waves a SIMD{limiter}")
     if kernel.bound_by:
         parts.append(f"bound by {kernel.bound_by}")
-    return f"  {kernel.name}: " + ", ".join(parts)
+    return f"  {plain_name(kernel.name)}: " + ", ".join(parts)
 
 
 def _advice(task: Task, evaluation: Evaluation) -> str:
@@ -206,7 +217,9 @@ def _advice(task: Task, evaluation: Evaluation) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> str:
-    """Left-aligned first column, right-aligned others."""
+    """Left-aligned first column, right-aligned others; columns without any value are left out."""
+    kept = [i for i in range(len(rows[0])) if any(row[i] != NOTHING for row in rows[1:])]
+    rows = [tuple(row[i] for i in kept) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -1,15 +1,25 @@
-"""How numbers and workloads are written wherever a person or a policy reads them."""
+"""How numbers and workloads are written wherever a person or a policy reads them.
+
+The command line needs it before anything heavy is loaded, so it imports records for types alone.
+"""
 
 from __future__ import annotations
 
-from kernel_gym.records import WorkloadResult
-from kernel_gym.tasks.workload import Layout
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_gym.records import WorkloadResult
+
+PLAIN_LAYOUT = "contiguous"
+NOTHING = "-"
+"""Stands for a number that is not there."""
 
 
 def describe(result: WorkloadResult) -> str:
     """A workload in a few words: its dimensions, distribution and layout."""
     dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
-    layout = "" if result.layout is Layout.CONTIGUOUS else f" {result.layout}"
+    layout = "" if result.layout == PLAIN_LAYOUT else f" {result.layout}"
     return f"{dims} {result.distribution}{layout}"
 
 
@@ -20,6 +30,17 @@ def roofline_share(result: WorkloadResult) -> float | None:
     return result.roofline_seconds / result.candidate_seconds
 
 
+def plain_name(symbol: str) -> str:
+    """The name of a kernel as its author wrote it, from the symbol that a C++ compiler made.
+
+    Example:
+        >>> plain_name("_Z11rope_kernelPK6__half")
+        'rope_kernel'
+    """
+    match = re.match(r"_Z(\d+)", symbol)
+    return symbol[match.end() :][: int(match.group(1))] if match else symbol
+
+
 def duration(seconds: float | None) -> str:
     """A time in microseconds.
 
@@ -27,7 +48,7 @@ def duration(seconds: float | None) -> str:
         >>> duration(1.5e-5)
         '15 us'
     """
-    return "-" if seconds is None else f"{seconds * 1e6:.4g} us"
+    return NOTHING if seconds is None else f"{seconds * 1e6:.4g} us"
 
 
 def factor(speedup: float | None) -> str:
@@ -37,7 +58,7 @@ def factor(speedup: float | None) -> str:
         >>> factor(1.234)
         '1.23x'
     """
-    return "-" if speedup is None else f"{speedup:.3g}x"
+    return NOTHING if speedup is None else f"{speedup:.3g}x"
 
 
 def percent(share: float | None) -> str:
@@ -47,4 +68,4 @@ def percent(share: float | None) -> str:
         >>> percent(0.456)
         '46%'
     """
-    return "-" if share is None else f"{share:.0%}"
+    return NOTHING if share is None else f"{share:.0%}"

@@ -95,6 +95,23 @@ def test_compiler_text_is_kept_at_both_ends_without_folders():
     assert "last line" in text
 
 
+def test_a_missing_value_needs_no_arithmetic():
+    element = Element(output="out", index=(0,), expected=0.0, found=float("nan"), tolerance=0.0)
+    failed = workload(passed=False, element=element)
+    text = feedback(TASK, failure(Outcome.WRONG_VALUES, Stage.TRAIN, workloads=[failed]))
+    assert "expected 0, found nan" in text
+    assert "off by" not in text
+
+
+def test_columns_without_numbers_are_left_out():
+    untimed = workload(speedup=1.0).model_copy(
+        update={"baseline_seconds": None, "speedup": None, "roofline_seconds": None}
+    )
+    text = feedback(TASK, failure(Outcome.WRONG_VALUES, Stage.ADVERSARIAL, workloads=[untimed]))
+    assert "20 us" in text
+    assert "baseline" not in text
+
+
 def test_addresses_are_dropped():
     text = feedback(TASK, failure(Outcome.RUNTIME_ERROR, Stage.TRAIN, detail="at 0x7f12aabb4400"))
     assert "0x7f" not in text

@@ -53,14 +53,14 @@ def styled_outcome(outcome: str) -> str:
 
 def summary_table(summary: Any) -> Table:
     """A run's summary as a table, one row a task."""
-    clock = f" ({summary.clock})" if summary.clock else ""
-    table = Table(
-        title=f"{summary.solved} of {len(summary.tasks)} tasks solved", title_style="bold"
-    )
+    title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    if summary.clock:
+        title += f"; times are {summary.clock}"
+    table = Table(title=title, title_style="bold")
     table.add_column("task", no_wrap=True)
-    table.add_column("outcome of each turn")
-    for header in ("reward", f"speedup{clock}", f"unseen{clock}"):
-        table.add_column(header, justify="right")
+    table.add_column("outcome of each turn", overflow="fold")
+    for header in ("reward", "speedup", "unseen"):
+        table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
         reward = "-" if task.reward is None else f"{task.reward:.3f}"
         outcomes = ", ".join(map(styled_outcome, task.outcomes)) or "[dim]none[/]"

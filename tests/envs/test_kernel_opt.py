@@ -200,9 +200,10 @@ def test_vector_envs_carry_the_text():
     envs.close()
 
 
-def test_importing_the_package_stays_light():
+@pytest.mark.parametrize("module", ["kernel_gym", "kernel_gym.cli", "kernel_gym.envs"])
+def test_importing_the_package_stays_light(module):
     heavy = ["torch", "triton", "ray", "trl", "transformers", "matplotlib"]
-    code = f"import sys, kernel_gym; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
