@@ -16,7 +16,8 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from kernel_gym.worker.tensor import DeviceTensor, Memory
+from kernel_gym.worker.guardless import GuardlessMode
+from kernel_gym.worker.tensor import DeviceMode, DeviceTensor, Memory
 
 
 @triton.jit
@@ -40,7 +41,9 @@ def warm() -> None:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
-    tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(_NoDevice(), 0, 64, False))
-    torch.empty_like(tensor)
-    tensor.t().clone()
-    tensor.view(-1).expand(2, 16).reshape(4, 8)
+    nowhere = _NoDevice()
+    tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(nowhere, 0, 64, False))
+    with GuardlessMode(nowhere), DeviceMode(nowhere):  # what the modes import lazily takes 0.9 s
+        torch.empty_like(tensor)
+        tensor.t().contiguous()
+        tensor[1:].view(-1).expand(2, 12).reshape(4, 6)

@@ -1,5 +1,7 @@
 #include "dispatch.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -37,24 +39,38 @@ static const Inst* block_head(Wave& wave, const Inst* inst) {
 REGISTER(block_head, block_head);
 
 // ---- footprint
+SparseBytes::~SparseBytes() {
+  if (bytes_) munmap(bytes_, size_);
+}
+
+void SparseBytes::resize(u64 size) {
+  if (bytes_) munmap(bytes_, size_);
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  bytes_ = mapped == MAP_FAILED ? nullptr : (u8*)mapped;
+  size_ = bytes_ ? size : 0;
+}
+
+void SparseBytes::clear() { madvise(bytes_, size_, MADV_DONTNEED); }
+
 void Footprint::resize(u64 base, u64 size) {
   base_ = base;
-  reads_.assign((size >> 7) + 2, 0);
-  writes_.assign((size >> 7) + 2, 0);
+  reads_.resize((size >> 7) + 2);
+  writes_.resize((size >> 7) + 2);
   epoch_ = 0;
 }
 
 u8 Footprint::begin() {
   if (++epoch_ == 0) {
-    std::fill(reads_.begin(), reads_.end(), 0);
-    std::fill(writes_.begin(), writes_.end(), 0);
+    reads_.clear();
+    writes_.clear();
     epoch_ = 1;
   }
   return epoch_;
 }
 
 u64 Footprint::count(const Region* regions, u64 region_count, bool write, u8 epoch) const {
-  const std::vector<u8>& map = write ? writes_ : reads_;
+  const SparseBytes& map = write ? writes_ : reads_;
   u64 total = 0;
   u64 next = 0;  // lines shared by neighbouring regions count once
   for (u64 i = 0; i < region_count; i++) {
