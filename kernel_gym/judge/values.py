@@ -42,7 +42,7 @@ def compare_close(
     )
     error, ref_error = (y_hat - y).abs(), (y_ref - y).abs()
     unit = torch.finfo(found.dtype).eps / 2
-    floor = torch.finfo(found.dtype).tiny
+    floor = _smallest_rounding(found.dtype)
     largest = torch.maximum(ref_error.amax(1), unit * y.abs().amax(1)).clamp(min=floor)
     typical = torch.maximum(_rms(ref_error), UNIFORM_ROUNDING_RMS * unit * _rms(y)).clamp(min=floor)
     max_ratio = error.amax(1) / (MAX_LEG * largest)
@@ -110,6 +110,15 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
         padded = torch.nn.functional.pad(rows, (0, blocks * width - columns))
         return padded.reshape(-1, width)
     return tensor.reshape(-1, columns)
+
+
+def _smallest_rounding(dtype: torch.dtype) -> float:
+    """Error that the format itself forces near zero: half a subnormal step.
+
+    Not less than float32's smallest normal number: kernels may flush float32 subnormals to zero.
+    """
+    info = torch.finfo(dtype)
+    return max(info.tiny * info.eps / 2, torch.finfo(torch.float32).tiny)
 
 
 def _rms(tensor: torch.Tensor) -> torch.Tensor:

@@ -29,6 +29,7 @@ from kernel_gym.sim.faults import KINDS, Fault, describe
 from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.occupancy import Occupancy, occupancy
+from kernel_gym.sim.timing import KernelTiming, Modelled, model_launch, sample_count
 
 __all__ = [
     "AsmError",
@@ -55,7 +56,9 @@ class _Program:
         rows = (ct.c_uint32 * max(1, len(builder.constant_rows)))(*builder.constant_rows)
         scalars = builder.scalar_constants
         scalar_array = (ct.c_uint32 * max(1, len(scalars)))(*scalars)
-        self._api = library.api
+        self._library = library
+        self._decoded = decoded
+        self._timing: KernelTiming | None = None
         self.handle = library.api.sim_program_new(
             builder.code(),
             len(builder.records),
@@ -68,8 +71,16 @@ class _Program:
             len(decoded.instructions),
         )
 
+    @property
+    def timing(self) -> KernelTiming:
+        """What the timing model needs, prepared at its first use."""
+        if self._timing is None:
+            self._timing = KernelTiming(self._library, self.handle, self._decoded)
+        return self._timing
+
     def __del__(self) -> None:
-        self._api.sim_program_delete(self.handle)
+        if hasattr(self, "handle"):
+            self._library.api.sim_program_delete(self.handle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,11 +312,32 @@ class Engine:
         request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
         request.time_limit_s = time_limit_s
         request.instruction_limit = instruction_limit or 0
-        if grid3[0] * grid3[1] * grid3[2] > 0:
-            self._api.sim_launch(self._handle, kernel._program.handle, ct.byref(request))
+        workgroups = grid3[0] * grid3[1] * grid3[2]
+        if workgroups == 0:
+            return LaunchResult(None, 0.0 if model_time else None, {}, 0)
+        if model_time:
+            request.sample_count, request.footprint = sample_count(workgroups), 1
+        self._api.sim_launch(self._handle, kernel._program.handle, ct.byref(request))
         del keep
-        fault = self._fault(kernel, request) if request.fault_kind else None
-        return LaunchResult(fault, None, {}, request.instructions)
+        if request.fault_kind:
+            return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
+        if not model_time:
+            return LaunchResult(None, None, {}, request.instructions)
+        modelled = self._model(kernel, request, residency)
+        return LaunchResult(None, modelled.seconds, modelled.profile, request.instructions)
+
+    def _model(
+        self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
+    ) -> Modelled:
+        program = kernel._program
+        modelled = model_launch(
+            self.library, self._handle, program.handle, program.timing, request, residency
+        )
+        for entry in modelled.profile["hot"]:
+            number = entry.pop("instruction")
+            entry["text"] = kernel._decoded.instructions[number].text
+            entry["source"] = kernel.source_of(number)
+        return modelled
 
     def _request(
         self,

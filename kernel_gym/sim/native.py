@@ -46,6 +46,7 @@ class LaunchRequest(ct.Structure):
         ("instructions", ct.c_uint64),
         ("read_lines", ct.c_uint64),
         ("written_lines", ct.c_uint64),
+        ("sampled_instructions", ct.c_uint64),
         ("sampled", ct.c_uint32),
         ("fault_kind", ct.c_uint32),
         ("fault_instruction", ct.c_uint32),
@@ -57,6 +58,42 @@ class LaunchRequest(ct.Structure):
         ("fault_address", ct.c_uint64),
     ]
 
+
+class ModelRequest(ct.Structure):
+    """Mirror of ``ModelRequest`` in csrc/timing.h."""
+
+    _fields_ = [
+        ("lds_latency", ct.c_double),
+        ("l1_latency", ct.c_double),
+        ("l2_latency", ct.c_double),
+        ("hbm_latency", ct.c_double),
+        ("scalar_latency", ct.c_double),
+        ("store_latency", ct.c_double),
+        ("workgroup_launch", ct.c_double),
+        ("l2_bytes_per_cycle", ct.c_double),
+        ("far_fraction", ct.c_double),
+        ("instruction_budget", ct.c_uint64),
+        ("slots", ct.c_uint64),
+        ("copies", ct.c_uint32),
+        ("unused", ct.c_uint32),
+        ("makespan", ct.c_double),
+        ("workgroup_cycles", ct.c_double),
+        ("sampled_instructions", ct.c_double),
+        ("busy", ct.c_double * 8),
+        ("replayed", ct.c_uint64),
+    ]
+
+
+ACCESS_FIELDS = (
+    "executions",
+    "lanes",
+    "bytes",
+    "segments",
+    "lines",
+    "l1_misses",
+    "lds_cycles",
+    "writes",
+)  # columns of AccessCounts in csrc/recorder.h
 
 _SIGNATURES = {
     "sim_handler_count": (ct.c_uint32, []),
@@ -73,6 +110,10 @@ _SIGNATURES = {
     "sim_set_allocations": (None, [ct.c_void_p, ct.c_void_p, ct.c_uint64]),
     "sim_launch": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(LaunchRequest)]),
     "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
+    "sim_program_set_timing": (None, [ct.c_void_p, ct.c_char_p, ct.c_char_p]),
+    "sim_model": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(ModelRequest)]),
+    "sim_accesses": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
+    "sim_spent": (ct.POINTER(ct.c_double), [ct.c_void_p]),
 }
 
 

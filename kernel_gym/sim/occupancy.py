@@ -42,7 +42,7 @@ def occupancy(block_threads: int, lds_bytes: int, vector_registers: int) -> Occu
     limits = {
         "vector registers": waves_by_registers * hw.SIMDS // waves,
         "wave slots": hw.MAX_WAVES_PER_SIMD * hw.SIMDS // waves,
-        "LDS": hw.LDS_BYTES // lds if lds else hw.MAX_WORKGROUPS_PER_CU,
+        "LDS": hw.LDS_BYTES // lds if lds else hw.LDS_BYTES,
         "workgroup slots": hw.MAX_WORKGROUPS_PER_CU,
     }
     # Ties name the limit that is in the programmer's hand: registers before LDS before slots.

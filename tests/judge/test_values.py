@@ -89,6 +89,14 @@ def test_a_worse_reference_widens_the_tolerance():
     assert compare_close("out", rough, oracle, rough).passed
 
 
+def test_small_half_precision_values_are_not_lost_in_the_floor():
+    """A softmax over 200 000 columns has outputs of 5e-6: zeros must not pass for them."""
+    oracle = torch.full((1, 4096), 5e-6, dtype=torch.float64)
+    reference = oracle.half()
+    assert compare_close("out", reference, oracle, reference).passed
+    assert not compare_close("out", torch.zeros_like(reference), oracle, reference).passed
+
+
 def test_nothing_to_compare_passes():
     empty = torch.empty(0, 4)
     assert compare_close("out", empty, empty.double(), empty).passed

@@ -54,7 +54,19 @@ EXPORT void sim_launch(Engine* engine, const Program* program, LaunchRequest* re
   run_launch(*engine, *program, *request);
 }
 
-// Results of the last launch.
+// What the timing model needs to know of a program; once before the first sim_model.
+EXPORT void sim_program_set_timing(Program* program, const TimedInst* timed,
+                                   const BlockRange* blocks) {
+  program->timed.assign(timed, timed + program->source_instructions);
+  program->block_ranges.assign(blocks, blocks + program->blocks);
+}
+EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* request) {
+  model_launch(*engine, *program, *request);
+}
+
+// Results of the last launch and of the last model run, by source instruction.
+EXPORT const AccessCounts* sim_accesses(Engine* engine) { return engine->accesses.data(); }
+EXPORT const double* sim_spent(Engine* engine) { return engine->spent.data(); }
 EXPORT const u64* sim_block_counts(Engine* engine) { return engine->block_counts.data(); }
 
 }  // extern "C"

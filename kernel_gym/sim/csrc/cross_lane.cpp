@@ -81,7 +81,7 @@ const DppPattern& dpp_pattern(u32 control, u32 arg) {
   return all.patterns[control][arg & 255];
 }
 
-bool stays_in_row(u32 control) {
+[[maybe_unused]] bool stays_in_row(u32 control) {
   return control <= kRowRor || control == kRowMirror || control == kRowHalfMirror ||
          control == kRowNewBcast;
 }

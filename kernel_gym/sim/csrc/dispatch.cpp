@@ -370,6 +370,15 @@ void Launch::merge() {
     if (recorder) engine_.recorders.push_back(std::move(recorder));
   }
   request_.sampled = (u32)engine_.recorders.size();
+  for (u64 workgroup : samples_) {
+    request_.sampled_instructions += engine_.workgroup_instructions[workgroup];
+  }
+  engine_.accesses.assign(program_.source_instructions, AccessCounts());
+  for (const auto& recorder : engine_.recorders) {
+    for (u32 i = 0; i < program_.source_instructions; i++) {
+      engine_.accesses[i].add(recorder->counts[i]);
+    }
+  }
   request_.instructions = executed_.load();
   if (use_footprint_) {
     request_.read_lines =
@@ -405,4 +414,12 @@ void Launch::run() {
 
 void run_launch(Engine& engine, const Program& program, LaunchRequest& request) {
   Launch(engine, program, request).run();
+}
+
+void model_launch(Engine& engine, const Program& program, ModelRequest& request) {
+  std::vector<const Recorder*> samples;
+  for (const auto& recorder : engine.recorders) samples.push_back(recorder.get());
+  const ModelInput input = {program.timed, program.block_ranges, samples,
+                            engine.workgroup_instructions, engine.accesses};
+  run_model(input, request, engine.spent);
 }

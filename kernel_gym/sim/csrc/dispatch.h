@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "recorder.h"
+#include "timing.h"
 #include "wave.h"
 
 struct Program {
@@ -15,6 +16,8 @@ struct Program {
   u32 rows = 0;                        // vector rows a wave: registers and temporaries
   u32 blocks = 0;
   u32 source_instructions = 0;         // Inst::index is below this
+  std::vector<TimedInst> timed;        // by source instruction; empty until wanted
+  std::vector<BlockRange> block_ranges;
   ~Program();
 };
 
@@ -45,6 +48,7 @@ struct LaunchRequest {
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
   u64 written_lines;
+  u64 sampled_instructions;  // of the sampled workgroups
   u32 sampled;
   u32 fault_kind;
   u32 fault_instruction;
@@ -87,8 +91,13 @@ struct Engine {
   std::vector<u64> block_counts;
   std::vector<std::unique_ptr<Recorder>> recorders;
   std::vector<u32> workgroup_instructions;
+  std::vector<AccessCounts> accesses;  // by source instruction, summed over the samples
+  std::vector<double> spent;           // by source instruction, of the last model run
   Engine();
   ~Engine();
 };
 
 void run_launch(Engine& engine, const Program& program, LaunchRequest& request);
+
+// Models the time of the last launch, which must have been sampled.
+void model_launch(Engine& engine, const Program& program, ModelRequest& request);

@@ -16,6 +16,17 @@ struct AccessCounts {
   u64 l1_misses = 0;   // lines that left the compute unit (all lines of a store)
   u64 lds_cycles = 0;
   u64 writes = 0;
+
+  void add(const AccessCounts& other) {
+    executions += other.executions;
+    lanes += other.lanes;
+    bytes += other.bytes;
+    segments += other.segments;
+    lines += other.lines;
+    l1_misses += other.l1_misses;
+    lds_cycles += other.lds_cycles;
+    writes += other.writes;
+  }
 };
 static_assert(sizeof(AccessCounts) == 64, "shared with Python");
 

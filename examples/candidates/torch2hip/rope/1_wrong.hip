@@ -8,8 +8,8 @@ constexpr int kThreads = 256;
 
 __global__ void rope_kernel(const __half* x, const float* cos, const float* sin, __half* out,
                             int heads, int half_dim) {
-  const int64_t token = blockIdx.y;
-  const int pair = blockIdx.x * kThreads + threadIdx.x;
+  const int64_t token = blockIdx.x;
+  const int pair = blockIdx.y * kThreads + threadIdx.x;
   if (pair >= heads * half_dim) return;
   const int head = pair / half_dim;
   const int i = pair - head * half_dim;
@@ -25,7 +25,7 @@ __global__ void rope_kernel(const __half* x, const float* cos, const float* sin,
 extern "C" int rope(const __half* x, const float* cos, const float* sin, __half* out,
                     int64_t tokens, int64_t heads, int64_t head_dim, hipStream_t stream) {
   const int64_t pairs = heads * head_dim / 2;
-  const dim3 grid((pairs + kThreads - 1) / kThreads, tokens);
+  const dim3 grid(tokens, (pairs + kThreads - 1) / kThreads);
   rope_kernel<<<grid, dim3(kThreads), 0, stream>>>(x, cos, sin, out, (int)heads,
                                                    (int)(head_dim / 2));
   return hipGetLastError();

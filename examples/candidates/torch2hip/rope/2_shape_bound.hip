@@ -9,8 +9,8 @@ constexpr int kThreads = 256;
 template <int half_dim>
 __global__ void rope_kernel(const __half* x, const float* cos, const float* sin, __half* out,
                             int heads) {
-  const int64_t token = blockIdx.y;
-  const int pair = blockIdx.x * kThreads + threadIdx.x;
+  const int64_t token = blockIdx.x;
+  const int pair = blockIdx.y * kThreads + threadIdx.x;
   if (pair >= heads * half_dim) return;
   const int head = pair / half_dim;
   const int i = pair - head * half_dim;
@@ -26,7 +26,7 @@ __global__ void rope_kernel(const __half* x, const float* cos, const float* sin,
 template <int half_dim>
 int launch(const __half* x, const float* cos, const float* sin, __half* out, int64_t tokens,
            int64_t heads, hipStream_t stream) {
-  const dim3 grid((heads * half_dim + kThreads - 1) / kThreads, tokens);
+  const dim3 grid(tokens, (heads * half_dim + kThreads - 1) / kThreads);
   rope_kernel<half_dim><<<grid, dim3(kThreads), 0, stream>>>(x, cos, sin, out, (int)heads);
   return hipGetLastError();
 }

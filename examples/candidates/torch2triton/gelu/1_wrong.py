@@ -1,4 +1,4 @@
-"""Wrong: the cheaper approximation x * sigmoid(1.702 x), which is another function."""
+"""Wrong: the polynomial has x squared where x cubed belongs."""
 
 import torch
 import triton
@@ -11,7 +11,7 @@ def gelu_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=0.0).to(tl.float32)
-    out = x / (1.0 + tl.exp(-1.702 * x))
+    out = x / (1.0 + tl.exp(-1.5957691216057308 * x * (1.0 + 0.044715 * x)))
     tl.store(out_ptr + row * cols + at, out.to(tl.bfloat16), mask=at < cols)
 
 

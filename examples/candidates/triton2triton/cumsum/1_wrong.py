@@ -1,4 +1,4 @@
-"""Wrong: the carry from block to block is kept in bfloat16, too coarse for long rows."""
+"""Wrong: the carry holds the sum of the last block only, not of all before it."""
 
 import torch
 import triton
@@ -7,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def cumsum_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
-    """Scans one row; `carry` is the sum of all blocks before this one."""
+    """Scans one row; `carry` comes from the block before."""
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     carry = 0.0
@@ -16,7 +16,7 @@ def cumsum_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
         x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=0.0).to(tl.float32)
         out = tl.cumsum(x, axis=0) + carry
         tl.store(out_ptr + row * cols + at, out.to(tl.bfloat16), mask=at < cols)
-        carry = (carry + tl.sum(x, axis=0)).to(tl.bfloat16).to(tl.float32)
+        carry = tl.sum(x, axis=0)
 
 
 def cumsum(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Wrong: the running total is rounded to float16 after each step along k."""
+"""Wrong: the running total is rounded to bfloat16 after each step along k."""
 
 import torch
 import triton
@@ -24,7 +24,7 @@ def matmul_kernel(a_ptr, b_ptr, out_ptr, m, n, k, a_stride, b_stride, TILE: tl.c
             mask=(depth[:, None] < k) & (cols[None, :] < n),
             other=0.0,
         )
-        total = tl.dot(a, b, total).to(tl.float16).to(tl.float32)
+        total = tl.dot(a, b, total).to(tl.bfloat16).to(tl.float32)
     tl.store(
         out_ptr + rows[:, None].to(tl.int64) * n + cols[None, :],
         total.to(tl.float16),

@@ -1,0 +1,175 @@
+"""How each instruction occupies a compute unit: input of the timing model.
+
+The layout mirrors ``TimedInst`` in csrc/timing.h.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim.asm import Instruction
+from kernel_gym.sim.decode import DecodedKernel
+from kernel_gym.sim.matrix_ops import matrix_shape
+from kernel_gym.sim.operands import parse_operand
+
+# Numbers of enum Unit.
+UNITS = (
+    "scalar",
+    "vector",
+    "matrix",
+    "lds",
+    "memory",
+    "scalar_memory",
+    "wait",
+    "barrier",
+    "branch",
+    "idle",
+    "free",
+)
+_NUMBER = {name: number for number, name in enumerate(UNITS)}
+NO_ROW = NO_LIMIT = 0xFFFF
+_LAYOUT = struct.Struct("<BB9H")
+_SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
+_WIDE = re.compile(r"_(f64|i64|u64|b64)$")
+_FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
+
+
+@dataclass(frozen=True)
+class TimedInstruction:
+    """Use of the compute unit by one instruction; see ``TimedInst``."""
+
+    unit: str
+    is_store: bool = False
+    cycles: int = 0
+    vector_memory_limit: int = NO_LIMIT
+    local_limit: int = NO_LIMIT
+    dst_row: int = 0
+    dst_rows: int = 0
+    src_rows: tuple[int, ...] = ()
+
+    def pack(self) -> bytes:
+        """The bytes of the C++ struct."""
+        rows = (*self.src_rows[:3], NO_ROW, NO_ROW, NO_ROW)[:3]
+        return _LAYOUT.pack(
+            _NUMBER[self.unit],
+            self.is_store,
+            self.cycles,
+            self.vector_memory_limit,
+            self.local_limit,
+            self.dst_row,
+            self.dst_rows,
+            *rows,
+            0,
+        )
+
+
+def unit_of(mnemonic: str) -> str:
+    """The unit that executes an instruction."""
+    for prefix, unit in (
+        ("v_mfma", "matrix"),
+        ("v_", "vector"),
+        ("ds_", "lds"),
+        ("s_load", "scalar_memory"),
+        ("s_buffer_load", "scalar_memory"),
+        ("s_scratch_load", "scalar_memory"),
+        ("s_waitcnt", "wait"),
+        ("s_barrier", "barrier"),
+        ("s_branch", "branch"),
+        ("s_cbranch", "branch"),
+        ("s_setpc", "branch"),
+        ("s_swappc", "branch"),
+        ("s_nop", "idle"),
+        ("s_sleep", "idle"),
+    ):
+        if mnemonic.startswith(prefix):
+            return unit
+    if _FREE.match(mnemonic):
+        return "free"
+    return "scalar" if mnemonic.startswith("s_") else "memory"
+
+
+def vector_cycles(mnemonic: str) -> int:
+    """Cycles a vector instruction holds its SIMD."""
+    if _SLOW.match(mnemonic):
+        return hw.SLOW_VECTOR_CYCLES
+    if _WIDE.search(mnemonic) and "fma" not in mnemonic and not mnemonic.startswith("v_mov"):
+        return hw.WIDE_VECTOR_CYCLES
+    return hw.VECTOR_CYCLES
+
+
+def matrix_cycles(mnemonic: str) -> int:
+    """Cycles a matrix instruction holds its SIMD's matrix unit."""
+    shape = matrix_shape(mnemonic)
+    assert shape
+    per_cycle = hw.MATRIX_OPERATIONS[shape.type] / hw.SIMDS
+    return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
+
+
+def _limit(text: str, counter: str) -> int:
+    match = re.search(rf"\b{counter}\((\d+)\)", text)
+    return int(match.group(1)) if match else NO_LIMIT
+
+
+def _idle_cycles(instruction: Instruction) -> int:
+    count = int(instruction.operands[0], 0) if instruction.operands else 0
+    return 64 * count if instruction.mnemonic == "s_sleep" else 4 * (count + 1)
+
+
+def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
+    """Row numbers of the vector sources."""
+    rows = []
+    for text in instruction.operands[1:]:
+        operand = parse_operand(text)
+        if operand.is_vector:
+            rows.append(operand.index + (vector_registers if operand.kind == "a" else 0))
+        else:
+            rows.append(NO_ROW)
+    return rows
+
+
+def timed_instruction(instruction: Instruction, vector_registers: int) -> TimedInstruction:
+    """Classify an instruction.
+
+    Args:
+        instruction: The instruction.
+        vector_registers: Rows before the accumulation registers.
+    """
+    mnemonic = instruction.mnemonic
+    unit = unit_of(mnemonic)
+    if unit == "vector":
+        rows = tuple(_rows(instruction, vector_registers)[:3])
+        return TimedInstruction(unit, cycles=vector_cycles(mnemonic), src_rows=rows)
+    if unit == "matrix":
+        destination = parse_operand(instruction.operands[0])
+        offset = vector_registers if destination.kind == "a" else 0
+        return TimedInstruction(
+            unit,
+            cycles=matrix_cycles(mnemonic),
+            dst_row=destination.index + offset,
+            dst_rows=destination.count,
+            src_rows=tuple(_rows(instruction, vector_registers)[:3]),
+        )
+    if unit == "wait":
+        text = instruction.operands[0]
+        return TimedInstruction(
+            unit, vector_memory_limit=_limit(text, "vmcnt"), local_limit=_limit(text, "lgkmcnt")
+        )
+    if unit == "idle":
+        return TimedInstruction(unit, cycles=_idle_cycles(instruction))
+    is_store = "_store" in mnemonic or ("_atomic" in mnemonic and not instruction.modifiers)
+    return TimedInstruction(unit, is_store=is_store)
+
+
+def timing_tables(decoded: DecodedKernel) -> tuple[bytes, bytes]:
+    """The tables of a kernel: ``TimedInst`` by instruction and ``BlockRange`` by block."""
+    registers = decoded.builder.vector_registers
+    instructions = b"".join(
+        timed_instruction(instruction, registers).pack() for instruction in decoded.instructions
+    )
+    blocks = b"".join(
+        struct.pack("<II", block.first, block.last) for block in decoded.builder.blocks
+    )
+    return instructions, blocks
