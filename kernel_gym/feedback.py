@@ -138,8 +138,9 @@ def _hidden_failure(evaluation: Evaluation, failed: WorkloadResult | None) -> st
 
 
 def _phrase(phrases: dict[str, str], told: str) -> str | None:
-    """The phrase of the first keyword that a message holds."""
-    return next((phrase for keyword, phrase in phrases.items() if keyword in told.lower()), None)
+    """The phrase of the first keyword that a message holds, at the start of a word."""
+    found = (phrase for key, phrase in phrases.items() if re.search(rf"\b{key}", told.lower()))
+    return next(found, None)
 
 
 def _element(element: Element) -> str:

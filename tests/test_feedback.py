@@ -79,6 +79,14 @@ def test_a_hidden_fault_names_its_kind():
     assert "31337" not in text
 
 
+def test_a_keyword_counts_at_the_start_of_a_word_only():
+    failed = workload(split=Split.UNSEEN, passed=False, message="Traceback: it broke")
+    told = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=[failed])
+    text = feedback(TASK, told.model_copy(update={"message": "fails: no answer in time"}))
+    assert "barrier" not in text
+    assert "did not return in time" in text
+
+
 def test_a_failure_of_the_timing_names_no_workload():
     told = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1e-9 s on rows=31337"})
     text = feedback(TASK, told)
