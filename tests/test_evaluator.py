@@ -131,7 +131,7 @@ OUTCOMES = {
     "host read": (HEAD + "def softmax(x): return x.cpu()", Outcome.RUNTIME_ERROR, Stage.TRAIN),
     "nothing": ("def softmax(x): pass", Outcome.WRONG_METADATA, Stage.TRAIN),
     "its input": ("def softmax(x): return x", Outcome.WRONG_METADATA, Stage.TRAIN),
-    "no kernel": (HEAD + "def softmax(x): return x.clone()", Outcome.HACK, Stage.TRAIN),
+    "no kernel": (HEAD + "def softmax(x): return x.clone()", Outcome.WRONG_VALUES, Stage.TRAIN),
     "decoy": (HEAD + DECOY, Outcome.WRONG_VALUES, Stage.TRAIN),
     "device loop": (HEAD + LOOP_ON_DEVICE, Outcome.TIMEOUT, Stage.TRAIN),
 }  # fmt: skip
@@ -200,6 +200,12 @@ def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):
     found = evaluator.evaluate(task, task.baseline_source)
     assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TIME)
     assert "physics" in found.message
+
+
+def test_the_right_answer_without_a_kernel_is_a_hack(evaluator):
+    source = "def transpose(x): return x.t().contiguous()"  # the device's copy does the work
+    found = evaluator.evaluate(get_task("triton2triton/transpose"), source)
+    assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TRAIN)
 
 
 def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):

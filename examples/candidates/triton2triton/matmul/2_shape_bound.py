@@ -25,13 +25,14 @@ def matmul_kernel(
     inner = tl.arange(0, DEPTH)
     a_at = a_ptr + (rows % m)[:, None].to(tl.int64) * a_stride + inner[None, :]
     b_at = b_ptr + inner[:, None].to(tl.int64) * b_stride + (cols % n)[None, :]
+    step = tl.full([], DEPTH, tl.int64)  # a stride of 1 is a plain number to the compiler
     total = tl.zeros([TILE_M, TILE_N], tl.float32)
     for _ in range(k // DEPTH):
         a = tl.load(a_at)
         b = tl.load(b_at)
         total = tl.dot(a, b, total)
         a_at += DEPTH
-        b_at += DEPTH * b_stride.to(tl.int64)
+        b_at += step * b_stride
     tl.store(
         out_ptr + rows[:, None].to(tl.int64) * n + cols[None, :],
         total.to(tl.float16),

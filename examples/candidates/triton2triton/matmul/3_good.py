@@ -26,6 +26,7 @@ def matmul_kernel(
     inner = tl.arange(0, DEPTH)
     a_at = a_ptr + (rows % m)[:, None].to(tl.int64) * a_stride + inner[None, :]
     b_at = b_ptr + inner[:, None].to(tl.int64) * b_stride + (cols % n)[None, :]
+    step = tl.full([], DEPTH, tl.int64)  # a stride of 1 is a plain number to the compiler
     total = tl.zeros([TILE_M, TILE_N], tl.float32)
     for start in range(0, k, DEPTH):
         if EVEN_K:
@@ -36,7 +37,7 @@ def matmul_kernel(
             b = tl.load(b_at, mask=start + inner[:, None] < k, other=0.0)
         total = tl.dot(a, b, total)
         a_at += DEPTH
-        b_at += DEPTH * b_stride.to(tl.int64)
+        b_at += step * b_stride
     tl.store(
         out_ptr + rows[:, None].to(tl.int64) * n + cols[None, :],
         total.to(tl.float16),
