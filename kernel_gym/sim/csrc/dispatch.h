@@ -64,20 +64,22 @@ struct LaunchRequest {
 // write at the same time. A byte holds the number of the launch that touched it last.
 class Footprint {
  public:
-  void resize(u64 base, u64 size);
-  bool ready() const { return !reads_.empty(); }
+  ~Footprint();
+  bool resize(u64 base, u64 size);  // false if there is no memory for it
+  bool ready() const { return lines_ != 0; }
+  u64 base() const { return base_; }
   u8 begin();  // a new launch; returns its number
   void mark(u64 low, u64 high, bool write, u8 epoch) {
-    std::vector<u8>& map = write ? writes_ : reads_;
+    u8* map = maps_[write];
     for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
-      if (line < map.size()) map[line] = epoch;
+      if (line < lines_) map[line] = epoch;
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
 
  private:
-  u64 base_ = 0;
-  std::vector<u8> reads_, writes_;
+  u64 base_ = 0, lines_ = 0;
+  u8* maps_[2] = {nullptr, nullptr};  // reads, writes
   u8 epoch_ = 0;
 };
 
