@@ -196,8 +196,12 @@ class Engine:
         Args:
             base: Its address in this process, which is also the device address.
             size: Bytes.
+
+        Raises:
+            MemoryError: If the arena is too large to keep account of.
         """
-        self._api.sim_set_memory(self._handle, base, size)
+        if not self._api.sim_set_memory(self._handle, base, size):
+            raise MemoryError(f"no memory for the account of an arena of {size} bytes")
 
     def set_allocations(self, allocations: Iterable[tuple[int, int, str]]) -> None:
         """Declare what kernels may touch: live ``(start, size, label)`` allocations."""

@@ -106,7 +106,7 @@ _SIGNATURES = {
     "sim_program_delete": (None, [ct.c_void_p]),
     "sim_engine_new": (ct.c_void_p, []),
     "sim_engine_delete": (None, [ct.c_void_p]),
-    "sim_set_memory": (None, [ct.c_void_p, ct.c_uint64, ct.c_uint64]),
+    "sim_set_memory": (ct.c_int, [ct.c_void_p, ct.c_uint64, ct.c_uint64]),
     "sim_set_allocations": (None, [ct.c_void_p, ct.c_void_p, ct.c_uint64]),
     "sim_launch": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(LaunchRequest)]),
     "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),

@@ -45,7 +45,9 @@ EXPORT void sim_program_delete(Program* program) { delete program; }
 EXPORT Engine* sim_engine_new() { return new Engine; }
 EXPORT void sim_engine_delete(Engine* engine) { delete engine; }
 
-EXPORT void sim_set_memory(Engine* engine, u64 base, u64 size) { engine->footprint.resize(base, size); }
+EXPORT int sim_set_memory(Engine* engine, u64 base, u64 size) {
+  return engine->footprint.resize(base, size);
+}
 EXPORT void sim_set_allocations(Engine* engine, const Region* regions, u64 count) {
   engine->allocations.assign(regions, regions + count);
 }

@@ -1,7 +1,5 @@
 #include "dispatch.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -39,43 +37,36 @@ static const Inst* block_head(Wave& wave, const Inst* inst) {
 REGISTER(block_head, block_head);
 
 // ---- footprint
-SparseBytes::~SparseBytes() {
-  if (bytes_) munmap(bytes_, size_);
+Footprint::~Footprint() {
+  for (u8* map : maps_) free(map);
 }
 
-void SparseBytes::resize(u64 size) {
-  if (bytes_) munmap(bytes_, size_);
-  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  bytes_ = mapped == MAP_FAILED ? nullptr : (u8*)mapped;
-  size_ = bytes_ ? size : 0;
-}
-
-void SparseBytes::clear() { madvise(bytes_, size_, MADV_DONTNEED); }
-
-void Footprint::resize(u64 base, u64 size) {
+bool Footprint::resize(u64 base, u64 size) {
+  for (u8*& map : maps_) {
+    free(map);
+    map = (u8*)calloc((size >> 7) + 2, 1);  // pages come into being when touched
+  }
   base_ = base;
-  reads_.resize((size >> 7) + 2);
-  writes_.resize((size >> 7) + 2);
+  lines_ = maps_[0] && maps_[1] ? (size >> 7) + 2 : 0;
   epoch_ = 0;
+  return lines_ != 0;
 }
 
 u8 Footprint::begin() {
   if (++epoch_ == 0) {
-    reads_.clear();
-    writes_.clear();
+    resize(base_, (lines_ - 2) << 7);  // fresh pages: clearing would touch all of a sparse map
     epoch_ = 1;
   }
   return epoch_;
 }
 
 u64 Footprint::count(const Region* regions, u64 region_count, bool write, u8 epoch) const {
-  const SparseBytes& map = write ? writes_ : reads_;
+  const u8* map = maps_[write];
   u64 total = 0;
   u64 next = 0;  // lines shared by neighbouring regions count once
   for (u64 i = 0; i < region_count; i++) {
     const u64 first = std::max(next, (regions[i].start - base_) >> 7);
-    const u64 last = std::min<u64>(map.size(), ((regions[i].end - 1 - base_) >> 7) + 1);
+    const u64 last = std::min(lines_, ((regions[i].end - 1 - base_) >> 7) + 1);
     for (u64 line = first; line < last; line++) total += map[line] == epoch;
     next = std::max(next, last);
   }
@@ -95,6 +86,7 @@ struct Slot {
   std::unique_ptr<Recorder> recorder;
   u64 workgroup = 0;
   u64 executed = 0;
+  u64 accounted = 0;  // part of it that the launch's total contains
   u32 slices = 0;
 
   ~Slot() {
@@ -148,7 +140,8 @@ class Launch {
   void prepare_wave(Slot& slot, u32 number, u64* block_counts);
   Outcome run_slice(Slot& slot);
   void finish(u32 worker, std::unique_ptr<Slot> slot);
-  bool overdue(Slot& slot);
+  FaultKind exceeded(Slot& slot);
+  void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
   void merge();
 
@@ -208,10 +201,11 @@ std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
 void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
   slot.program = &program_;
   slot.workgroup = workgroup;
-  slot.executed = 0;
+  slot.executed = slot.accounted = 0;
   slot.slices = 0;
   if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
-    slot.recorder = std::make_unique<Recorder>(program_.source_instructions, waves_);
+    slot.recorder = std::make_unique<Recorder>(program_.source_instructions, waves_,
+                                               engine_.footprint.base());
   }
   memset(slot.registers, 0, (size_t)waves_ * program_.rows * sizeof(Row));
   memset(slot.lds, kLdsFill, request_.lds_size);
@@ -262,22 +256,28 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
   }
 }
 
-// Time and instruction limits; true after a fault has been recorded.
-bool Launch::overdue(Slot& slot) {
-  FaultKind kind = FaultKind::kNone;
-  if (Clock::now() > deadline_) kind = FaultKind::kTimeLimit;
+// The limit that is exceeded, after counting what the workgroup has executed.
+FaultKind Launch::exceeded(Slot& slot) {
+  executed_ += slot.executed - slot.accounted;
+  slot.accounted = slot.executed;
   if (request_.instruction_limit && executed_.load() > request_.instruction_limit) {
-    kind = FaultKind::kInstructionLimit;
+    return FaultKind::kInstructionLimit;
   }
-  if (kind == FaultKind::kNone) return false;
+  return Clock::now() > deadline_ ? FaultKind::kTimeLimit : FaultKind::kNone;
+}
+
+// Ends the launch because of a limit. The fault names a wave that is still running, if any.
+void Launch::stop_at_limit(Slot& slot, FaultKind kind) {
+  Wave* stopped = &slot.waves[0];
   for (Wave& wave : slot.waves) {
-    if (wave.status == Status::kEnded) continue;
-    raise_fault(wave, wave.resume, kind, 0, 0, 0);
-    fail(slot, wave);
-    break;
+    if (wave.status != Status::kEnded) {
+      stopped = &wave;
+      break;
+    }
   }
+  raise_fault(*stopped, stopped->resume, kind, 0, 0, 0);
+  fail(slot, *stopped);
   stop_before_ = 0;
-  return true;
 }
 
 void Launch::fail(Slot& slot, Wave& wave) {
@@ -321,13 +321,16 @@ Outcome Launch::run_slice(Slot& slot) {
       }
     }
     if (!preempted) continue;
-    if (overdue(slot)) return Outcome::kFaulted;
+    const FaultKind limit = exceeded(slot);
+    if (limit != FaultKind::kNone) {
+      stop_at_limit(slot, limit);
+      return Outcome::kFaulted;
+    }
     if (!advanced || ++slot.slices % kSlicesOfWorkgroup == 0) return Outcome::kYielded;
   }
 }
 
 void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
-  executed_ += slot->executed;
   if (!engine_.workgroup_instructions.empty()) {
     engine_.workgroup_instructions[slot->workgroup] = (u32)slot->executed;
   }
@@ -359,16 +362,10 @@ void Launch::work(u32 worker) {
     if (slot->workgroup >= stop_before_.load()) continue;
     const Outcome outcome = run_slice(*slot);
     if (outcome == Outcome::kFinished) {
+      const FaultKind limit = exceeded(*slot);
+      const bool unfinished = next_.load() < workgroups_ || !resident.empty();
+      if (limit != FaultKind::kNone && unfinished) stop_at_limit(*slot, limit);
       finish(worker, std::move(slot));
-      if (Clock::now() > deadline_ && stop_before_.load() > 0) {
-        request_.fault_kind = (u32)FaultKind::kTimeLimit;
-        const std::lock_guard<std::mutex> lock(fault_mutex_);
-        if (next_.load() < workgroups_ || !resident.empty()) {
-          fault_.kind = FaultKind::kTimeLimit;
-          fault_workgroup_ = std::min<u64>(fault_workgroup_, workgroups_ - 1);
-          stop_before_ = 0;
-        }
-      }
     } else if (outcome == Outcome::kYielded) {
       resident.push_back(std::move(slot));
       if (more && resident.size() < limit) more = start_next(worker, resident);

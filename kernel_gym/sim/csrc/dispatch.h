@@ -62,37 +62,24 @@ struct LaunchRequest {
 
 // Which lines of the arena a launch touched: one byte a line and direction, so that threads may
 // write at the same time. A byte holds the number of the launch that touched it last.
-// Zeroed bytes that cost memory only where they are touched: the arena is large and mostly empty.
-class SparseBytes {
- public:
-  ~SparseBytes();
-  void resize(u64 size);
-  void clear();
-  u64 size() const { return size_; }
-  u8& operator[](u64 i) { return bytes_[i]; }
-  u8 operator[](u64 i) const { return bytes_[i]; }
-
- private:
-  u8* bytes_ = nullptr;
-  u64 size_ = 0;
-};
-
 class Footprint {
  public:
-  void resize(u64 base, u64 size);
-  bool ready() const { return reads_.size() != 0; }
+  ~Footprint();
+  bool resize(u64 base, u64 size);  // false if there is no memory for it
+  bool ready() const { return lines_ != 0; }
+  u64 base() const { return base_; }
   u8 begin();  // a new launch; returns its number
   void mark(u64 low, u64 high, bool write, u8 epoch) {
-    SparseBytes& map = write ? writes_ : reads_;
+    u8* map = maps_[write];
     for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
-      if (line < map.size()) map[line] = epoch;
+      if (line < lines_) map[line] = epoch;
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
 
  private:
-  u64 base_ = 0;
-  SparseBytes reads_, writes_;
+  u64 base_ = 0, lines_ = 0;
+  u8* maps_[2] = {nullptr, nullptr};  // reads, writes
   u8 epoch_ = 0;
 };
 

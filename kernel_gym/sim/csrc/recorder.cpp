@@ -28,8 +28,8 @@ bool TagCache::touch(u64 line) {
   return false;
 }
 
-Recorder::Recorder(u32 instructions, u32 waves)
-    : counts(instructions), traces(waves), l1_(kL1Sets, kL1Ways) {}
+Recorder::Recorder(u32 instructions, u32 waves, u64 base)
+    : counts(instructions), traces(waves), base_(base), l1_(kL1Sets, kL1Ways) {}
 
 void Recorder::global(u32 instruction, const u64* addresses, u64 lanes, u32 size, bool write) {
   AccessCounts& counts_of = counts[instruction];
@@ -42,7 +42,7 @@ void Recorder::global(u32 instruction, const u64* addresses, u64 lanes, u32 size
   u32 count = 0;
   u64 last = ~0ull;
   for (u64 rest = lanes; rest; rest &= rest - 1) {
-    const u64 address = addresses[__builtin_ctzll(rest)];
+    const u64 address = addresses[__builtin_ctzll(rest)] - base_;
     const u64 end = (address + size - 1) >> 6;
     for (u64 segment = address >> 6; segment <= end; segment++) {
       if (segment != last) segments[count++] = segment;

@@ -44,7 +44,8 @@ class TagCache {
 
 class Recorder {
  public:
-  Recorder(u32 instructions, u32 waves);
+  // Addresses count from `base`, so that the host's layout does not matter.
+  Recorder(u32 instructions, u32 waves, u64 base);
   void block(u32 wave, u32 block) {
     if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
   }
@@ -58,5 +59,6 @@ class Recorder {
 
  private:
   static constexpr size_t kMaxTrace = 1 << 16;
+  u64 base_;
   TagCache l1_;
 };
