@@ -67,7 +67,9 @@ def test_matmul(any_engine, case):
     types = [source_type, source_type, target_type, "i32", "i32", "i32"]
     constants = {"TILE_M": tile, "TILE_N": tile, "TILE_K": 32}
     grid = (m // tile, n // tile)
-    launch(any_engine, kernels.matmul, types, grid, [a, b, out, m, n, k], warps, stages, **constants)
+    launch(
+        any_engine, kernels.matmul, types, grid, [a, b, out, m, n, k], warps, stages, **constants
+    )
     expected = a.double() @ b.double()
     torch.testing.assert_close(out.double(), expected, rtol=tolerance, atol=10 * tolerance)
 
