@@ -102,9 +102,7 @@ def split_words(text: str) -> list[str]:
     return [*words, word] if word else words
 
 
-def parse_instruction(
-    text: str, line: int, location: tuple[int, int] | None = None
-) -> Instruction:
+def parse_instruction(text: str, line: int, location: tuple[int, int] | None = None) -> Instruction:
     """Parse one instruction line without its comment."""
     mnemonic, _, rest = text.partition(" ")
     if "\t" in mnemonic:

@@ -9,9 +9,7 @@ from kernel_gym.sim.metadata import KernelArg
 SHARED_APERTURE, PRIVATE_APERTURE = 0x10000, 0x20000  # upper halves of flat addresses
 
 
-def _hidden_value(
-    kind: str, grid: Sequence[int], block: Sequence[int], dynamic_lds: int
-) -> int:
+def _hidden_value(kind: str, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> int:
     """Value of a hidden argument; 0 for those without a meaning here."""
     for i, axis in enumerate("xyz"):
         if kind == f"hidden_block_count_{axis}":

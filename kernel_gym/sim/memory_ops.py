@@ -242,9 +242,7 @@ class MemoryDecoder:
         else:
             self._lds_atomic(operation, operands, modifiers)
 
-    def _permute(
-        self, instruction: Instruction, operands: list[OperandText], pattern: int
-    ) -> None:
+    def _permute(self, instruction: Instruction, operands: list[OperandText], pattern: int) -> None:
         self._builder.emit(
             instruction.mnemonic,
             dst=self._vector(operands[0]).index,

@@ -198,7 +198,9 @@ class VectorDecoder:
         operands = [parse_operand(text) for text in instruction.operands]
         destination, sources = operands[0], operands[1:]
         if not destination.is_vector:
-            raise UnsupportedInstruction(f"destination {destination.text!r} is not a vector register")
+            raise UnsupportedInstruction(
+                f"destination {destination.text!r} is not a vector register"
+            )
         carry = 0
         if types.carry_out:
             carry, sources = sources[0].index, sources[1:]

@@ -151,15 +151,11 @@ def instruction_text(
     0xdeadbeef-like ``v[20 + j] = 0x7fc0dead``.
     """
     lines = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "v_lshlrev_b32_e32 v1, 2, v0"]
-    lines += [
-        f"global_load_dword v{10 + i}, v1, s[4:5] offset:{256 * i}" for i in range(inputs)
-    ]
+    lines += [f"global_load_dword v{10 + i}, v1, s[4:5] offset:{256 * i}" for i in range(inputs)]
     lines += [f"v_mov_b32_e32 v{20 + j}, 0x7fc0dead" for j in range(outputs)]
     lines += [setup, instruction, after]
     lines += ["s_mov_b64 exec, -1"]
-    lines += [
-        f"global_store_dword v1, v{20 + j}, s[6:7] offset:{256 * j}" for j in range(outputs)
-    ]
+    lines += [f"global_store_dword v1, v{20 + j}, s[6:7] offset:{256 * j}" for j in range(outputs)]
     return kernel_text("\n".join(f"\t{line}" for line in lines if line), arguments=2)
 
 
