@@ -27,6 +27,9 @@ TYPES = {
     "f64": 9,
 }
 F64, I8 = 9, 2
+# Elements of A in a lane that exist, by type.
+_PER_LANE = {0: (4,), 1: (2, 4), 2: (4, 8), 7: (1,), 8: (2,), 9: (1,)}
+_PER_LANE |= {fp8: (8,) for fp8 in (3, 4, 5, 6)}
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,9 @@ def matrix_shape(mnemonic: str) -> MatrixShape | None:
     if not match or match.group(5) not in TYPES or match.group(1) != match.group(2):
         return None
     m, _, k, blocks = (int(part or 1) for part in match.groups()[:4])
-    return MatrixShape(m, k, blocks, TYPES[match.group(5)])
+    shape = MatrixShape(m, k, blocks, TYPES[match.group(5)])
+    known = m in (4, 16, 32) and k * m * blocks in (64 * n for n in _PER_LANE[shape.type])
+    return shape if known else None
 
 
 class MatrixDecoder:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
-from kernel_gym.sim.operands import OperandText, literal32, literal64, parse_operand
+from kernel_gym.sim.operands import (
+    SCALAR_CONSTANTS,
+    OperandText,
+    literal32,
+    literal64,
+    parse_operand,
+)
 from kernel_gym.sim.program import NONE, SCALAR, ProgramBuilder, Record, Source
 
 # Instructions without an effect here: loads complete at once, denormals are always kept.
@@ -129,8 +135,6 @@ class ScalarDecoder:
         self.references.append(
             CodeReference(number, symbol, kind == "gotpcrel32", self._origin, part == "hi")
         )
-        from kernel_gym.sim.operands import SCALAR_CONSTANTS
-
         return Source(SCALAR_CONSTANTS + number, SCALAR)
 
     def _destination(self, text: str) -> int:

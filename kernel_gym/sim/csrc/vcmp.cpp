@@ -28,7 +28,7 @@ const Inst* compare(Wave& wave, const Inst* inst) {
       return (I)(expression);                   \
     }                                           \
   };                                            \
-  REGISTER(name, compare<name>)
+  REGISTER(name, compare<name>, 2)
 
 #define COMPARE_ALL(type, convert)                            \
   COMPARE(v_cmp_lt_##type, convert(a) < convert(b));          \
@@ -94,7 +94,7 @@ const Inst* compare64(Wave& wave, const Inst* inst) {
   struct name {                                         \
     static bool apply(T a, T b) { return expression; }  \
   };                                                    \
-  REGISTER(name, compare64<T, name>)
+  REGISTER(name, compare64<T, name>, 2)
 
 #define COMPARE64_ALL(type, T)                 \
   COMPARE64(v_cmp_lt_##type, T, a < b);        \
@@ -160,8 +160,8 @@ const Inst* compare_class(Wave& wave, const Inst* inst) {
   }
   return write_condition(wave, inst, bits);
 }
-REGISTER(v_cmp_class_f16, compare_class<10, 5>);
-REGISTER(v_cmp_class_f32, compare_class<23, 8>);
-REGISTER(v_cmp_class_f64, compare_class<52, 11>);
+REGISTER(v_cmp_class_f16, compare_class<10, 5>, 2);
+REGISTER(v_cmp_class_f32, compare_class<23, 8>, 2);
+REGISTER(v_cmp_class_f64, compare_class<52, 11>, 2);
 
 }  // namespace

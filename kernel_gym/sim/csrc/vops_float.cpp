@@ -136,9 +136,9 @@ const Inst* packed_f32(Wave& wave, const Inst* inst) {
   }
   return inst + 1;
 }
-REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>);
-REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>);
-REGISTER(v_pk_mul_f32, packed_f32<Packed::kMul>);
-REGISTER(v_pk_fma_f32, packed_f32<Packed::kFma>);
+REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>, 2);
+REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>, 2);
+REGISTER(v_pk_mul_f32, packed_f32<Packed::kMul>, 2);
+REGISTER(v_pk_fma_f32, packed_f32<Packed::kFma>, 3);
 
 }  // namespace

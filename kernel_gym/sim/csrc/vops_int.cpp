@@ -210,7 +210,7 @@ const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
   store_row(wave.exec(), dst, result.words);
   return inst + 1;
 }
-REGISTER(v_perm_b32, v_perm_b32);
+REGISTER(v_perm_b32, v_perm_b32, 3);
 
 // ---- carries. dst2: carry-out (scalar pair), src[2]: carry-in (scalar pair)
 enum class Carry { kAdd, kSub, kSubRev };
@@ -240,12 +240,12 @@ const Inst* carry_op(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, carry_out & exec);
   return inst + 1;
 }
-REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>);
-REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>);
-REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>);
-REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>);
-REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>);
-REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>);
+REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>, 2);
+REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>, 2);
+REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>, 2);
+REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>, 3);
+REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>, 3);
+REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
 
 const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
   Row ra, rb;
@@ -259,6 +259,6 @@ const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
   }
   return inst + 1;
 }
-REGISTER(v_cndmask_b32, v_cndmask_b32);
+REGISTER(v_cndmask_b32, v_cndmask_b32, 3);
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 #define LANE_BINARY(name, expression)                       \
   const Inst* name(Wave& wave, const Inst* inst) {          \
@@ -38,7 +38,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 #define LANE_TERNARY(name, expression)                      \
   const Inst* name(Wave& wave, const Inst* inst) {          \
@@ -53,7 +53,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 3)
 
 // ---- f32
 LANE_UNARY(v_log_f32, as_u32(flush(math::log2(flush(f)))));
@@ -181,8 +181,8 @@ const Inst* unpack_fp8(Wave& wave, const Inst* inst) {
   store_row(wave.exec(), dst + kLanes, result.words + kLanes);
   return inst + 1;
 }
-REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>);
-REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>);
+REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>, 1);
+REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>, 1);
 
 // ---- integer dot products and sums of absolute differences
 template <int bits, bool is_signed>
@@ -296,7 +296,7 @@ const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, flags & exec);
   return inst + 1;
 }
-REGISTER(v_div_scale_f32, v_div_scale_f32);
+REGISTER(v_div_scale_f32, v_div_scale_f32, 3);
 
 const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
   Row ra, rb, rc, result;
@@ -316,7 +316,7 @@ const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
   store_row(exec, wave.regs + inst->dst, result.words);
   return inst + 1;
 }
-REGISTER(v_div_fmas_f32, v_div_fmas_f32);
+REGISTER(v_div_fmas_f32, v_div_fmas_f32, 3);
 
 u32 fix_division(u32 quotient, u32 denominator, u32 numerator) {
   const float d = as_f32(denominator), n = as_f32(numerator);
@@ -350,7 +350,7 @@ const Inst* v_div_fixup_f32(Wave& wave, const Inst* inst) {
   store_row(exec, dst, result.words);
   return inst + 1;
 }
-REGISTER(v_div_fixup_f32, v_div_fixup_f32);
+REGISTER(v_div_fixup_f32, v_div_fixup_f32, 3);
 
 SIM_INLINE u32 fix_half_division(u32 quotient, u32 denominator, u32 numerator) {
   const float d = h(denominator), n = h(numerator);

@@ -136,10 +136,14 @@ SIM_INLINE void write64(u32* scalars, u32 index, u64 value) {
 }
 
 // ---- handler registration: name -> function, looked up once when a kernel is loaded
-void register_handler(const char* name, Handler handler);
+// `sources`: how many it reads at least; the decoder refuses instructions with fewer.
+void register_handler(const char* name, Handler handler, u32 sources);
 struct Registration {
-  Registration(const char* name, Handler handler) { register_handler(name, handler); }
+  Registration(const char* name, Handler handler, u32 sources = 0) {
+    register_handler(name, handler, sources);
+  }
 };
+// REGISTER(name, handler) or REGISTER(name, handler, sources)
 #define REGISTER(name, ...) static const Registration register_##name(#name, __VA_ARGS__)
 
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
@@ -237,7 +241,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, unary<name>)
+  REGISTER(name, unary<name>, 1)
 
 #define BINARY(name, T, expression)      \
   struct name {                          \
@@ -247,7 +251,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, binary<name>)
+  REGISTER(name, binary<name>, 2)
 
 #define TERNARY(name, T, expression)     \
   struct name {                          \
@@ -258,4 +262,4 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, ternary<name>)
+  REGISTER(name, ternary<name>, 3)
