@@ -179,15 +179,10 @@ class Library:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.api, name)
             function.restype, function.argtypes = result, arguments
-<<<<<<< HEAD
-        names = (self.api.sim_handler_name(i).decode() for i in range(self.api.sim_handler_count()))
-        self.handlers = {name: number for number, name in enumerate(names)}
-=======
         self.handlers = {
             self.api.sim_handler_name(i).decode(): Handler(i, self.api.sim_handler_sources(i))
             for i in range(self.api.sim_handler_count())
         }
->>>>>>> engine
 
 
 @lru_cache(maxsize=len(ISAS))

@@ -9,8 +9,8 @@ import triton_kernels as kernels
 from tests.sim.conftest import launch
 from triton_kernels import compiled
 
-from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
+from kernel_gym.sim import constants as hw
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.sim.timing import estimate_traffic

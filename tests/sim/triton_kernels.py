@@ -92,15 +92,6 @@ def layer_norm(x, weight, bias, out, n, eps, BLOCK: tl.constexpr):
 
 
 @triton.jit
-<<<<<<< HEAD
-def matmul(a, b, out, m, n, k, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr):
-    i = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
-    j = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
-    p = tl.arange(0, TILE_K)
-    total = tl.zeros(
-        (TILE_M, TILE_N), out.dtype.element_ty if out.dtype.element_ty == tl.int32 else tl.float32
-    )
-=======
 def matmul(
     a,
     b,
@@ -117,7 +108,6 @@ def matmul(
     j = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     p = tl.arange(0, TILE_K)
     total = tl.zeros((TILE_M, TILE_N), TOTAL)
->>>>>>> engine
     for start in range(0, k, TILE_K):
         x = tl.load(a + i[:, None] * k + (start + p)[None, :])
         y = tl.load(b + (start + p)[:, None] * n + j[None, :])
