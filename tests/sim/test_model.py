@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import triton.language as tl
-import triton_kernels as kernels
+from tests.sim import triton_kernels as kernels
 from tests.sim.conftest import launch
 from triton_kernels import compiled
 
