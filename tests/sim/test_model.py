@@ -7,7 +7,7 @@ import torch
 import triton.language as tl
 from tests.sim import triton_kernels as kernels
 from tests.sim.conftest import launch
-from triton_kernels import compiled
+from tests.sim.triton_kernels import compiled
 
 from kernel_gym.sim import native
 from kernel_gym.sim import constants as hw
