@@ -18,9 +18,8 @@ from setuptools.command.build_ext import build_ext
 SOURCES = Path("kernel_gym/sim/csrc")
 COMMON_FLAGS = [
     "-std=c++17",
-    "-O2",
+    "-O3",
     "-g0",
-    "-ftree-vectorize",
     "-fno-strict-aliasing",
     "-ffp-contract=off",  # results must not depend on the compiler fusing operations
     "-fno-math-errno",
@@ -32,8 +31,10 @@ COMMON_FLAGS = [
     "-Wno-maybe-uninitialized",
 ]
 ISA_FLAGS = {
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c", "-mbmi2"]
-    + ["-mpopcnt", "-mlzcnt", "-mbmi", "-mprefer-vector-width=512"],
+    "avx512": [
+        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512"),
+        *("-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt"),
+    ],
     "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt"],
     "portable": [],
 }

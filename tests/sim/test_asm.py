@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import kernel_text
+from tests.sim.support import kernel_text
 
 from kernel_gym.sim.asm import parse, parse_instruction, split_operands
 from kernel_gym.sim.engine import AsmError, Engine, UnsupportedInstruction, pack_kernarg

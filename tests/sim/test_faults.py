@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import kernel_text, launch
+from tests.sim.support import kernel_text, launch
 
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.faults import nearest_allocation

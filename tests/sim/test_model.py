@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 import triton.language as tl
-import triton_kernels as kernels
-from conftest import launch
-from triton_kernels import compiled
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import launch
+from tests.sim.triton_kernels import compiled
 
-from kernel_gym.sim import native
 from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.sim.timing import estimate_traffic

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import triton.language as tl
-import triton_kernels as kernels
-from conftest import run
-from triton_kernels import compiled
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import run
+from tests.sim.triton_kernels import compiled
 
 from kernel_gym.sim.engine import Engine
 
