@@ -1,6 +1,6 @@
-"""Builds the simulator's C++ engine once for each instruction set of the host.
+"""Builds the simulator's C++ engine, once for each instruction set, and the HIP host runtime.
 
-Project metadata is in pyproject.toml; this file only adds the extension modules. The three
+Project metadata is in pyproject.toml; this file only adds the extension modules. The
 libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
 picks one by the processor's features.
 """
@@ -16,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
+HIP_RUNTIME = "kernel_gym/worker/hip_runtime.cpp"
 COMMON_FLAGS = [
     "-std=c++17",
     "-O3",
@@ -59,8 +60,18 @@ class ParallelBuild(build_ext):
         return []
 
 
-def extensions() -> list[Extension]:
-    """One extension for each instruction set that this processor family has."""
+def hip_runtime() -> Extension:
+    """The host side of HIP that candidates link against on the simulator."""
+    return Extension(
+        "kernel_gym.worker._hip_runtime",
+        sources=[HIP_RUNTIME],
+        extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
+        language="c++",
+    )
+
+
+def engines() -> list[Extension]:
+    """One engine for each instruction set that this processor family has."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return [
         Extension(
@@ -76,4 +87,4 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": ParallelBuild})
+setup(ext_modules=[*engines(), hip_runtime()], cmdclass={"build_ext": ParallelBuild})

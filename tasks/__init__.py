@@ -1,1 +1,76 @@
 """What to solve: problems, tasks, workloads and the suites that list them."""
+
+from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw
+from kernel_gym.tasks.problem import (
+    CATEGORIES,
+    Axis,
+    Check,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    Scale,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.prompt import prompt
+from kernel_gym.tasks.registry import (
+    Suite,
+    SuiteError,
+    UnknownName,
+    get_problem,
+    get_task,
+    load_suite,
+    problem_names,
+    suites,
+    task_ids,
+)
+from kernel_gym.tasks.sampling import (
+    adversarial_workloads,
+    make_inputs,
+    train_workloads,
+    unseen_workloads,
+)
+from kernel_gym.tasks.signature import c_prototype, python_prototype
+from kernel_gym.tasks.task import Mode, Task
+from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
+
+__all__ = [
+    "CATEGORIES",
+    "DISTRIBUTIONS",
+    "UNSEEN_KINDS",
+    "Axis",
+    "Check",
+    "Dims",
+    "Kind",
+    "Layout",
+    "Mode",
+    "Output",
+    "Problem",
+    "ScalarArg",
+    "Scale",
+    "Split",
+    "Suite",
+    "SuiteError",
+    "Task",
+    "TensorArg",
+    "UnknownName",
+    "Value",
+    "Workload",
+    "adversarial_workloads",
+    "c_prototype",
+    "draw",
+    "get_problem",
+    "get_task",
+    "load_suite",
+    "make_inputs",
+    "points",
+    "problem_names",
+    "prompt",
+    "python_prototype",
+    "suites",
+    "task_ids",
+    "train_workloads",
+    "unseen_workloads",
+]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from tests.sim.support import launch
 
 SOURCE = Path(__file__).with_name("kernels.hip")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
 from tests.sim.support import execute
 
 WORDS = hnp.arrays(np.uint32, 64, elements=st.integers(0, 2**32 - 1))

@@ -54,7 +54,7 @@ bool Footprint::resize(u64 base, u64 size) {
 
 u8 Footprint::begin() {
   if (++epoch_ == 0) {
-    for (u8* map : maps_) memset(map, 0, lines_);
+    resize(base_, (lines_ - 2) << 7);  // fresh pages: clearing would touch all of a sparse map
     epoch_ = 1;
   }
   return epoch_;

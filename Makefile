@@ -1,0 +1,53 @@
+# make demo    from a fresh clone to a report, on any Linux machine, no GPU needed
+# make test    every test
+# make lint    style and types
+# make setup   only the installation
+#
+# TORCH_INDEX  index to take PyTorch from, such as PyTorch's own CPU or ROCm index
+# PYTHON       Python 3.11 or newer to make the virtual environment with
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: demo test lint setup clean
+
+VENV ?= .venv
+TORCH_INDEX ?=
+PYTHON ?=
+STAMPS := $(VENV)/stamps
+IN := $(VENV)/bin
+PIP := $(IN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+NATIVE := $(shell find kernel_gym -name '*.cpp' -o -name '*.h' -o -name '*.inc' 2>/dev/null)
+
+demo: setup
+	$(IN)/kernel-gym eval --policy examples --suite quickstart --device sim:gfx942 --seed 0 \
+	    --out runs/demo --overwrite
+	$(IN)/kernel-gym report runs/demo
+
+test: setup
+	$(IN)/python -m pytest
+
+lint: setup
+	$(IN)/ruff check .
+	$(IN)/ruff format --check .
+	PYTHON="$(CURDIR)/$(IN)/python" scripts/typecheck.sh
+
+setup: $(STAMPS)/package
+
+$(STAMPS)/system: scripts/system-packages.sh
+	scripts/system-packages.sh
+	PYTHON="$(PYTHON)" scripts/make-venv.sh "$(VENV)"
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
+	TORCH_INDEX="$(TORCH_INDEX)" scripts/install-torch.sh $(IN)/python
+	touch $@
+
+$(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
+	@echo "Installing kernel-gym ..."
+	$(PIP) --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

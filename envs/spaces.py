@@ -1,0 +1,59 @@
+"""Spaces for source code and for the texts around it."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from gymnasium import spaces
+
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
+MAX_SOURCE_CHARS = MAX_SOURCE_BYTES
+"""Longest text: no source with more bytes is ever accepted, and no other text comes near."""
+MAX_SAMPLE_CHARS = 1024
+
+
+class SourceText(spaces.Text):
+    """Any text up to a length.
+
+    `gymnasium.spaces.Text` admits only the characters of its charset, and sources and compiler
+    messages come in any alphabet. This space contains every string of legal length and samples
+    short printable ones.
+
+    Example:
+        >>> space = SourceText(100)
+        >>> space.contains("naïve ∑ = 0")
+        True
+        >>> space.contains("x" * 101)
+        False
+    """
+
+    def __init__(self, max_length: int = MAX_SOURCE_CHARS, *, seed: int | None = None) -> None:
+        """Bounds the length, inclusive.
+
+        Args:
+            max_length: Longest text in characters.
+            seed: Seed for sampling.
+        """
+        super().__init__(max_length, min_length=0, charset=string.printable, seed=seed)
+
+    def contains(self, x: Any) -> bool:
+        """Whether x is a string of legal length."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """Draws printable text, at most 1024 characters unless a mask asks for another length."""
+        if mask is None and probability is None:
+            longest = min(self.max_length, MAX_SAMPLE_CHARS)
+            mask = (int(self.np_random.integers(longest + 1)), None)
+        return super().sample(mask, probability)
+
+    def __repr__(self) -> str:
+        return f"SourceText({self.max_length})"
+
+    def __eq__(self, other: object, /) -> bool:
+        return isinstance(other, SourceText) and self.max_length == other.max_length
+
+    def __hash__(self) -> int:
+        return hash((SourceText, self.max_length))

@@ -1,0 +1,28 @@
+"""The command line: `kernel-gym`.
+
+Exit codes: 0 fine, 1 the submission failed (`check`) or nothing works here (`doctor`), 2 bad input,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from kernel_gym.commands import check, doctor, eval, report, tasks
+
+app = typer.Typer(
+    help="Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(doctor.doctor)
+app.add_typer(tasks.app, name="tasks")
+app.command()(check.check)
+app.command("eval")(eval.evaluate)
+app.command()(report.report)
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()

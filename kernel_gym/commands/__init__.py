@@ -1,0 +1,1 @@
+"""The commands of `kernel-gym`, one a module."""

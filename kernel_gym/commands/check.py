@@ -1,0 +1,68 @@
+"""`kernel-gym check`: evaluate one source file on one task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernel_gym.commands.common import (
+    FAILED,
+    DeviceOption,
+    JsonOption,
+    SeedOption,
+    console,
+    note,
+    one_line_errors,
+    print_json,
+    styled_outcome,
+)
+
+if TYPE_CHECKING:
+    from kernel_gym.records import Evaluation
+    from kernel_gym.tasks import Task
+
+
+def check(
+    task_id: Annotated[str, typer.Argument(metavar="TASK", help="A task id.")],
+    file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
+    device: DeviceOption = "auto",
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate one source file on one task. Exit code 0 when it passes, 1 when it does not.
+
+    Example: kernel-gym check triton2triton/softmax my_softmax.py --device sim:gfx942
+    """
+    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.records import Outcome
+    from kernel_gym.tasks import get_task
+
+    with one_line_errors():
+        task = get_task(task_id)
+        evaluator = Evaluator(device=device, seed=seed)
+    with evaluator:
+        evaluation = evaluator.evaluate(task, file.read_text(encoding="utf-8", errors="replace"))
+    _show(task, evaluation, json)
+    if evaluation.outcome is not Outcome.PASSED:
+        raise typer.Exit(FAILED)
+
+
+def _show(task: Task, evaluation: Evaluation, json: bool) -> None:
+    from kernel_gym.feedback import feedback
+    from kernel_gym.records import Outcome
+    from kernel_gym.rewards import get_reward
+
+    result, text = get_reward()(evaluation), feedback(task, evaluation)
+    if evaluation.outcome is Outcome.INFRA:
+        note(f"infra: {evaluation.message}")
+    if json:
+        data = evaluation.model_dump(mode="json")
+        print_json({"evaluation": data, "reward": result.value, "terms": dict(result.terms)})
+        return
+    reward = "masked" if result.value is None else f"{result.value:.3f}"
+    console.print(f"{task.id} on {evaluation.device}: {styled_outcome(evaluation.outcome)}")
+    console.print(f"reward {reward}", highlight=False)
+    console.print()
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,95 @@
+"""What the commands share: consoles, JSON output, exit codes and one-line errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kernel_gym.formatting import factor
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+console = Console()
+"""Results go here: standard output."""
+messages = Console(stderr=True)
+"""Everything else goes here: progress, notes, errors."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", "-d", help="A device name; auto takes a GPU when there is one.")
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        help="Draw unseen workloads and data from this seed; without it, from the system.",
+    ),
+]
+
+_OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
+
+
+def print_json(data: Any) -> None:
+    """Writes JSON to standard output, unformatted by the terminal."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Writes one line to standard error."""
+    messages.print(escape(text), highlight=False, soft_wrap=True)
+
+
+def styled_outcome(outcome: str) -> str:
+    """An outcome in its colour."""
+    return f"[{_OUTCOME_STYLE.get(outcome, 'red')}]{outcome}[/]"
+
+
+def summary_table(summary: Any) -> Table:
+    """A run's summary as a table, one row a task."""
+    title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    if summary.clock:
+        title += f"; times are {summary.clock}"
+    table = Table(title=title, title_style="bold")
+    table.add_column("task", no_wrap=True)
+    table.add_column("outcome of each turn", overflow="fold")
+    for header in ("reward", "speedup", "unseen"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for task in summary.tasks:
+        reward = "-" if task.reward is None else f"{task.reward:.3f}"
+        outcomes = ", ".join(map(styled_outcome, task.outcomes)) or "[dim]none[/]"
+        table.add_row(
+            task.task, outcomes, reward, factor(task.speedup), factor(task.unseen_speedup)
+        )
+    return table
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns bad input into one line on standard error and exit code 2; our own faults raise."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if not isinstance(error, _bad_input()):
+            raise
+        note(f"error: {error}")
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _bad_input() -> tuple[type[Exception], ...]:
+    """The errors that only bad input causes."""
+    from kernel_gym.devices import UnknownDevice
+    from kernel_gym.rewards import UnknownReward
+    from kernel_gym.store import StoreError
+    from kernel_gym.tasks import SuiteError, UnknownName
+    from kernel_gym.training.policies import PolicyError
+
+    return (UnknownName, SuiteError, UnknownDevice, UnknownReward, StoreError, PolicyError)

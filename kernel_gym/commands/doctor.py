@@ -1,0 +1,72 @@
+"""`kernel-gym doctor`: what this machine can run, and what would mend the rest."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from kernel_gym.commands.common import FAILED, JsonOption, console, print_json
+
+PACKAGES = ("kernel-gym", "torch", "triton", "gymnasium", "numpy")
+
+
+def doctor(json: JsonOption = False) -> None:
+    """Say which devices work here, and what is missing for the others.
+
+    Example: kernel-gym doctor
+    """
+    from kernel_gym.devices import describe_devices
+
+    devices = list(describe_devices())
+    if json:
+        print_json({"versions": versions(), "devices": [_as_dict(device) for device in devices]})
+    else:
+        _show(devices)
+    if not any(device.usable for device in devices):
+        raise typer.Exit(FAILED)
+
+
+def versions() -> dict[str, str]:
+    """The versions of what decides a result."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _as_dict(device: Any) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "arch": device.arch,
+        "clock": device.clock,
+        "usable": device.usable,
+        "languages": list(device.languages),
+        "problems": list(device.problems),
+        "mends": list(device.mends),
+    }
+
+
+def _show(devices: list[Any]) -> None:
+    console.print("  ".join(f"{name} {found}" for name, found in versions().items()))
+    table = Table()
+    for header in ("device", "arch", "usable", "times", "languages"):
+        table.add_column(header)
+    for device in devices:
+        usable = "[green]yes[/]" if device.usable else "[red]no[/]"
+        table.add_row(
+            device.name, device.arch or "-", usable, device.clock, ", ".join(device.languages)
+        )
+    console.print(table)
+    for device in devices:
+        for problem in device.problems:
+            console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
+        for mend in device.mends:
+            console.print(f"  to mend it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)

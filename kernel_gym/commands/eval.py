@@ -1,0 +1,185 @@
+"""`kernel-gym eval`: play a policy on a suite and keep what came of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from kernel_gym.commands.common import (
+    INTERRUPTED,
+    DeviceOption,
+    JsonOption,
+    SeedOption,
+    console,
+    messages,
+    note,
+    one_line_errors,
+    print_json,
+    summary_table,
+)
+
+if TYPE_CHECKING:
+    from rich.progress import Task as Bar
+
+    from kernel_gym.store import RunStore
+    from kernel_gym.tasks import Task
+    from kernel_gym.training.policies import Policy
+
+MOST_WORKERS = 8
+
+
+def evaluate(
+    policy: Annotated[str, typer.Option(help="baseline, examples or folder:PATH.")],
+    out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
+    suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
+    device: DeviceOption = "auto",
+    reward: Annotated[str, typer.Option(help="What scores the submissions.")] = "kernel-opt",
+    turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
+    seed: SeedOption = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Throw away the run in --out.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Play a policy on a suite, and keep every submission, evaluation and reward.
+
+    For example:
+
+    kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
+
+    kernel-gym eval --policy folder:my_kernels --out runs/mine --resume
+    """
+    from kernel_gym.devices import resolve
+    from kernel_gym.store import RunConfig, RunStore
+    from kernel_gym.tasks import load_suite
+    from kernel_gym.training.policies import make_policy
+
+    if resume and overwrite:
+        note("error: give --resume or --overwrite, not both")
+        raise typer.Exit(2)
+    with one_line_errors():
+        device = resolve(device)
+        tasks = _runnable(load_suite(suite).tasks, device)
+        config = RunConfig(
+            policy=policy,
+            suite=suite,
+            tasks=tuple(task.id for task in tasks),
+            device=device,
+            reward=reward,
+            turns=turns,
+            seed=seed,
+        )
+        player = make_policy(policy)
+        _known_reward(reward)
+        store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
+    try:
+        _play(player, tasks, store, workers or _default_workers())
+    except KeyboardInterrupt:
+        note(f"stopped; to continue, give the same command with --resume ({out})")
+        raise typer.Exit(INTERRUPTED) from None
+    _show(store, json)
+
+
+def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
+    """The tasks whose language the device can build; says what was left out and how to mend it."""
+    from kernel_gym.devices import describe_devices
+
+    status = next(status for status in describe_devices() if status.name == device)
+    left_out = [task for task in tasks if task.language not in status.languages]
+    if left_out:
+        note(f"skipped, {device} cannot build them here: {', '.join(t.id for t in left_out)}")
+        for mend in status.mends:
+            note(f"  to mend it: {mend}")
+    return [task for task in tasks if task.language in status.languages]
+
+
+def _known_reward(name: str) -> None:
+    from kernel_gym.rewards import get_reward
+
+    get_reward(name)
+
+
+def _default_workers() -> int:
+    return min(os.cpu_count() or 1, MOST_WORKERS)
+
+
+def _play(policy: Policy, tasks: list[Task], store: RunStore, workers: int) -> None:
+    """Plays the tasks through a local pool under a progress bar."""
+    from kernel_gym.pool import EvaluatorPool
+    from kernel_gym.rewards import get_reward
+    from kernel_gym.training.rollout import Rollout
+
+    config = store.config
+    total = len(tasks) * config.turns
+    with (
+        _progress() as progress,
+        EvaluatorPool(device=config.device, workers=workers, seed=config.seed) as pool,
+    ):
+        bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
+
+        def on_end(task: Task, turns: int) -> None:
+            """Takes the turns that an episode did not use off the bar."""
+            nonlocal total
+            total -= config.turns - turns
+            progress.update(bar, total=total)
+
+        rollout = Rollout(
+            policy,
+            pool,
+            get_reward(config.reward),
+            store,
+            on_turn=lambda record: progress.advance(bar),
+            on_end=on_end,
+        )
+        rollout.play(tasks)
+
+
+class _Rate(ProgressColumn):
+    """Evaluations a second."""
+
+    def render(self, task: Bar) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.2f}/s", style="progress.data.speed")
+
+
+def _progress() -> Progress:
+    columns: list[Any] = [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+    ]
+    return Progress(*columns, console=messages)
+
+
+def _show(store: RunStore, json: bool) -> None:
+    from kernel_gym.summary import summarise
+
+    summary = summarise(store)
+    masked = [record for record in store.records() if record.reward is None]
+    if masked:
+        note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
+    if json:
+        print_json({"folder": str(store.folder), **summary.as_dict()})
+        return
+    console.print(summary_table(summary))
+    console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)

@@ -1,0 +1,109 @@
+"""What the evaluator asks of a device: open a session for a candidate, load it, call it.
+
+A session is one candidate in one worker, thrown away afterwards. Failures of the candidate are
+values (`Failed`); failures of ours raise `InfraError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import torch
+
+from kernel_gym.devices.specs import DeviceSpec
+from kernel_gym.records import Clock, KernelFacts
+from kernel_gym.tasks.problem import Scale, Value
+
+
+class InfraError(RuntimeError):
+    """Something of ours failed: retried, then reported as `infra`, never paid as a zero."""
+
+
+class FailureKind(StrEnum):
+    """How a candidate failed in its worker."""
+
+    COMPILE = "compile"
+    RUNTIME = "runtime"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A failure of the candidate: one line, and the text behind it."""
+
+    kind: FailureKind
+    message: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class OutputTensor:
+    """One value that the candidate returned, as the judge found it on the device.
+
+    `tensor` is a CPU copy; None when what came back is no tensor on the device (`problem`).
+    """
+
+    tensor: torch.Tensor | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the candidate: outputs, and what the device recorded of it."""
+
+    outputs: tuple[OutputTensor, ...]
+    seconds: float
+    launches: int
+    modified_inputs: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    retuned: bool = False
+    """Kernels were tried out during this call: its time is not that of the next one."""
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    """Of its longest launch."""
+
+
+class Session(Protocol):
+    """One candidate in one worker."""
+
+    def load(self, source: str) -> Failed | None:
+        """Builds and loads the candidate."""
+
+    def call(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+    ) -> Call | Failed:
+        """Calls it once with copies of the inputs; with `noop` its kernels do nothing."""
+
+    def facts(self) -> tuple[KernelFacts, ...]:
+        """What the compiler made of its kernels."""
+
+    def close(self) -> None:
+        """Ends the worker and everything it started."""
+
+
+class Device(Protocol):
+    """Where kernels run."""
+
+    name: str
+    spec: DeviceSpec
+    clock: Clock
+    scale: Scale
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """What candidates can be written in here: "triton", "hip"."""
+
+    @property
+    def facts(self) -> str:
+        """One paragraph for prompts."""
+
+    def versions(self) -> dict[str, str]:
+        """Versions of everything that decides a result."""
+
+    def open(self, task: Any, trusted: bool = False) -> Session:
+        """A session for candidates of a task; `trusted` ones (baselines) share a cache."""
+
+    def close(self) -> None:
+        """Gives back what the device holds."""

@@ -1,0 +1,371 @@
+"""`sim:gfx942`: the embedded default device, seen from the judge.
+
+Each session is two processes: the untrusted worker, and the simulated GPU on the judge's side. The
+judge writes inputs and reads outputs through its own mapping of the GPU's memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import mmap
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.devices import sim_memory
+from kernel_gym.devices.base import Call, Failed, FailureKind, InfraError, OutputTensor
+from kernel_gym.devices.specs import MI300X
+from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.records import Clock, KernelFacts
+from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.spawn import Child, TemplateError, shared_template
+from kernel_gym.tasks.problem import Scale, TensorArg, Value
+from kernel_gym.tasks.task import Task
+from kernel_gym.worker.failures import clean
+
+LOAD_TIMEOUT = 30.0
+CALL_TIMEOUT = 30.0
+LAUNCH_LIMIT = 10.0
+MEMORY = 2 << 30
+"""Live bytes of one simulated GPU: workloads here are small twins."""
+_DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if type(d) is torch.dtype}
+
+
+class SimDevice:
+    """The simulated MI300X: deterministic, on any machine. Its times are modelled."""
+
+    name = "sim:gfx942"
+    spec = MI300X
+    clock = Clock.MODELLED
+    scale = Scale.SIM
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """HIP needs a clang with ROCm's device libraries."""
+        return ("triton", "hip") if isinstance(hip_toolchain(), HipToolchain) else ("triton",)
+
+    @property
+    def facts(self) -> str:
+        """One paragraph for prompts."""
+        return self.spec.facts
+
+    def versions(self) -> dict[str, str]:
+        """Versions of everything that decides a result."""
+        import triton
+
+        import kernel_gym
+
+        toolchain = hip_toolchain()
+        clang = toolchain.version if isinstance(toolchain, HipToolchain) else "none"
+        return {
+            "kernel_gym": kernel_gym.__version__,
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+            "clang": clang,
+        }
+
+    def open(self, task: Task, trusted: bool = False) -> SimSession:
+        """A fresh worker and a fresh GPU for candidates of a task.
+
+        Raises:
+            InfraError: a process could not be started.
+        """
+        return SimSession(task, self._threads, trusted)
+
+    def close(self) -> None:
+        """Sessions hold everything."""
+
+
+class SimSession:
+    """One candidate in one worker, on a simulated GPU of its own."""
+
+    def __init__(self, task: Task, threads: int, trusted: bool) -> None:
+        self._task = task
+        self._dead: Failed | None = None
+        self._in_place = {
+            a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
+        }
+        template = shared_template()
+        memory = sim_memory.create_file()
+        self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
+        options = {"threads": threads, "memory": MEMORY, "launch_limit": LAUNCH_LIMIT}
+        device_end, worker_end = socket.socketpair()
+        environment = {"TRITON_CACHE_DIR": str(_baseline_cache())} if trusted else {}
+        try:
+            self._device = template.fork("device", [memory, device_end.fileno()], options)
+            self._worker = template.fork("worker", [worker_end.fileno()], {}, Limits(), environment)
+            ready = self._worker.channel.recv(LOAD_TIMEOUT)
+        except (TemplateError, ChannelError) as error:
+            raise InfraError(f"a worker could not be started: {error}") from error
+        finally:
+            os.close(memory)
+            device_end.close()
+            worker_end.close()
+        self.confinement: dict[str, Any] = ready.header["confinement"]
+
+    def load(self, source: str) -> Failed | None:
+        """Builds and loads the candidate."""
+        header: dict[str, Any] = {
+            "do": "load",
+            "language": self._task.language,
+            "entry": self._task.entry,
+            "source": source,
+        }
+        if self._task.language == "hip":
+            toolchain = _toolchain()
+            problem = self._task.problem
+            first = len(problem.args)
+            header["outputs"] = list(range(first, first + len(problem.outputs)))
+            header["toolchain"] = {"device": toolchain.device, "host": toolchain.host}
+        answer = self._ask_worker(header, LOAD_TIMEOUT)
+        return answer if isinstance(answer, Failed) else None
+
+    def call(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+    ) -> Call | Failed:
+        """Calls the candidate once on fresh device copies of the inputs."""
+        if self._dead:
+            return self._dead
+        self._ask_device({"do": "begin", "noop": noop})
+        args, buffers = self._place_inputs(inputs)
+        if self._task.language == "hip":
+            args += self._launcher_arguments(dims)
+        answer = self._ask_worker({"do": "call", "args": args}, CALL_TIMEOUT)
+        try:
+            return self._collect(answer, inputs, buffers)
+        finally:
+            for address in (*buffers.values(), *self._outputs):
+                self._ask_device({"do": "free", "address": address})
+
+    def facts(self) -> tuple[KernelFacts, ...]:
+        """What the compiler made of the kernels, once each."""
+        found = {k["name"]: k for k in self._ask_device({"do": "facts"})["kernels"]}
+        return tuple(KernelFacts(**k) for k in found.values())
+
+    def close(self) -> None:
+        """Ends worker and GPU."""
+        with contextlib.suppress(TemplateError):
+            self._worker.close()
+            self._device.close()
+
+    # -- the call, step by step ----------------------------------------------------------------
+
+    def _place_inputs(
+        self, inputs: Mapping[str, Value]
+    ) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        args: list[dict[str, Any]] = []
+        buffers: dict[str, int] = {}
+        self._outputs: list[int] = []
+        for name, value in inputs.items():
+            if not isinstance(value, torch.Tensor):
+                args.append({"value": value})
+                continue
+            offset = value.storage_offset() * value.itemsize
+            size = value.untyped_storage().nbytes()
+            start = self._allocate(size, f"input {name!r}")
+            buffers[name] = start
+            self._view(start, size, torch.uint8).copy_(_storage_bytes(value))
+            args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
+        return args, buffers
+
+    def _launcher_arguments(self, dims: Mapping[str, int]) -> list[dict[str, Any]]:
+        """HIP: preallocated outputs, then sizes."""
+        problem = self._task.problem
+        args: list[dict[str, Any]] = []
+        shapes = problem.output_shapes(dims)
+        for output in problem.outputs:
+            like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
+            address = self._allocate(like.nbytes, f"output {output.name!r}")
+            self._outputs.append(address)
+            args.append(_describe(address, like.shape, like.stride(), like.dtype))
+        args += [{"value": size} for size in problem.c_sizes(dims).values()]
+        return args
+
+    def _collect(
+        self, answer: dict[str, Any] | Failed, inputs: Mapping[str, Value], buffers: dict[str, int]
+    ) -> Call | Failed:
+        record = self._ask_device({"do": "end"})
+        if record["fault"]:
+            return self._fail(_describe_fault(record["fault"]))
+        if isinstance(answer, Failed):
+            return answer
+        described = answer.get("outputs")
+        if not isinstance(described, list) or not all(isinstance(o, dict) for o in described):
+            return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
+        outputs = tuple(self._read(o, buffers) for o in described)
+        longest: dict[str, Any] = max(
+            record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
+        )
+        loaded = record["loaded"]
+        return Call(
+            outputs=outputs,
+            seconds=record["seconds"],
+            launches=len(record["launches"]),
+            modified_inputs=self._modified(inputs, buffers),
+            refused=tuple(record["refused"]),
+            retuned=len(set(loaded)) < len(loaded),
+            profile=_profile(longest),
+        )
+
+    def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
+        """Copies one returned tensor from the device, trusting none of what the worker said."""
+        if "wrong" in output:
+            return OutputTensor(None, str(output["wrong"])[:200])
+        try:
+            dtype = _DTYPES[output["dtype"]]
+            shape = [int(n) for n in output["shape"]]
+            strides = [int(s) for s in output["strides"]]
+            address = int(output["address"])
+            span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return OutputTensor(None, "something that is no tensor")
+        if min(shape, default=0) < 0 or min(strides, default=0) < 0:
+            return OutputTensor(None, f"a tensor of shape {shape} and strides {strides}")
+        if 0 in shape:
+            return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype))
+        if math.prod(shape) > span:
+            return OutputTensor(None, "a tensor whose elements share memory")
+        size = span * dtype.itemsize
+        found = self._ask_device({"do": "locate", "address": address, "size": size})["allocation"]
+        if found is None:
+            return OutputTensor(None, "a tensor over memory that is not allocated")
+        alias = next((n for n, start in buffers.items() if start == found["start"]), None)
+        if alias is not None and alias not in self._in_place:
+            return OutputTensor(None, f"a view of the input {alias!r}")
+        tensor = self._view(address, size, dtype).as_strided(shape, strides)
+        return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype).copy_(tensor))
+
+    def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
+        changed = []
+        for name, start in buffers.items():
+            value = inputs[name]
+            assert isinstance(value, torch.Tensor)
+            shadow = _storage_bytes(value)
+            found = self._view(start, shadow.numel(), torch.uint8)
+            if name not in self._in_place and not torch.equal(found, shadow):
+                changed.append(name)
+        return tuple(changed)
+
+    # -- the two pipes -------------------------------------------------------------------------
+
+    def _allocate(self, size: int, label: str) -> int:
+        answer = self._ask_device({"do": "allocate", "size": size, "label": label})
+        if "error" in answer:
+            raise InfraError(f"a workload does not fit the simulated device: {answer['error']}")
+        return answer["address"]
+
+    def _view(self, address: int, size: int, dtype: torch.dtype) -> torch.Tensor:
+        if not size:
+            return torch.empty(0, dtype=dtype)
+        count = size // dtype.itemsize
+        offset = address - sim_memory.ARENA_BASE
+        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+
+    def _ask_device(self, header: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._device.channel.request(header, timeout=LAUNCH_LIMIT * 3).header
+        except ChannelError as error:
+            raise InfraError(f"the simulated device failed: {error}") from error
+
+    def _ask_worker(self, header: dict[str, Any], timeout: float) -> dict[str, Any] | Failed:
+        try:
+            answer = self._worker.channel.request(header, timeout=timeout).header
+        except ChannelTimeout:
+            limit = f"no answer within {timeout:.0f} s"
+            return self._fail(Failed(FailureKind.TIMEOUT, f"{header['do']}: {limit}"))
+        except ChannelClosed:
+            return self._fail(Failed(FailureKind.RUNTIME, _describe_exit(self._worker)))
+        except ChannelError as error:
+            return self._fail(
+                Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
+            )
+        if "error" in answer:
+            return _failed(answer["error"])
+        return answer
+
+    def _fail(self, failed: Failed) -> Failed:
+        """Remembers a failure after which the worker cannot be asked again."""
+        self._dead = failed
+        return failed
+
+
+def _profile(launch: dict[str, Any]) -> dict[str, Any]:
+    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
+    profile = launch.get("profile") or {}
+    occupancy = profile.get("occupancy") or {}
+    return {
+        "kernel": launch.get("name"),
+        "bound_by": profile.get("bound_by"),
+        "waves_per_simd": occupancy.get("waves_per_simd"),
+        "occupancy_limiter": occupancy.get("limiter"),
+    }
+
+
+def _toolchain() -> HipToolchain:
+    """What HIP candidates need on our side.
+
+    Raises:
+        InfraError: it is not there; no candidate is to blame for that.
+    """
+    found = hip_toolchain()
+    if not isinstance(found, HipToolchain):
+        raise InfraError(f"{found.problem}; install it: {found.mend}")
+    if importlib.util.find_spec("kernel_gym.worker._hip_runtime") is None:
+        raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
+    return found
+
+
+def _failed(error: Any) -> Failed:
+    """A worker's own account of its failure: believed, since it can only hurt itself."""
+    error = error if isinstance(error, dict) else {}
+    kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
+    name, message = str(error.get("type", "Error")), str(error.get("message", ""))
+    return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
+
+
+def _describe_fault(fault: dict[str, Any]) -> Failed:
+    kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
+    where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
+    if fault.get("source"):
+        where.append(f"at {fault['source']}")
+    detail = ", ".join(w for w in where if w)
+    if fault.get("workgroup") is not None:
+        detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
+    return Failed(kind, clean(fault["message"]), clean(detail))
+
+
+def _describe_exit(worker: Child) -> str:
+    status = worker.close(grace=0.5)
+    if status is not None and status < 0:
+        return f"the worker was killed by {signal.Signals(-status).name}"
+    return f"the worker exited{'' if status is None else f' with status {status}'} during the call"
+
+
+def _describe(
+    address: int, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype
+) -> dict[str, Any]:
+    name = str(dtype).removeprefix("torch.")
+    return {"address": address, "shape": list(shape), "strides": list(strides), "dtype": name}
+
+
+def _storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
+
+
+def _baseline_cache() -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    path = Path(folder) / "kernel-gym" / "triton"
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,147 @@
+"""The simulated device's memory: one sparse file, mapped where each process needs it.
+
+Device addresses lie in a range that no process uses for anything else. The device maps the file at
+those very addresses, the judge maps it wherever it likes, and the worker reserves the range
+without access rights, so that host code which touches device memory faults, as on a real GPU.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass
+
+import torch
+
+ARENA_BASE = 0x2000_0000_0000
+ARENA_SIZE = 64 << 30
+ALIGNMENT = 256
+GUARD = 4096
+"""Unmapped bytes between allocations: an access there belongs to nobody."""
+
+_PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
+_MAP_SHARED, _MAP_PRIVATE, _MAP_ANONYMOUS = 0x01, 0x02, 0x20
+_MAP_NORESERVE, _MAP_FIXED_NOREPLACE = 0x4000, 0x100000
+_MADV_REMOVE = 9
+_PAGE = mmap.PAGESIZE
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+class DeviceMemoryError(MemoryError):
+    """The device has not enough memory for an allocation."""
+
+
+def create_file() -> int:
+    """A sparse anonymous file that backs one device's memory; returns its descriptor."""
+    fd = os.memfd_create("kernel-gym-device")
+    os.ftruncate(fd, ARENA_SIZE)
+    return fd
+
+
+def map_device(fd: int) -> None:
+    """Maps the memory at its device addresses, in the device process.
+
+    Raises:
+        OSError: the address range is taken.
+    """
+    _map(_PROT_READ | _PROT_WRITE, _MAP_SHARED | _MAP_NORESERVE, fd)
+
+
+def reserve_range() -> None:
+    """Reserves the device's addresses without access rights, in the worker."""
+    _map(_PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE, -1)
+
+
+def _map(protection: int, flags: int, fd: int) -> None:
+    found = _libc.mmap(ARENA_BASE, ARENA_SIZE, protection, flags | _MAP_FIXED_NOREPLACE, fd, 0)
+    if found != ARENA_BASE:
+        error = ctypes.get_errno()
+        raise OSError(error, f"cannot map the device's memory: {os.strerror(error)}")
+
+
+def device_tensor(
+    address: int, shape: list[int], strides: list[int], dtype: torch.dtype
+) -> torch.Tensor:
+    """A CPU tensor over device memory, in a process that maps it at its device addresses."""
+    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n > 0)
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    buffer = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return torch.frombuffer(buffer, dtype=dtype, count=count).as_strided(shape, strides)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A live piece of device memory."""
+
+    start: int
+    size: int
+    label: str
+
+    @property
+    def end(self) -> int:
+        """First byte behind it."""
+        return self.start + self.size
+
+
+class Arena:
+    """Hands out device memory: addresses only grow, so that no stale pointer ever fits again.
+
+    Args:
+        capacity: most live bytes at one time.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.live = 0
+        self._next = ARENA_BASE + GUARD
+        self._starts: list[int] = []
+        self._by_start: dict[int, Allocation] = {}
+
+    def allocate(self, size: int, label: str, offset: int = 0) -> Allocation:
+        """Reserves `size` bytes at an aligned address plus `offset`.
+
+        Raises:
+            DeviceMemoryError: more than the capacity would be live, or the addresses ran out.
+        """
+        start = -(-self._next // ALIGNMENT) * ALIGNMENT + offset
+        if size < 0 or self.live + size > self.capacity or start + size > ARENA_BASE + ARENA_SIZE:
+            raise DeviceMemoryError(
+                f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"
+            )
+        found = Allocation(start, size, label)
+        self._next = start + size + GUARD
+        self.live += size
+        self._starts.append(start)
+        self._by_start[start] = found
+        return found
+
+    def free(self, start: int) -> bool:
+        """Frees the allocation at `start` and gives its pages back; False when there is none."""
+        found = self._by_start.pop(start, None)
+        if found is None:
+            return False
+        self._starts.remove(start)
+        self.live -= found.size
+        first = -(-found.start // _PAGE) * _PAGE
+        last = found.end // _PAGE * _PAGE
+        if last > first:
+            _libc.madvise(first, last - first, _MADV_REMOVE)
+        return True
+
+    def locate(self, address: int, size: int) -> Allocation | None:
+        """The live allocation that holds `[address, address + size)` whole."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        found = self._by_start[self._starts[index]]
+        return found if address + size <= found.end else None
+
+    def __iter__(self):
+        return iter(self._by_start.values())

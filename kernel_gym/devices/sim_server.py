@@ -1,0 +1,303 @@
+"""The simulated GPU: a process on the judge's side that owns memory, launches, counters and time.
+
+Two pipes lead here. The judge's is trusted and full; the worker's can allocate, upload, load code
+and launch it, like the driver of a real GPU, and cannot read memory, counters or times.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from kernel_gym.devices import sim_memory
+from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
+from kernel_gym.devices.specs import MI300X
+from kernel_gym.sandbox.channel import Channel, ChannelError, Message
+from kernel_gym.sim.engine import AsmError, Engine, Kernel, pack_kernarg
+
+POISON = 0xFF
+"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
+HOST_LINK = 55e9
+"""Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
+HOST_COPY_LATENCY = 10e-6
+
+
+class RefusedError(Exception):
+    """The worker asked for something that the device does not do for it."""
+
+
+class DeviceServer:
+    """State of one simulated GPU, and its answers to the worker and the judge."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.engine = Engine(threads=options["threads"])
+        self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
+        self.arena = Arena(options["memory"])
+        self.launch_limit = options["launch_limit"]
+        self.kernels: list[Kernel] = []
+        self._allocations_changed = True
+        self._counter = 0
+        self.before = self.seconds = 0.0
+        self.begin(noop=False)
+
+    def begin(self, noop: bool) -> dict[str, Any]:
+        """Starts a call: clears counters; with `noop` kernels are accepted but do nothing."""
+        self.noop = noop
+        self.before += self.seconds
+        self.seconds = 0.0
+        self.launches: list[dict[str, Any]] = []
+        self.loaded: list[str] = []
+        self.refused: list[str] = []
+        self.fault: dict[str, Any] | None = None
+        return {}
+
+    def end(self) -> dict[str, Any]:
+        """Ends a call: modelled seconds, launches with their profiles, faults, refusals."""
+        return {
+            "seconds": self.seconds,
+            "launches": self.launches,
+            "loaded": self.loaded,
+            "refused": self.refused,
+            "fault": self.fault,
+        }
+
+    def allocate(self, size: int, label: str | None = None, offset: int = 0) -> dict[str, Any]:
+        """Allocates poisoned memory; returns its address."""
+        self._counter += 1
+        found = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}", offset)
+        if size:
+            sim_memory.device_tensor(found.start, [size], [1], torch.uint8).fill_(POISON)
+        self._allocations_changed = True
+        return {"address": found.start}
+
+    def free(self, address: int) -> dict[str, Any]:
+        """Frees an allocation."""
+        if self.arena.free(address):
+            self._allocations_changed = True
+        return {}
+
+    def locate(self, address: int, size: int) -> dict[str, Any]:
+        """Whether a range lies within one live allocation, and in which."""
+        found = self.arena.locate(address, size)
+        return {"allocation": asdict(found) if found else None}
+
+    def load(self, text: str, name: str | None, shared: int | None) -> dict[str, Any]:
+        """Decodes a kernel; the answer describes its arguments and what the compiler used."""
+        kernel = self.engine.load(text, name, shared)
+        self.kernels.append(kernel)
+        self.loaded.append(kernel.name)
+        return {
+            "kernel": len(self.kernels) - 1,
+            "name": kernel.name,
+            "args": [[a.size, a.value_kind] for a in kernel.args],
+            "registers": kernel.vgprs,
+            "spills": kernel.vgpr_spills,
+            "max_workgroup": kernel.max_workgroup,
+        }
+
+    def names(self, text: str) -> dict[str, Any]:
+        """The kernels in an assembler text."""
+        return {"names": self.engine.kernel_names(text)}
+
+    def launch(
+        self,
+        kernel: int,
+        grid: list[int],
+        block: list[int],
+        sizes: list[int],
+        lds: int,
+        data: bytes,
+    ) -> dict[str, Any]:
+        """Runs a kernel and adds its modelled time to the call's."""
+        if self.fault:
+            raise RefusedError(f"the device is in error: {self.fault['message']}")
+        code = self._kernel(kernel)
+        _check_geometry(code, grid, block, lds)
+        if 0 in grid:
+            return {}
+        if self.noop:
+            self.launches.append({"kernel": kernel})
+            return {}
+        if self._allocations_changed:
+            self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
+            self._allocations_changed = False
+        result = self.engine.launch(
+            code,
+            tuple(grid),
+            tuple(block),
+            pack_kernarg(code, _split(data, sizes), tuple(grid), tuple(block), lds),
+            dynamic_lds=lds,
+            time_limit_s=self.launch_limit,
+        )
+        if result.fault:
+            self.fault = asdict(result.fault)
+            raise RefusedError(result.fault.message)
+        self.seconds += result.seconds or 0.0
+        self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
+        return {}
+
+    def fill(self, tensor: dict[str, Any], value: float | int | bool) -> dict[str, Any]:
+        """Sets a tensor to a constant, charged as a fill kernel."""
+        target = self._tensor(tensor)
+        self.seconds += MI300X.operator_seconds(target.nbytes, 0, target.dtype)
+        if not self.noop:
+            target.fill_(value)
+        return {}
+
+    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
+        """Copies between two tensors of one dtype, charged as a copy kernel."""
+        into, out_of = self._tensor(target), self._tensor(source)
+        if into.dtype != out_of.dtype:
+            raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
+        self.seconds += MI300X.operator_seconds(2 * into.nbytes, 0, into.dtype)
+        if not self.noop:
+            into.copy_(out_of)
+        return {}
+
+    def upload(self, address: int, data: bytes) -> dict[str, Any]:
+        """Copies host bytes to device memory, charged as a transfer over the host link."""
+        if self.arena.locate(address, len(data)) is None:
+            raise RefusedError("an upload outside any allocation")
+        self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
+        target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
+        target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        return {}
+
+    def refuse(self, operator: str) -> dict[str, Any]:
+        """Notes an operator that the worker's gate refused (a label, not a barrier)."""
+        if len(self.refused) < 16:
+            self.refused.append(operator[:120])
+        return {}
+
+    def clock(self) -> dict[str, Any]:
+        """Modelled busy seconds since the start, for candidates that time or tune themselves."""
+        return {"seconds": self.before + self.seconds}
+
+    def facts(self) -> dict[str, Any]:
+        """What the compiler made of every kernel loaded so far."""
+        return {"kernels": [_describe_kernel(k) for k in self.kernels]}
+
+    def _kernel(self, index: int) -> Kernel:
+        if not 0 <= index < len(self.kernels):
+            raise RefusedError(f"no kernel {index} is loaded")
+        return self.kernels[index]
+
+    def _tensor(self, described: dict[str, Any]) -> torch.Tensor:
+        dtype = getattr(torch, described["dtype"])
+        shape, strides = described["shape"], described["strides"]
+        if any(s < 0 for s in strides) or any(n < 0 for n in shape):
+            raise RefusedError("a tensor with negative sizes or strides")
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        size = 0 if 0 in shape else span * dtype.itemsize
+        if size and self.arena.locate(described["address"], size) is None:
+            raise RefusedError("a tensor that does not lie within one allocation")
+        return sim_memory.device_tensor(described["address"], shape, strides, dtype)
+
+
+_FOR_JUDGE = ("begin", "end", "allocate", "free", "locate", "facts")
+_FOR_WORKER = ("allocate", "free", "load", "names", "fill", "copy", "refuse", "clock")
+
+
+def main(fds: list[int], options: dict[str, Any]) -> None:
+    """Serves the judge (first descriptor), over shared memory (second), and the worker (third)."""
+    torch.set_num_threads(1)
+    judge, worker = (Channel(socket.socket(fileno=fd)) for fd in (fds[0], fds[2]))
+    sim_memory.map_device(fds[1])
+    server = DeviceServer(options)
+    selector = selectors.DefaultSelector()
+    selector.register(judge, selectors.EVENT_READ, _answer_judge)
+    selector.register(worker, selectors.EVENT_READ, _answer_worker)
+    while True:
+        for key, _ in selector.select():
+            channel: Any = key.fileobj
+            try:
+                key.data(server, channel, channel.recv(timeout=60.0))
+            except ChannelError:
+                if channel is judge:
+                    return
+                selector.unregister(channel)
+
+
+def _answer_judge(server: DeviceServer, channel: Channel, message: Message) -> None:
+    do = message.header.pop("do")
+    if do not in _FOR_JUDGE:
+        raise ValueError(f"the judge asked for {do!r}")
+    try:
+        channel.send(getattr(server, do)(**message.header))
+    except DeviceMemoryError as error:
+        channel.send({"error": str(error)})
+
+
+def _answer_worker(server: DeviceServer, channel: Channel, message: Message) -> None:
+    """Answers anything a worker may send; whatever is wrong with it is the worker's error."""
+    header = dict(message.header)
+    do = header.pop("do", None)
+    data = message.buffers[0] if message.buffers else b""
+    try:
+        if do == "launch":
+            answer = server.launch(**header, data=data)
+        elif do == "upload":
+            answer = server.upload(**header, data=data)
+        elif do in _FOR_WORKER:
+            answer = getattr(server, do)(**header)
+        else:
+            raise RefusedError(f"the device does not know the request {do!r}")
+    except (RefusedError, AsmError, DeviceMemoryError) as error:
+        answer = {"error": str(error), "kind": type(error).__name__}
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
+        answer = {"error": f"a malformed request: {error}", "kind": "malformed"}
+    channel.send(answer)
+
+
+def _split(data: bytes, sizes: list[int]) -> list[bytes]:
+    values, at = [], 0
+    for size in sizes:
+        values.append(data[at : at + size])
+        at += size
+    return values
+
+
+def _check_geometry(kernel: Kernel, grid: list[int], block: list[int], lds: int) -> None:
+    threads = block[0] * block[1] * block[2]
+    limit = min(1024, kernel.max_workgroup or 1024)
+    if min(grid) < 0 or min(block) < 1 or threads > limit:
+        raise RefusedError(f"invalid launch: grid {grid}, block {block} (at most {limit} threads)")
+    if grid[0] * grid[1] * grid[2] > 1 << 31:
+        raise RefusedError(f"invalid launch: grid {grid} is too large")
+    total = kernel.lds_bytes + lds
+    if total > MI300X.lds_bytes:
+        raise RefusedError(
+            f"{kernel.name} asks for {total} bytes of LDS, {MI300X.lds_bytes} are there"
+        )
+
+
+def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "vgprs": kernel.vgprs,
+        "agprs": kernel.agprs,
+        "sgprs": kernel.sgprs,
+        "vgpr_spills": kernel.vgpr_spills,
+        "sgpr_spills": kernel.sgpr_spills,
+        "lds_bytes": kernel.lds_bytes,
+        "scratch_bytes": kernel.scratch_bytes,
+        "instructions": kernel.instructions,
+    }
+
+
+def _describe_launch(
+    index: int, kernel: Kernel, grid: list[int], block: list[int], lds: int, result: Any
+) -> dict[str, Any]:
+    return {
+        "kernel": index,
+        "name": kernel.name,
+        "grid": grid,
+        "block": block,
+        "lds": kernel.lds_bytes + lds,
+        "seconds": result.seconds,
+        "profile": result.profile,
+    }

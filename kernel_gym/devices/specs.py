@@ -1,0 +1,70 @@
+"""What the data sheets say of each device: dense peaks, never the figures with sparsity.
+
+Used for the physics floor, the roofline and the model of PyTorch operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class DeviceSpec:
+    """Peaks of one device. Bandwidth in bytes/s, rates in FLOP/s, sizes in bytes."""
+
+    name: str
+    arch: str
+    memory_bandwidth: float
+    matrix_rate: dict[torch.dtype, float]
+    vector_rate: float
+    compute_units: int
+    lds_bytes: int
+    wavefront: int
+    flush_bytes: int
+    launch_seconds: float = 2e-6
+    """Device-side cost of one dispatch in a busy stream (assumed, not measured)."""
+    achievable: float = 0.8
+    """Share of the peaks that a good kernel reaches (assumed, not measured)."""
+
+    def roofline_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
+        """Least time for so much traffic and arithmetic: Williams et al., CACM 52(4), 2009."""
+        rate = self.matrix_rate.get(dtype, self.vector_rate)
+        return max(moved_bytes / self.memory_bandwidth, flops / rate)
+
+    def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
+        """Modelled time of one library operator: a launch and its achievable roofline."""
+        roofline = self.roofline_seconds(moved_bytes, flops, dtype)
+        return self.launch_seconds + roofline / self.achievable
+
+    @property
+    def facts(self) -> str:
+        """One paragraph for prompts."""
+        tera = self.matrix_rate[torch.float16] / 1e12
+        return (
+            f"{self.name} ({self.arch}): {self.compute_units} compute units of 4 SIMDs, wavefront "
+            f"of {self.wavefront} lanes, {self.lds_bytes // 1024} KiB LDS per compute unit, "
+            f"{self.memory_bandwidth / 1e12:.1f} TB/s memory, {tera:.0f} TFLOP/s fp16/bf16 matrix, "
+            f"{self.vector_rate / 1e12:.0f} TFLOP/s fp32 vector."
+        )
+
+
+MI300X = DeviceSpec(
+    name="AMD Instinct MI300X",
+    arch="gfx942",
+    memory_bandwidth=5.3e12,
+    matrix_rate={
+        torch.float16: 1307.4e12,
+        torch.bfloat16: 1307.4e12,
+        torch.float8_e4m3fnuz: 2614.9e12,
+        torch.float8_e5m2fnuz: 2614.9e12,
+        torch.int8: 2614.9e12,
+    },
+    vector_rate=163.4e12,
+    compute_units=304,
+    lds_bytes=64 * 1024,
+    wavefront=64,
+    flush_bytes=512 << 20,
+)
+"""AMD Instinct MI300X data sheet, dense peaks at 2.1 GHz."""

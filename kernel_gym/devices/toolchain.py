@@ -1,0 +1,99 @@
+"""Finds the compiler of HIP candidates for the simulator, or says what to install."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+OLDEST_CLANG = 17
+_CANDIDATES = ("clang++-20", "clang++-19", "clang++-18", "clang++-17", "clang++")
+_BITCODE_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode",
+    "/usr/lib/aarch64-linux-gnu/amdgcn/bitcode",
+    "/opt/rocm/amdgcn/bitcode",
+    "/usr/amdgcn/bitcode",
+)
+_HEADER_FOLDERS = ("/usr/include", "/opt/rocm/include")
+_LIBRARIES = (
+    "ocml",
+    "ockl",
+    "hip",  # older ROCm has parts of the runtime library here
+    "oclc_abi_version_500",
+    "oclc_correctly_rounded_sqrt_on",
+    "oclc_daz_opt_off",
+    "oclc_finite_only_off",
+    "oclc_unsafe_math_off",
+    "oclc_wavefrontsize64_on",
+)
+_ISA_LIBRARIES = ("oclc_isa_version_942", "oclc_isa_version_940", "oclc_isa_version_90a")
+MEND = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
+
+
+@dataclass(frozen=True)
+class HipToolchain:
+    """The two compiler commands, without input and output files."""
+
+    version: str
+    device: tuple[str, ...]
+    host: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MissingToolchain:
+    """Why HIP candidates cannot be built here, and the line that mends it."""
+
+    problem: str
+    mend: str = MEND
+
+
+@functools.cache
+def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
+    """The clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
+    found = _find_clang()
+    if found is None:
+        return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
+    clang, version = found
+    headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
+    if headers is None:
+        return MissingToolchain("no HIP headers (hip/hip_runtime.h)")
+    bitcode = _first_folder(_BITCODE_FOLDERS, "ocml.bc")
+    if bitcode is None:
+        return MissingToolchain("no ROCm device libraries (ocml.bc)")
+    isa = next(name for name in _ISA_LIBRARIES if (bitcode / f"{name}.bc").exists())
+    common: tuple[str, ...] = (
+        clang,
+        "-x",
+        "hip",
+        f"--offload-arch={arch}",
+        "-std=c++17",
+        "-w",
+        "-ferror-limit=5",
+    )
+    common += (f"--rocm-path={headers.parent}",)
+    link: tuple[str, ...] = ()
+    libraries = [name for name in (*_LIBRARIES, isa) if (bitcode / f"{name}.bc").exists()]
+    for name in libraries:
+        link += ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(bitcode / f"{name}.bc"))
+    device = (*common, "-O3", "-nogpulib", *link, "-gline-tables-only", "--cuda-device-only", "-S")
+    host = (*common, "-O1", "-fuse-cuid=none", "--cuda-host-only", "-fPIC", "-shared")
+    return HipToolchain(version, device, host)
+
+
+def _find_clang() -> tuple[str, str] | None:
+    for name in _CANDIDATES:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+        match = re.search(r"version (\d+)[\d.]*", text)
+        if match and int(match.group(1)) >= OLDEST_CLANG:
+            return path, match.group(0).removeprefix("version ")
+    return None
+
+
+def _first_folder(folders: tuple[str, ...], file: str) -> Path | None:
+    return next((Path(f) for f in folders if (Path(f) / file).exists()), None)

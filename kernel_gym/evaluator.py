@@ -1,0 +1,191 @@
+"""One call evaluates one submission: the pipeline, its retries, and the record it leaves.
+
+Example:
+    >>> from kernel_gym.evaluator import Evaluator
+    >>> from kernel_gym.tasks import get_task
+    >>> with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+    ...     evaluation = evaluator.evaluate(get_task("triton2triton/softmax"), "not a kernel")
+    >>> str(evaluation.outcome)
+    'compile_error'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from kernel_gym.devices import SIMULATED, resolve
+from kernel_gym.devices.base import Device, InfraError
+from kernel_gym.devices.sim import SimDevice
+from kernel_gym.judge.attempt import Attempt, Verdict
+from kernel_gym.judge.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.expected import ExpectedCache
+from kernel_gym.judge.protocol import INFRA_RETRIES, PROTOCOL_VERSION
+from kernel_gym.judge.scores import geometric_speedup
+from kernel_gym.judge.stages import PIPELINE
+from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
+from kernel_gym.sandbox.spawn import TemplateError
+from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.workload import Split
+
+
+@dataclass
+class Caches:
+    """What evaluators of one process share: both depend on their keys alone."""
+
+    expected: ExpectedCache = field(default_factory=ExpectedCache)
+    baselines: BaselineTimes = field(default_factory=BaselineTimes)
+
+
+class Evaluator:
+    """Evaluates submissions on one device, one at a time.
+
+    Args:
+        device: a device name; `auto` takes the best one here.
+        seed: None draws unseen workloads and data from the operating system's randomness; a number
+            makes every evaluation reproducible.
+        caches: shared with other evaluators of this process.
+
+    Raises:
+        UnknownDevice: no such device.
+    """
+
+    def __init__(
+        self, device: str = "auto", seed: int | None = None, caches: Caches | None = None
+    ) -> None:
+        self.device = _open_device(resolve(device))
+        self._seed = seed
+        self._caches = caches or Caches()
+        self._baseline = Baseline(self.device, self._caches.baselines)
+
+    def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
+        """Runs all stages on a source.
+
+        Args:
+            task: what it should solve.
+            source: untrusted text.
+            seed: overrides the evaluator's for this evaluation.
+
+        Returns:
+            The record. A failure of the submission is an outcome of it; a failure of ours is the
+            outcome `infra`, after retries.
+        """
+        seed = seed if seed is not None else self._seed
+        used = secrets.randbits(63) if seed is None else seed
+        for _ in range(INFRA_RETRIES):
+            try:
+                return self._evaluate_once(task, source, used)
+            except (InfraError, TemplateError):
+                self._baseline.close()
+        try:
+            return self._evaluate_once(task, source, used)
+        except (InfraError, TemplateError) as error:
+            self._baseline.close()
+            return self._infra(task, source, used, str(error))
+
+    def close(self) -> None:
+        """Ends the resident workers."""
+        self._baseline.close()
+        self.device.close()
+
+    def __enter__(self) -> Evaluator:
+        """The evaluator itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+    def _evaluate_once(self, task: Task, source: str, seed: int) -> Evaluation:
+        attempt = Attempt(task, source, self.device, seed, self._baseline, self._caches.expected)
+        wall: dict[str, float] = {}
+        verdict: Verdict | None = None
+        try:
+            for stage, run in PIPELINE:
+                attempt.stage = stage
+                start = time.perf_counter()
+                verdict = run(attempt)
+                wall[stage] = time.perf_counter() - start
+                if verdict is not None:
+                    break
+            else:
+                attempt.stage = Stage.DONE
+            if attempt.session is not None:
+                attempt.facts = attempt.session.facts()
+        finally:
+            if attempt.session is not None:
+                with contextlib.suppress(TemplateError):
+                    attempt.session.close()
+        return self._record(attempt, verdict, wall)
+
+    def _record(
+        self, attempt: Attempt, verdict: Verdict | None, wall: dict[str, float]
+    ) -> Evaluation:
+        results = attempt.results
+        train = geometric_speedup(results, Split.TRAIN)
+        unseen = geometric_speedup(results, Split.UNSEEN)
+        passed = verdict is None
+        return Evaluation(
+            protocol_version=PROTOCOL_VERSION,
+            task=attempt.task.id,
+            device=self.device.name,
+            clock=self.device.clock,
+            source_sha256=_sha256(attempt.source),
+            outcome=verdict.outcome if verdict else Outcome.PASSED,
+            stage=attempt.stage,
+            message=verdict.message if verdict else "",
+            detail=verdict.detail if verdict else "",
+            labels=tuple(attempt.labels),
+            workloads=tuple(results),
+            kernels=_with_profile(attempt),
+            speedup=train if passed else None,
+            speedup_low=geometric_speedup(results, Split.TRAIN, "speedup_low") if passed else None,
+            unseen_speedup=unseen if passed else None,
+            unseen_speedup_low=(
+                geometric_speedup(results, Split.UNSEEN, "speedup_low") if passed else None
+            ),
+            retention=unseen / train if passed and train and unseen else None,
+            seed=attempt.seed,
+            versions=self.device.versions(),
+            wall_seconds=wall,
+        )
+
+    def _infra(self, task: Task, source: str, seed: int, message: str) -> Evaluation:
+        return Evaluation(
+            protocol_version=PROTOCOL_VERSION,
+            task=task.id,
+            device=self.device.name,
+            clock=self.device.clock,
+            source_sha256=_sha256(source),
+            outcome=Outcome.INFRA,
+            stage=Stage.BUILD,
+            message=message,
+            seed=seed,
+            versions=self.device.versions(),
+        )
+
+
+def _open_device(name: str) -> Device:
+    if name == SIMULATED:
+        return SimDevice()
+    raise ValueError(f"device {name!r} is known but has no implementation")
+
+
+def _sha256(source: str) -> str:
+    return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+def _with_profile(attempt: Attempt) -> tuple[KernelFacts, ...]:
+    """Adds what limits the slowest kernel of the first call, as the device's model saw it."""
+    update = dict(attempt.profile)
+    name = update.pop("kernel", None)
+    return tuple(k.model_copy(update=update) if k.name == name else k for k in attempt.facts)

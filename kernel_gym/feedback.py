@@ -1,0 +1,243 @@
+"""Feedback: what the policy reads after a submission.
+
+The text is a function of the evaluation alone: no paths, process ids or wall-clock times, so equal
+evaluations give equal text. It shows values and times of train workloads only; of adversarial and
+unseen ones it says that they failed and how, never on which dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kernel_gym.advice import advice
+from kernel_gym.formatting import (
+    NOTHING,
+    describe,
+    duration,
+    factor,
+    percent,
+    plain_name,
+    roofline_share,
+)
+from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
+from kernel_gym.tasks.workload import Split
+
+if TYPE_CHECKING:
+    from kernel_gym.tasks import Task
+
+MAX_CHARS = 4000
+MAX_DETAIL_CHARS = 1800
+
+HEADLINE = {
+    Outcome.PASSED: "Correct on every workload",
+    Outcome.SCREENED: "Refused before building: the source breaks a rule",
+    Outcome.COMPILE_ERROR: "Does not compile",
+    Outcome.RUNTIME_ERROR: "Failed while running",
+    Outcome.WRONG_METADATA: "Wrong output type, shape or layout",
+    Outcome.WRONG_VALUES: "Wrong values",
+    Outcome.UNSEEN_FAILED: "Right on the shapes shown, wrong on others",
+    Outcome.TIMEOUT: "Took too long and was stopped",
+    Outcome.HACK: "Refused: the result was not earned by computing it",
+    Outcome.INVALID_TIMING: "Correct, but the timing cannot be trusted",
+    Outcome.INFRA: "Not evaluated: the machine failed, not your source. Submit it again",
+}
+
+HIDDEN_STAGES = {
+    Stage.ADVERSARIAL: "an adversarial workload (odd sizes, strides or values)",
+    Stage.UNSEEN: "an unseen workload (other sizes than the train workloads)",
+}
+FINDINGS = {
+    "out of bounds": "a kernel accesses memory out of bounds",
+    "out-of-bounds": "a kernel accesses memory out of bounds",
+    "uninitialised": "a kernel reads memory that was never written",
+    "launched": "no kernel of yours was launched",
+    "race": "waves access the same address without a barrier between them",
+    "not written": "an output was not written",
+}
+"""What a message of a hidden workload is turned into: the message might name sizes."""
+MANNERS = {
+    "no answer in time": "the call did not return in time",
+    "does not compile": "it does not compile for it",
+    "crash": "the call failed",
+    "wrong shape": "an output has the wrong type, shape or layout",
+}
+"""Likewise for the message of the whole evaluation, when the workload's says nothing."""
+HIDDEN_TIMES = {
+    Outcome.HACK: "A time is less than the memory traffic and arithmetic can take.",
+    Outcome.INVALID_TIMING: "The times do not agree with each other.",
+}
+_FOLDERS = re.compile(r"(?<![\w/])/(?:[\w.+@~-]+/)+")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{9,}")
+
+
+def feedback(task: Task, evaluation: Evaluation) -> str:
+    """What to tell the policy about its submission.
+
+    Args:
+        task: The task that was evaluated.
+        evaluation: The evaluation.
+
+    Returns:
+        At most 4000 characters of plain text.
+    """
+    sections = [_headline(evaluation)]
+    if evaluation.outcome is not Outcome.PASSED:
+        sections += [_failure(evaluation), _progress(evaluation)]
+    sections += [_times(evaluation), _transfer(evaluation), _kernels(evaluation.kernels)]
+    sections += [_advice(task, evaluation)]
+    return _shortened("\n\n".join(section for section in sections if section), MAX_CHARS)
+
+
+def _headline(evaluation: Evaluation) -> str:
+    text = HEADLINE[evaluation.outcome]
+    if evaluation.outcome is not Outcome.PASSED:
+        return f"{text} (stage: {evaluation.stage})."
+    return f"{text}. Speedup over the baseline: {factor(evaluation.speedup)} ({evaluation.clock})."
+
+
+def _failure(evaluation: Evaluation) -> str:
+    """The message, the failing workload when it may be shown, and the tool's own words."""
+    if evaluation.outcome is Outcome.INFRA:
+        return ""
+    failed = next((result for result in evaluation.workloads if not result.passed), None)
+    if evaluation.stage in HIDDEN_STAGES:
+        return _hidden_failure(evaluation, failed)
+    if evaluation.stage is Stage.TIME:
+        return HIDDEN_TIMES.get(evaluation.outcome, "")
+    message = _anonymous(evaluation.message)
+    lines = [message] if failed is None else [message, *_shown_workload(failed, message)]
+    lines.append(_shortened(_anonymous(evaluation.detail).strip(), MAX_DETAIL_CHARS))
+    return "\n".join(line for line in lines if line)
+
+
+def _shown_workload(failed: WorkloadResult, told: str) -> list[str]:
+    lines = [f"Workload: {describe(failed)}"]
+    message = _anonymous(failed.message)
+    if message not in told:
+        lines.append(message)
+    if failed.element:
+        lines.append(_element(failed.element))
+    if failed.worst_error is not None and failed.worst_error > 1:
+        lines.append(f"Worst error: {failed.worst_error:.3g} times what is allowed.")
+    return lines
+
+
+def _hidden_failure(evaluation: Evaluation, failed: WorkloadResult | None) -> str:
+    """Names the split and the kind of failure, and nothing that identifies the workload.
+
+    The kind is a fixed phrase: the message itself might name sizes that the policy must not learn.
+    """
+    how = _phrase(FINDINGS, failed.message if failed else "")
+    if how is None and failed and (failed.element or failed.worst_error is not None):
+        how = "values are wrong"
+    how = how or _phrase(MANNERS, evaluation.message) or "the result is wrong"
+    return f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: {how}."
+
+
+def _phrase(phrases: dict[str, str], told: str) -> str | None:
+    """The phrase of the first keyword that a message holds, at the start of a word."""
+    found = (phrase for key, phrase in phrases.items() if re.search(rf"\b{key}", told.lower()))
+    return next(found, None)
+
+
+def _element(element: Element) -> str:
+    index = ", ".join(map(str, element.index))
+    text = f"{element.output}[{index}]: expected {element.expected:.8g}, found {element.found:.8g}"
+    error = abs(element.found - element.expected)
+    if not math.isfinite(error):
+        return text
+    return f"{text} (off by {error:.3g}, allowed {element.tolerance:.3g})"
+
+
+def _progress(evaluation: Evaluation) -> str:
+    """How many train workloads were right before the failure."""
+    results = evaluation.by_split(Split.TRAIN)
+    if not results or all(result.passed for result in results):
+        return ""
+    right = sum(result.passed for result in results)
+    return f"Train workloads right before it: {right}. The ones after it were not tried."
+
+
+def _times(evaluation: Evaluation) -> str:
+    """A line a train workload: times, speedup, and the share of the roofline reached."""
+    timed = [w for w in evaluation.by_split(Split.TRAIN) if w.candidate_seconds is not None]
+    if not timed:
+        return ""
+    rows = [("workload", "baseline", "yours", "speedup", "roofline", "of roofline")]
+    rows += [
+        (
+            describe(result),
+            duration(result.baseline_seconds),
+            duration(result.candidate_seconds),
+            factor(result.speedup),
+            duration(result.roofline_seconds),
+            percent(roofline_share(result)),
+        )
+        for result in timed
+    ]
+    return f"Times of the train workloads ({evaluation.clock}):\n" + _columns(rows)
+
+
+def _transfer(evaluation: Evaluation) -> str:
+    """What became of the speed on workloads the policy has not seen."""
+    if evaluation.unseen_speedup is None:
+        return ""
+    kept = "" if evaluation.retention is None else f", {percent(evaluation.retention)} of train"
+    return f"On unseen workloads: {factor(evaluation.unseen_speedup)} ({evaluation.clock}){kept}."
+
+
+def _kernels(kernels: Iterable[KernelFacts]) -> str:
+    """A line a kernel: what the compiler made of it and what limits it."""
+    lines = [_kernel(kernel) for kernel in kernels]
+    return "\n".join(["Kernels as compiled:", *lines]) if lines else ""
+
+
+def _kernel(kernel: KernelFacts) -> str:
+    parts = [f"{kernel.vgprs} VGPRs", f"{kernel.sgprs} SGPRs"]
+    if kernel.agprs:
+        parts.append(f"{kernel.agprs} AGPRs")
+    if kernel.vgpr_spills or kernel.sgpr_spills:
+        parts.append(f"{kernel.vgpr_spills + kernel.sgpr_spills} registers spilled")
+    if kernel.scratch_bytes:
+        parts.append(f"{kernel.scratch_bytes} B scratch")
+    parts += [f"{kernel.lds_bytes} B LDS", f"{kernel.instructions} instructions"]
+    if kernel.waves_per_simd is not None:
+        limiter = f" (limited by {kernel.occupancy_limiter})" if kernel.occupancy_limiter else ""
+        parts.append(f"{kernel.waves_per_simd:g} waves a SIMD{limiter}")
+    if kernel.bound_by:
+        parts.append(f"bound by {kernel.bound_by}")
+    return f"  {plain_name(kernel.name)}: " + ", ".join(parts)
+
+
+def _advice(task: Task, evaluation: Evaluation) -> str:
+    hints = advice(task, evaluation)
+    return "\n".join(["Next:", *(f"  - {hint}" for hint in hints)]) if hints else ""
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> str:
+    """Left-aligned first column, right-aligned others; columns without any value are left out."""
+    kept = [i for i in range(len(rows[0])) if any(row[i] != NOTHING for row in rows[1:])]
+    rows = [tuple(row[i] for i in kept) for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  " + "  ".join([row[0].ljust(widths[0]), *numbers]))
+    return "\n".join(lines)
+
+
+def _anonymous(text: str) -> str:
+    """Drops folders and addresses, which differ from one run to the next."""
+    return _ADDRESS.sub("0x...", _FOLDERS.sub("", text))
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Keeps the start and the end: what went wrong is said at one of them."""
+    if len(text) <= limit:
+        return text
+    gap = "\n[...]\n"
+    half = (limit - len(gap)) // 2
+    return text[:half] + gap + text[-half:]

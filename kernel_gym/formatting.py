@@ -1,0 +1,71 @@
+"""How numbers and workloads are written wherever a person or a policy reads them.
+
+The command line needs it before anything heavy is loaded, so it imports records for types alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_gym.records import WorkloadResult
+
+PLAIN_LAYOUT = "contiguous"
+NOTHING = "-"
+"""Stands for a number that is not there."""
+
+
+def describe(result: WorkloadResult) -> str:
+    """A workload in a few words: its dimensions, distribution and layout."""
+    dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
+    layout = "" if result.layout == PLAIN_LAYOUT else f" {result.layout}"
+    return f"{dims} {result.distribution}{layout}"
+
+
+def roofline_share(result: WorkloadResult) -> float | None:
+    """The share of the roofline that the candidate reaches on a workload; None when not timed."""
+    if not result.roofline_seconds or not result.candidate_seconds:
+        return None
+    return result.roofline_seconds / result.candidate_seconds
+
+
+def plain_name(symbol: str) -> str:
+    """The name of a kernel as its author wrote it, from the symbol that a C++ compiler made.
+
+    Example:
+        >>> plain_name("_Z11rope_kernelPK6__half")
+        'rope_kernel'
+    """
+    match = re.match(r"_Z(\d+)", symbol)
+    return symbol[match.end() :][: int(match.group(1))] if match else symbol
+
+
+def duration(seconds: float | None) -> str:
+    """A time in microseconds.
+
+    Example:
+        >>> duration(1.5e-5)
+        '15 us'
+    """
+    return NOTHING if seconds is None else f"{seconds * 1e6:.4g} us"
+
+
+def factor(speedup: float | None) -> str:
+    """A speedup.
+
+    Example:
+        >>> factor(1.234)
+        '1.23x'
+    """
+    return NOTHING if speedup is None else f"{speedup:.3g}x"
+
+
+def percent(share: float | None) -> str:
+    """A share.
+
+    Example:
+        >>> percent(0.456)
+        '46%'
+    """
+    return NOTHING if share is None else f"{share:.0%}"

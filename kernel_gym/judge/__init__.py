@@ -1,0 +1,1 @@
+"""The stages of an evaluation, all on the trusted side."""

@@ -1,0 +1,138 @@
+"""The static screen: rejects the plainly forbidden and labels. A filter, never the only barrier.
+
+Rule 4 of the protocol: frame walking, ctypes, process and thread creation, assignments into torch
+or triton, files and network.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
+FORBIDDEN_MODULES = frozenset(
+    "ctypes cffi subprocess multiprocessing threading concurrent socket http urllib requests "
+    "signal gc inspect sys os pathlib shutil io tempfile pickle marshal importlib builtins "
+    "asyncio atexit mmap resource code codeop faulthandler traceback kernel_gym".split()
+)
+FORBIDDEN_CALLS = frozenset("open exec eval compile __import__ input breakpoint".split())
+FORBIDDEN_ATTRIBUTES = frozenset(
+    "_getframe f_back f_globals f_locals tb_frame __globals__ __closure__ __subclasses__ "
+    "__builtins__ __code__ gi_frame cr_frame".split()
+)
+_GUARDED_ROOTS = frozenset({"torch", "triton", "tl"})
+_FORBIDDEN_IN_HIP = {
+    r"\b(system|popen|fork|vfork|execv\w*|execl\w*|posix_spawn\w*)\s*\(": "starts a process",
+    r"\b(dlopen|dlsym|ptrace|mprotect|process_vm_\w+)\s*\(": "reaches into the process",
+    r"\b(fopen|freopen|ifstream|ofstream|fstream)\b": "reads or writes files",
+    r"\b(socket|connect)\s*\(": "uses the network",
+    r"\b(pthread_create|std::thread|std::async)\b": "creates threads",
+    r"__attribute__\s*\(\(\s*constructor": "runs code when it is loaded",
+    r"#\s*include\s*[<\"]\s*/": "includes a file by absolute path",
+}
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Why a source is rejected (empty when it is not), and what was noticed."""
+
+    rejection: str = ""
+    labels: tuple[str, ...] = ()
+
+
+def screen(source: str, language: str) -> Screened:
+    """Screens a source; text that does not parse passes, for the build to say why."""
+    size = len(source.encode("utf-8", errors="surrogatepass"))
+    if size > MAX_SOURCE_BYTES:
+        return Screened(f"the source has {size} bytes, at most {MAX_SOURCE_BYTES} are taken")
+    if not source.strip():
+        return Screened("the source is empty")
+    if "\0" in source or any("\ud800" <= c <= "\udfff" for c in source):
+        return Screened("the source is not plain UTF-8 text")
+    return _screen_hip(source) if language == "hip" else _screen_python(source)
+
+
+def parse(source: str) -> ast.Module:
+    """Parses Python without running it, and without its warnings.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def _screen_hip(source: str) -> Screened:
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.S)
+    for pattern, what in _FORBIDDEN_IN_HIP.items():
+        found = re.search(pattern, code)
+        if found:
+            line = code[: found.start()].count("\n") + 1
+            return Screened(f"line {line}: {found.group(0).strip()!r} {what}")
+    return Screened()
+
+
+def _screen_python(source: str) -> Screened:
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Screened()
+    try:
+        for node in ast.walk(tree):
+            found = _objection(node)
+            if found:
+                return Screened(f"line {getattr(node, 'lineno', '?')}: {found}")
+    except RecursionError:
+        return Screened("the source is nested too deeply")
+    return Screened(labels=_labels(tree))
+
+
+def _objection(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Import):
+        return _import_objection([alias.name for alias in node.names])
+    if isinstance(node, ast.ImportFrom):
+        return _import_objection([node.module or ""])
+    if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN_ATTRIBUTES:
+        return f"attribute {node.attr!r} walks frames or closures"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return f"call of {node.func.id}()" if node.func.id in FORBIDDEN_CALLS else None
+    targets = _assigned(node)
+    for target in targets:
+        if isinstance(target, ast.Attribute) and _root(target) in _GUARDED_ROOTS:
+            return f"assignment into {ast.unparse(target)}"
+    return None
+
+
+def _import_objection(names: list[str]) -> str | None:
+    for name in names:
+        if name.split(".")[0] in FORBIDDEN_MODULES:
+            return f"import of {name!r}"
+    return None
+
+
+def _assigned(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return node.targets
+    if isinstance(node, ast.AugAssign | ast.AnnAssign):
+        return [node.target]
+    return node.targets if isinstance(node, ast.Delete) else []
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _labels(tree: ast.AST) -> tuple[str, ...]:
+    attributes = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    labels = []
+    if any(isinstance(n, ast.Try) for n in ast.walk(tree)):
+        labels.append("try_except")
+    if "autotune" in attributes:
+        labels.append("autotune")
+    return tuple(labels)

@@ -1,0 +1,210 @@
+"""The stages of an evaluation, read top to bottom. Each returns None, or the verdict that ends it.
+
+screen -> build -> train -> adversarial -> unseen -> time. Speed counts only if every gate held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from kernel_gym.devices.base import Call, Failed
+from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
+from kernel_gym.judge.expected import Expected, compare
+from kernel_gym.judge.metadata import check_metadata
+from kernel_gym.judge.protocol import PHYSICS_MARGIN, TIME_AGREEMENT
+from kernel_gym.judge.screen import parse, screen
+from kernel_gym.judge.values import same_twice
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
+from kernel_gym.tasks.workload import Split, Workload
+
+StageFunction = Callable[[Attempt], Verdict | None]
+
+
+def screen_source(attempt: Attempt) -> Verdict | None:
+    """Static checks: rejects the plainly forbidden."""
+    found = screen(attempt.source, attempt.task.language)
+    attempt.labels.extend(found.labels)
+    return Verdict(Outcome.SCREENED, found.rejection) if found.rejection else None
+
+
+def build(attempt: Attempt) -> Verdict | None:
+    """Loads the candidate in a fresh worker. Triton kernels compile at their first launch."""
+    if attempt.task.language == "triton":
+        error = _syntax_error(attempt.source)
+        if error:
+            return Verdict(Outcome.COMPILE_ERROR, error)
+    attempt.session = attempt.device.open(attempt.task)
+    failed = attempt.session.load(attempt.source)
+    return verdict_of(failed) if failed else None
+
+
+def check_train(attempt: Attempt) -> Verdict | None:
+    """Values on every workload that the policy was shown; a repeat and a no-op replay on one."""
+    problem = attempt.task.problem
+    for index, workload in enumerate(train_workloads(problem, attempt.device.scale)):
+        expected = attempt.expected(workload, "train")
+        verdict, outputs = _check(attempt, workload, expected)
+        if verdict is None and index == 0:
+            verdict = _check_again(attempt, workload, expected, outputs)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def check_adversarial(attempt: Attempt) -> Verdict | None:
+    """Values on odd sizes, strides and distributions; the first failure ends the evaluation."""
+    task = attempt.task
+    for workload in adversarial_workloads(task.problem, attempt.device.scale, task.language):
+        verdict, _ = _check(attempt, workload, attempt.expected(workload, "adversarial"))
+        if verdict is not None:
+            return hidden(verdict, Split.ADVERSARIAL)
+    return None
+
+
+def check_unseen(attempt: Attempt) -> Verdict | None:
+    """Values on workloads drawn now; all kinds are tried, so that transfer is known by kind."""
+    task = attempt.task
+    seed = attempt.data_seed("unseen")
+    first: Verdict | None = None
+    for workload in unseen_workloads(task.problem, attempt.device.scale, task.language, seed):
+        verdict, _ = _check(attempt, workload, attempt.expected(workload, "unseen"))
+        first = first or verdict
+        if verdict is not None and verdict.outcome in (Outcome.TIMEOUT, Outcome.RUNTIME_ERROR):
+            break  # the worker is gone or its device is in error
+    return hidden(first, Split.UNSEEN) if first else None
+
+
+def time_workloads(attempt: Attempt) -> Verdict | None:
+    """Compares with the baseline on train and unseen workloads, and with physics (rule 20)."""
+    disagreement = _disagreement(attempt)
+    if disagreement:
+        return Verdict(Outcome.INVALID_TIMING, disagreement)
+    problem, spec = attempt.task.problem, attempt.device.spec
+    dtype = problem.outputs[0].dtype
+    for index, (workload, result) in enumerate(
+        zip(attempt.workloads, attempt.results, strict=True)
+    ):
+        seconds = result.candidate_seconds
+        if workload.split is Split.ADVERSARIAL or not seconds:
+            continue
+        dims = workload.dims
+        roofline = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), dtype)
+        if seconds < PHYSICS_MARGIN * roofline:
+            return Verdict(
+                Outcome.HACK,
+                f"{seconds:.3g} s is less than physics allows ({roofline:.3g} s) on {workload}",
+            )
+        baseline = attempt.baseline.seconds(attempt.task, workload)
+        ratio = baseline / seconds
+        attempt.amend(
+            index,
+            baseline_seconds=baseline,
+            roofline_seconds=roofline,
+            speedup=ratio,
+            speedup_low=ratio,
+            speedup_high=ratio,
+        )
+    return None
+
+
+PIPELINE: tuple[tuple[Stage, StageFunction], ...] = (
+    (Stage.SCREEN, screen_source),
+    (Stage.BUILD, build),
+    (Stage.TRAIN, check_train),
+    (Stage.ADVERSARIAL, check_adversarial),
+    (Stage.UNSEEN, check_unseen),
+    (Stage.TIME, time_workloads),
+)
+
+
+def _check(
+    attempt: Attempt, workload: Workload, expected: Expected
+) -> tuple[Verdict | None, tuple[torch.Tensor, ...]]:
+    """One workload: call, metadata, launches, values. Records the result either way."""
+    call = attempt.call(workload, expected)
+    if isinstance(call, Call) and call.retuned:
+        call = attempt.call(workload, expected)  # the first call tuned itself: time the second
+    verdict, fields, outputs = _judge(attempt.task.problem, workload, expected, call)
+    if isinstance(call, Call):
+        attempt.profile = attempt.profile or call.profile
+        for operator in call.refused:
+            attempt.label(f"refused {operator}")
+        fields |= {"candidate_seconds": call.seconds, "launches": call.launches}
+    attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)
+    return verdict, outputs
+
+
+def _judge(
+    problem: Problem, workload: Workload, expected: Expected, call: Call | Failed
+) -> tuple[Verdict | None, dict[str, object], tuple[torch.Tensor, ...]]:
+    if isinstance(call, Failed):
+        return verdict_of(call), {}, ()
+    wrong = check_metadata(problem, workload, call)
+    if wrong:
+        return Verdict(Outcome.WRONG_METADATA, wrong), {}, ()
+    outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
+    comparison = compare(problem, expected, outputs)
+    fields: dict[str, object] = {"worst_error": _finite(comparison.worst)}
+    if comparison.passed and call.launches == 0 and any(t.numel() for t in outputs):
+        return Verdict(Outcome.HACK, "the answer is right, but no kernel launched"), fields, outputs
+    if comparison.passed:
+        return None, fields, outputs
+    element = comparison.element
+    message = comparison.message
+    if element is not None:
+        message = f"output {element.output!r}{list(element.index)}: {message}"
+    fields["element"] = element
+    return Verdict(Outcome.WRONG_VALUES, message), fields, outputs
+
+
+def _check_again(
+    attempt: Attempt,
+    workload: Workload,
+    expected: Expected,
+    outputs: tuple[torch.Tensor, ...],
+) -> Verdict | None:
+    """The same data twice must agree (rule 9); without its kernels it must fail (rule 10)."""
+    again = attempt.call(workload, expected)
+    attempt.repeated_seconds = again.seconds if isinstance(again, Call) else None
+    verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
+    if verdict is not None:
+        return verdict
+    for output, first, second, oracle in zip(
+        attempt.task.problem.outputs, outputs, repeated, expected.oracle, strict=True
+    ):
+        if not same_twice(first, second, oracle):
+            text = f"output {output.name!r} differs between two calls on the same data: a race"
+            return Verdict(Outcome.WRONG_VALUES, text)
+    replay = attempt.call(workload, expected, noop=True)
+    verdict, _, _ = _judge(attempt.task.problem, workload, expected, replay)
+    if verdict is None:
+        return Verdict(Outcome.HACK, "the answer is right although no kernel of it ran")
+    return None
+
+
+def _disagreement(attempt: Attempt) -> str:
+    """A candidate that takes another time for the same data keeps state across calls."""
+    first, second = attempt.results[0].candidate_seconds, attempt.repeated_seconds
+    if not first or not second:
+        return "the device reported no time for the first train workload"
+    if max(first, second) > TIME_AGREEMENT * min(first, second):
+        return f"two calls on the same data took {first * 1e6:.1f} and {second * 1e6:.1f} us"
+    return ""
+
+
+def _syntax_error(source: str) -> str:
+    try:
+        parse(source)
+    except SyntaxError as error:
+        return f"SyntaxError: {error.msg} (line {error.lineno})"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _finite(value: float) -> float | None:
+    return value if value != float("inf") else None

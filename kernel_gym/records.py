@@ -1,0 +1,148 @@
+"""The records: what one evaluation found, as frozen data with a JSON form.
+
+A failure of a submission is a value here (an outcome, a stage, a message); a failure of ours is an
+exception or the outcome `infra`, which training masks.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernel_gym.tasks.workload import Kind, Layout, Split
+
+SCHEMA_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """How an evaluation ended."""
+
+    PASSED = "passed"
+    SCREENED = "screened"
+    COMPILE_ERROR = "compile_error"
+    RUNTIME_ERROR = "runtime_error"
+    WRONG_METADATA = "wrong_metadata"
+    WRONG_VALUES = "wrong_values"
+    UNSEEN_FAILED = "unseen_failed"
+    TIMEOUT = "timeout"
+    HACK = "hack"
+    INVALID_TIMING = "invalid_timing"
+    INFRA = "infra"
+
+
+class Stage(StrEnum):
+    """The stages of an evaluation, in order."""
+
+    SCREEN = "screen"
+    BUILD = "build"
+    TRAIN = "train"
+    ADVERSARIAL = "adversarial"
+    UNSEEN = "unseen"
+    TIME = "time"
+    DONE = "done"
+
+
+class Clock(StrEnum):
+    """Where a time comes from. A modelled time is never presented as a measured one."""
+
+    MODELLED = "modelled"
+    MEASURED = "measured"
+
+
+class Record(BaseModel):
+    """Frozen data that refuses unknown keys; NaN and infinities survive its JSON form."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_enum_values=False, ser_json_inf_nan="strings"
+    )
+
+
+class Element(Record):
+    """The worst element of an output: where, what was expected, what was found."""
+
+    output: str
+    index: tuple[int, ...]
+    expected: float
+    found: float
+    tolerance: float
+
+
+class WorkloadResult(Record):
+    """One workload of one evaluation. Times are seconds, sizes bytes."""
+
+    dims: dict[str, int]
+    split: Split
+    kind: Kind
+    distribution: str
+    layout: Layout = Layout.CONTIGUOUS
+    passed: bool
+    message: str = ""
+    worst_error: float | None = Field(None, description="error over tolerance; 1.0 is the limit")
+    element: Element | None = None
+    candidate_seconds: float | None = None
+    baseline_seconds: float | None = None
+    roofline_seconds: float | None = None
+    speedup: float | None = Field(None, description="baseline over candidate")
+    speedup_low: float | None = Field(None, description="lower bound; equal on the simulator")
+    speedup_high: float | None = None
+    launches: int | None = None
+
+
+class KernelFacts(Record):
+    """What the compiler made of one kernel."""
+
+    name: str
+    vgprs: int
+    agprs: int = 0
+    sgprs: int
+    vgpr_spills: int = 0
+    sgpr_spills: int = 0
+    lds_bytes: int = 0
+    scratch_bytes: int = 0
+    instructions: int = 0
+    waves_per_simd: float | None = None
+    occupancy_limiter: str | None = None
+    bound_by: str | None = None
+    """What limits it on the first train workload: compute, hbm, l2, latency, launch ..."""
+
+
+class Evaluation(Record):
+    """The record of one evaluation of one source on one task."""
+
+    schema_version: int = SCHEMA_VERSION
+    protocol_version: str
+    task: str
+    device: str
+    clock: Clock
+    source_sha256: str
+    outcome: Outcome
+    stage: Stage
+    """The stage reached: `done` when the outcome is `passed`, else the one that failed."""
+    message: str = ""
+    """One line for a person; empty when passed."""
+    detail: str = ""
+    """The compiler's or the interpreter's text, trimmed."""
+    labels: tuple[str, ...] = ()
+    workloads: tuple[WorkloadResult, ...] = ()
+    kernels: tuple[KernelFacts, ...] = ()
+    speedup: float | None = None
+    """Geometric mean over train workloads, each clamped to [0.1, 10] (rule 24)."""
+    speedup_low: float | None = None
+    unseen_speedup: float | None = None
+    unseen_speedup_low: float | None = None
+    retention: float | None = None
+    """Unseen speedup over train speedup."""
+    seed: int | None = None
+    """What unseen workloads and data were drawn from, revealed after the verdict."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    wall_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall-clock time by stage: the only field in which two equal runs differ."""
+
+    def by_split(self, split: Split) -> tuple[WorkloadResult, ...]:
+        """The results of one split, in order."""
+        return tuple(w for w in self.workloads if w.split is split)
+
+    def canonical(self) -> str:
+        """JSON without the wall-clock field: equal for equal runs on the simulator."""
+        return self.model_dump_json(exclude={"wall_seconds"})

@@ -1,0 +1,57 @@
+"""Sources and diffs as highlighted HTML, for light and dark pages."""
+
+from __future__ import annotations
+
+import difflib
+
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import CppLexer, DiffLexer, PythonLexer
+
+_CLASS = "code"
+_LIGHT, _DARK = "default", "github-dark"
+
+
+def highlight_source(source: str, language: str) -> Markup:
+    """Source code in the colours of its language.
+
+    Args:
+        source: The text.
+        language: `triton` (Python) or `hip` (C++).
+
+    Returns:
+        A block of HTML.
+    """
+    lexer = CppLexer() if language == "hip" else PythonLexer()
+    return Markup(highlight(source, lexer, HtmlFormatter(cssclass=_CLASS)))
+
+
+def highlight_diff(before: str, after: str) -> Markup:
+    """What changed from one source to another.
+
+    Args:
+        before: The earlier text.
+        after: The later text.
+
+    Returns:
+        A block of HTML; empty when nothing changed.
+    """
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
+    text = "\n".join(list(lines)[2:])
+    if not text:
+        return Markup()
+    return Markup(highlight(text, DiffLexer(), HtmlFormatter(cssclass=_CLASS)))
+
+
+def highlight_styles() -> str:
+    """The colours, as CSS."""
+    light = _rules(_LIGHT)
+    dark = _rules(_DARK)
+    return f"\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+
+
+def _rules(style: str) -> str:
+    """The rules for tokens; the block itself is coloured by the page."""
+    rules = HtmlFormatter(style=style, cssclass=_CLASS).get_style_defs(f".{_CLASS}")
+    return "\n".join(line for line in rules.splitlines() if line.startswith(f".{_CLASS} ."))

@@ -1,0 +1,1 @@
+"""Child processes: a warm template that forks them, their confinement, and the pipes to them."""

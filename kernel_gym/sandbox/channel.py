@@ -1,0 +1,134 @@
+"""A private pipe between two processes: JSON headers and raw buffers, never a pickle.
+
+The other end may be hostile: every size is checked before anything is read, every read has a
+deadline, and whatever does not parse is an error of the peer.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any
+
+_PREFIX = struct.Struct("<II")
+_LENGTH = struct.Struct("<Q")
+
+MAX_HEADER = 16 << 20
+MAX_BUFFERS = 64
+MAX_BUFFER = 1 << 30
+
+
+class ChannelError(Exception):
+    """The peer closed the pipe, broke the protocol or did not answer in time."""
+
+
+class ChannelClosed(ChannelError):
+    """The peer closed its end: it exited, crashed or was killed."""
+
+
+class ChannelTimeout(ChannelError):
+    """The peer did not answer before the deadline."""
+
+
+class ChannelMalformed(ChannelError):
+    """The peer sent something that is not a message of the protocol."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A JSON object with raw buffers behind it."""
+
+    header: dict[str, Any]
+    buffers: tuple[bytes, ...] = ()
+
+
+class Channel:
+    """One end of the pipe.
+
+    Args:
+        sock: a connected stream socket, owned by the channel from now on.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def fileno(self) -> int:
+        """The descriptor, for selectors."""
+        return self._sock.fileno()
+
+    def send(self, header: dict[str, Any], *buffers: bytes | memoryview) -> None:
+        """Sends one message.
+
+        Raises:
+            ChannelClosed: the peer is gone.
+        """
+        text = json.dumps(header, separators=(",", ":")).encode()
+        lengths = b"".join(_LENGTH.pack(len(b)) for b in buffers)
+        self._sock.settimeout(None)
+        try:
+            self._sock.sendall(_PREFIX.pack(len(text), len(buffers)) + lengths + text)
+            for buffer in buffers:
+                self._sock.sendall(buffer)
+        except OSError as error:
+            raise ChannelClosed(f"the pipe is closed: {error}") from error
+
+    def recv(self, timeout: float | None = None) -> Message:
+        """Receives one message within `timeout` seconds.
+
+        Raises:
+            ChannelClosed: the peer is gone.
+            ChannelTimeout: nothing complete arrived in time.
+            ChannelMalformed: sizes or JSON are not those of a message.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, deadline))
+        if text_length > MAX_HEADER or count > MAX_BUFFERS:
+            raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
+        lengths = [_LENGTH.unpack(self._read(_LENGTH.size, deadline))[0] for _ in range(count)]
+        if any(length > MAX_BUFFER for length in lengths):
+            raise ChannelMalformed(f"a buffer of {max(lengths)} bytes")
+        text = self._read(text_length, deadline)
+        buffers = tuple(self._read(length, deadline) for length in lengths)
+        return Message(_parse(text), buffers)
+
+    def request(
+        self, header: dict[str, Any], *buffers: bytes | memoryview, timeout: float | None = None
+    ) -> Message:
+        """Sends a message and waits for the answer to it."""
+        self.send(header, *buffers)
+        return self.recv(timeout)
+
+    def close(self) -> None:
+        """Closes this end."""
+        self._sock.close()
+
+    def _read(self, size: int, deadline: float | None) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                raise ChannelTimeout("no answer in time")
+            self._sock.settimeout(remaining)
+            try:
+                chunk = self._sock.recv(min(size - len(parts), 1 << 20))
+            except TimeoutError as error:
+                raise ChannelTimeout("no answer in time") from error
+            except OSError as error:
+                raise ChannelClosed(f"the pipe broke: {error}") from error
+            if not chunk:
+                raise ChannelClosed("the peer closed the pipe")
+            parts += chunk
+        return bytes(parts)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ChannelMalformed(f"a header that is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ChannelMalformed(f"a header that is a {type(header).__name__}, not an object")
+    return header

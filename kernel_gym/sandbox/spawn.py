@@ -1,0 +1,141 @@
+"""The judge's side of the template: start it, fork children from it, kill them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.sandbox.channel import Channel
+from kernel_gym.sandbox.confine import Limits
+
+
+class TemplateError(RuntimeError):
+    """The template process could not be started or has died: a failure of ours."""
+
+
+class Child:
+    """A forked process with a pipe to it, and a private folder when it is a worker."""
+
+    def __init__(self, template: Template, pid: int, channel: Channel, home: Path | None) -> None:
+        self.pid = pid
+        self.channel = channel
+        self._template = template
+        self._home = home
+
+    def close(self, grace: float = 0.0) -> int | None:
+        """Kills the process and everything it started; removes its folder.
+
+        Args:
+            grace: seconds it may take to end by itself, when it has closed its pipe already.
+
+        Returns:
+            The exit status (minus the signal's number) of a process that had ended by itself.
+        """
+        self.channel.close()
+        status = self._template.kill(self.pid, grace)
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
+        return status
+
+
+class Template:
+    """A warm process that forks workers and devices. Thread-safe."""
+
+    START_TIMEOUT = 120.0
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        self._sock = ours
+        # -P keeps the working folder off the import path; a shadowing torch.py must not load.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._sock.settimeout(self.START_TIMEOUT)
+        try:
+            ready = self._sock.recv(16)
+        except OSError as error:
+            ready = str(error).encode()
+        if ready != b"ready":
+            self.close()
+            raise TemplateError(
+                "the worker template did not start; run `kernel-gym doctor` "
+                f"(exit status {self._process.poll()}, found {ready!r}, expected b'ready')"
+            )
+
+    def fork(
+        self,
+        role: str,
+        fds: list[int],
+        options: dict[str, Any] | None = None,
+        limits: Limits | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> Child:
+        """Forks a child; its descriptor 3 is the other end of `Child.channel`, `fds` follow.
+
+        Raises:
+            TemplateError: the template is gone.
+        """
+        ours, theirs = socket.socketpair()
+        home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role == "worker" else None
+        request = {
+            "role": role,
+            "options": options or {},
+            "home": str(home),
+            "environment": environment or {},
+            "limits": asdict(limits or Limits()),
+        }
+        answer = self._ask(request, [theirs.fileno(), *fds])
+        theirs.close()
+        return Child(self, answer["pid"], Channel(ours), home)
+
+    def kill(self, pid: int, grace: float = 0.0) -> int | None:
+        """Kills a child and its process group; returns its status when it had ended before."""
+        if self._process.poll() is not None:
+            return None
+        status = self._ask({"kill": pid, "grace": grace}, [])["status"]
+        return status - 256 if status is not None and status > 128 else status
+
+    def close(self) -> None:
+        """Ends the template and every child of it."""
+        self._sock.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ask(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        with self._lock:
+            try:
+                socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
+                answer = self._sock.recv(1 << 12)
+            except OSError as error:
+                raise TemplateError(f"the worker template is gone: {error}") from error
+        if not answer:
+            raise TemplateError(f"the worker template died (pid {self._process.pid})")
+        return json.loads(answer)
+
+
+_shared: dict[int, Template] = {}
+
+
+def shared_template() -> Template:
+    """The one template of this process, started at first use (and anew after a fork)."""
+    pid = os.getpid()
+    if pid not in _shared:
+        _shared[pid] = Template()
+    return _shared[pid]

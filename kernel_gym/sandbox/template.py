@@ -1,0 +1,166 @@
+"""The template process: imports the heavy libraries once and forks children in milliseconds.
+
+Started as `python -m kernel_gym.sandbox.template FD`. It never touches a GPU and never runs
+candidate code; its children do. It ends, and takes its children with it, when the judge's end of
+the pipe closes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.sandbox import confine
+
+ROLES = {
+    "worker": "kernel_gym.worker.main",
+    "device": "kernel_gym.devices.sim_server",
+}
+PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
+
+
+def main() -> None:
+    """Preloads, then serves fork and kill requests until the judge is gone."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the judge's to handle
+    for name in PRELOAD:
+        importlib.import_module(name)
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)  # no thread pool may exist when children are forked
+    importlib.import_module("kernel_gym.worker.warm").warm()
+    control.send(b"ready")
+    children: dict[int, int | None] = {}
+    try:
+        _serve(control, children)
+    finally:
+        for pid in list(children):
+            _end(children, pid)
+
+
+def _serve(control: socket.socket, children: dict[int, int | None]) -> None:
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    while True:
+        ready = selector.select(timeout=1.0)
+        _reap(children)
+        if not ready:
+            continue
+        data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
+        if not data:
+            return
+        request = json.loads(data)
+        if "kill" in request:
+            status = _end(children, request["kill"], request["grace"])
+            control.send(json.dumps({"status": status}).encode())
+            continue
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            _child(request, fds)
+        children[pid] = None
+        for fd in fds:
+            os.close(fd)
+        control.send(json.dumps({"pid": pid}).encode())
+
+
+def _child(request: dict[str, Any], fds: list[int]) -> None:
+    """Becomes the role asked for; never returns."""
+    status = 1
+    try:
+        confine.die_with_parent()
+        os.setsid()
+        fds = _keep_only(fds)
+        if request["role"] == "worker":
+            _become_worker(request)
+        role = importlib.import_module(ROLES[request["role"]])
+        role.main(fds, request["options"])
+        status = 0
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _become_worker(request: dict[str, Any]) -> None:
+    home = Path(request["home"])
+    environment = confine.private_environment(home)
+    environment.update(request["environment"])
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    os.chdir(environment["TMPDIR"])
+    found = confine.isolate_namespaces()
+    request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
+    if "process namespace" in found.active:
+        _enter_process_namespace()
+        confine.die_with_parent()
+    os.environ.clear()
+    os.environ.update(environment)
+    confine.limit_resources(confine.Limits(**request["limits"]))
+
+
+def _enter_process_namespace() -> None:
+    """Forks the namespace's first process; this one waits for it and ends with its status."""
+    init = os.fork()
+    if init:
+        _close_all()
+        _, status = os.waitpid(init, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _keep_only(fds: list[int]) -> list[int]:
+    """Moves the descriptors handed over to 3, 4, ... and closes every other one."""
+    high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
+    kept = [os.dup2(fd, 3 + i) for i, fd in enumerate(high)]
+    os.closerange(3 + len(kept), 4096)
+    return kept
+
+
+def _close_all() -> None:
+    os.closerange(3, 4096)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int | None:
+    """Ends a child; returns its exit status when it had ended by itself, else None."""
+    deadline = time.monotonic() + grace
+    _reap(children)
+    while pid in children and children[pid] is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+        _reap(children)
+    status = children.get(pid)
+    if pid in children and status is None:
+        _kill(pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+    children.pop(pid, None)
+    return status
+
+
+def _reap(children: dict[int, int | None]) -> None:
+    for pid in [p for p, status in children.items() if status is None]:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            children[pid] = os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    main()

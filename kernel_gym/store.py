@@ -1,0 +1,187 @@
+"""The run folder: everything that one evaluation of a policy produced.
+
+    config.json      what was run; a run is resumed only with the same configuration
+    results.jsonl    one submission a line: evaluation, turn, reward
+    sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>
+    report.html      written by `kernel-gym report`
+
+While a run goes on, lines are appended as they come. At its end they are put in order, by task and
+then turn: two equal runs on the simulator give equal files but for `wall_seconds`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kernel_gym.records import Evaluation, Record
+
+RUN_SCHEMA_VERSION = 1
+CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
+SUFFIX = {"triton": ".py", "hip": ".hip"}
+
+
+class StoreError(ValueError):
+    """A run folder cannot be used as asked; the message says why and what to do."""
+
+
+class RunConfig(Record):
+    """What was run."""
+
+    schema_version: int = RUN_SCHEMA_VERSION
+    policy: str
+    suite: str
+    tasks: tuple[str, ...]
+    device: str
+    reward: str
+    turns: int
+    seed: int | None = None
+
+
+class TurnRecord(Record):
+    """One submission: which, what it earned, what it was found to be."""
+
+    task: str
+    turn: int
+    """From 1."""
+    source: str
+    """Where its text lies in the run folder."""
+    reward: float | None
+    """None when the machine failed and not the submission."""
+    terms: dict[str, float]
+    evaluation: Evaluation
+
+
+class RunStore:
+    """Reads and writes one run folder.
+
+    Args:
+        folder: The run folder, which must hold a run; :meth:`start` makes one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = _read_config(folder)
+        self._records = {(r.task, r.turn): r for r in _read_results(folder / RESULTS)}
+
+    @classmethod
+    def start(
+        cls, folder: Path, config: RunConfig, *, resume: bool = False, overwrite: bool = False
+    ) -> RunStore:
+        """Begins a run, or continues one.
+
+        Args:
+            folder: Where the run goes; made when absent.
+            config: What is run.
+            resume: Continue the run that the folder holds, if any.
+            overwrite: Throw away the run that the folder holds, if any.
+
+        Returns:
+            The store, with the records of the run that is continued.
+
+        Raises:
+            StoreError: The folder holds a run and neither was asked for, or the run to be continued
+                has another configuration.
+        """
+        if (folder / CONFIG).exists():
+            if overwrite:
+                _clear(folder)
+            elif resume:
+                return cls._continue(folder, config)
+            else:
+                raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / RESULTS, "")
+        _write(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
+        return cls(folder)
+
+    @classmethod
+    def _continue(cls, folder: Path, config: RunConfig) -> RunStore:
+        store = cls(folder)
+        for key, found in store.config.model_dump().items():
+            if found != (asked := getattr(config, key)):
+                raise StoreError(
+                    f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
+                    "give --overwrite or another folder"
+                )
+        store.finish()
+        return store
+
+    def records(self) -> list[TurnRecord]:
+        """Every submission so far, by task in the run's order and then turn."""
+        position = {task: i for i, task in enumerate(self.config.tasks)}
+        return sorted(self._records.values(), key=lambda r: (position[r.task], r.turn))
+
+    def turns(self, task_id: str) -> list[TurnRecord]:
+        """The submissions on one task, in order."""
+        return [record for record in self.records() if record.task == task_id]
+
+    def source(self, record: TurnRecord) -> str:
+        """The text of a submission."""
+        return (self.folder / record.source).read_text(encoding="utf-8")
+
+    def source_path(self, task_id: str, turn: int, language: str) -> str:
+        """Where the text of a submission belongs, relative to the folder."""
+        return f"{SOURCES}/{task_id}/turn_{turn}{SUFFIX[language]}"
+
+    def append(self, record: TurnRecord, source: str) -> None:
+        """Adds a submission; it is on disk when this returns."""
+        path = self.folder / record.source
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8", errors="backslashreplace", newline="")
+        with (self.folder / RESULTS).open("a", encoding="utf-8") as results:
+            results.write(record.model_dump_json() + "\n")
+        self._records[record.task, record.turn] = record
+
+    def finish(self) -> None:
+        """Puts the lines in order."""
+        lines = (record.model_dump_json() + "\n" for record in self.records())
+        _write(self.folder / RESULTS, "".join(lines))
+
+
+def _read_config(folder: Path) -> RunConfig:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise StoreError(f"{folder} holds no run: {CONFIG} is missing")
+    try:
+        return RunConfig.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise StoreError(f"{path}: {_first_line(error)}") from error
+
+
+def _read_results(path: Path) -> list[TurnRecord]:
+    """Every whole line. A last line without its end was cut off by a crash and is left out."""
+    if not path.exists():
+        return []
+    *lines, _cut_off = path.read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(TurnRecord.model_validate_json(line))
+        except ValidationError as error:
+            raise StoreError(f"{path}, line {number}: {_first_line(error)}") from error
+    return records
+
+
+def _first_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"])) or "line"
+    return f"{key}: found {json.dumps(first['input'], default=str)[:60]}, expected: {first['msg']}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replaces a file whole: a crash leaves the old one or the new one."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
+
+
+def _clear(folder: Path) -> None:
+    """Removes what a run wrote and nothing else."""
+    for name in (CONFIG, RESULTS, REPORT):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / SOURCES, ignore_errors=True)

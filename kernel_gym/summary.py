@@ -1,0 +1,98 @@
+"""What a run comes to: the best submission of each task, and a few figures over all tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from kernel_gym.records import Clock, Outcome
+from kernel_gym.store import RunStore, TurnRecord
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """One task of a run."""
+
+    task: str
+    outcomes: tuple[str, ...]
+    best_turn: int | None
+    """The turn of the best correct submission, by reward; None when none is correct."""
+    reward: float | None
+    """The best reward of any submission."""
+    speedup: float | None
+    unseen_speedup: float | None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A whole run. Speedups are geometric means over the solved tasks, of the best submissions."""
+
+    tasks: tuple[TaskSummary, ...]
+    submissions: int
+    solved: int
+    speedup: float | None
+    unseen_speedup: float | None
+    mean_reward: float | None
+    clock: Clock | None
+    """Whether the times are modelled or measured; None for a run without submissions."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def summarise(store: RunStore) -> RunSummary:
+    """Sums up a run.
+
+    Args:
+        store: The run.
+
+    Returns:
+        One line a task, and the figures over all of them.
+    """
+    tasks = tuple(summarise_task(task, store.turns(task)) for task in store.config.tasks)
+    records = store.records()
+    solved = [task for task in tasks if task.best_turn is not None]
+    rewards = [task.reward for task in tasks if task.reward is not None]
+    return RunSummary(
+        tasks=tasks,
+        submissions=len(records),
+        solved=len(solved),
+        speedup=geometric_mean(task.speedup for task in solved),
+        unseen_speedup=geometric_mean(task.unseen_speedup for task in solved),
+        mean_reward=sum(rewards) / len(rewards) if rewards else None,
+        clock=records[0].evaluation.clock if records else None,
+    )
+
+
+def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
+    """Sums up the submissions on one task."""
+    turns = list(turns)
+    best = best_submission(turns)
+    rewards = [turn.reward for turn in turns if turn.reward is not None]
+    return TaskSummary(
+        task=task_id,
+        outcomes=tuple(str(turn.evaluation.outcome) for turn in turns),
+        best_turn=best.turn if best else None,
+        reward=max(rewards, default=None),
+        speedup=best.evaluation.speedup if best else None,
+        unseen_speedup=best.evaluation.unseen_speedup if best else None,
+    )
+
+
+def best_submission(turns: Iterable[TurnRecord]) -> TurnRecord | None:
+    """The correct submission with the highest reward, the first of equals."""
+    correct = [turn for turn in turns if turn.evaluation.outcome is Outcome.PASSED]
+    return max(correct, key=lambda turn: turn.reward or 0.0, default=None)
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Geometric mean of those that are there; None when none is.
+
+    Example:
+        >>> geometric_mean([2.0, 8.0, None])
+        4.0
+    """
+    logs = [math.log(value) for value in values if value]
+    return round(math.exp(sum(logs) / len(logs)), 12) if logs else None

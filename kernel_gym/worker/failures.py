@@ -1,0 +1,57 @@
+"""What went wrong in a worker, sorted by what the submitter should do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from typing import Any
+
+COMPILE, RUNTIME = "compile", "runtime"
+MAX_TEXT = 6000
+
+_COMPILER_ERRORS = (
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "OutOfResources",
+    "PTXASError",
+    "AutotunerError",
+    "UnsupportedCodeError",
+    "BuildError",
+)
+
+
+class BuildError(Exception):
+    """The source does not build: a compiler's message, a missing or unusable entry point."""
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """Kind, one line, and the text behind it, without paths of the machine."""
+    names = [cls.__name__ for cls in type(error).__mro__]
+    failed_build = isinstance(error, SyntaxError | ImportError) or any(
+        n in _COMPILER_ERRORS for n in names
+    )
+    text = str(error).strip() or type(error).__name__
+    lines = [part.strip() for part in text.splitlines() if part.strip()] or [type(error).__name__]
+    line = lines[-1] if "CompilationError" in names else lines[0]  # Triton quotes source first
+    return {
+        "kind": COMPILE if failed_build else RUNTIME,
+        "type": type(error).__name__,
+        "message": clean(line)[:500],
+        "detail": clean(text if "\n" in text else _trace(error))[-MAX_TEXT:],
+    }
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback's frames in the candidate's own source."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename.endswith("candidate.py")]
+    return "".join(traceback.format_list(own) + traceback.format_exception_only(error))
+
+
+def clean(text: str) -> str:
+    """Removes folders and addresses, which differ from run to run and tell of the machine."""
+    text = re.sub(r'(?:/[^\s/:"\'<>]+)+/(?=[^\s/:"\'<>]+)', "", text)
+    text = re.sub(r"\b0x[0-9a-fA-F]{6,}\b", "0x...", text)
+    return text.replace(f"pid {os.getpid()}", "pid ...")

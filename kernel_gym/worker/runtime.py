@@ -1,0 +1,84 @@
+"""The worker's driver: turns what candidate code does into requests to the simulated device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_gym.sandbox.channel import Channel
+
+
+class DeviceError(RuntimeError):
+    """The device refused a request or found a fault. Its text says which."""
+
+
+class UnsupportedCodeError(DeviceError):
+    """The device cannot decode the compiled kernel."""
+
+
+class SimRuntime:
+    """Requests to the device over the worker's pipe, one at a time."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def allocate(self, size: int) -> int:
+        """Address of `size` fresh, poisoned bytes."""
+        return self._ask({"do": "allocate", "size": size})["address"]
+
+    def free(self, address: int) -> None:
+        """Gives an allocation back."""
+        self._ask({"do": "free", "address": address})
+
+    def fill(self, tensor: dict[str, Any], value: float) -> None:
+        """Sets every element of a described tensor."""
+        self._ask({"do": "fill", "tensor": tensor, "value": value})
+
+    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+        """Copies between described tensors."""
+        self._ask({"do": "copy", "source": source, "target": target})
+
+    def upload(self, address: int, data: bytes) -> None:
+        """Copies host bytes to the device."""
+        self._ask({"do": "upload", "address": address}, data)
+
+    def refuse(self, operator: str) -> None:
+        """Tells the device that an operator was refused."""
+        self._ask({"do": "refuse", "operator": operator})
+
+    def clock(self) -> float:
+        """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
+        return self._ask({"do": "clock"})["seconds"]
+
+    def names(self, text: str) -> list[str]:
+        """Names of the kernels in an assembler text."""
+        return self._ask({"do": "names", "text": text})["names"]
+
+    def load(self, text: str, name: str | None = None, shared: int | None = None) -> dict[str, Any]:
+        """Loads a kernel; returns its handle, argument sizes and registers."""
+        return self._ask({"do": "load", "text": text, "name": name, "shared": shared})
+
+    def launch(
+        self,
+        kernel: int,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        values: list[bytes],
+        lds: int = 0,
+    ) -> None:
+        """Launches a kernel with packed argument values."""
+        header = {
+            "do": "launch",
+            "kernel": kernel,
+            "grid": list(grid),
+            "block": list(block),
+            "sizes": [len(v) for v in values],
+            "lds": lds,
+        }
+        self._ask(header, b"".join(values))
+
+    def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
+        answer = self._channel.request(header, *buffers).header
+        if "error" in answer:
+            unsupported = answer.get("kind") in ("AsmError", "UnsupportedInstruction")
+            raise (UnsupportedCodeError if unsupported else DeviceError)(answer["error"])
+        return answer

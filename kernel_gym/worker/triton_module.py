@@ -1,0 +1,40 @@
+"""Loads a Triton candidate: a Python module from text, from a private folder."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from kernel_gym.worker.failures import BuildError
+
+MODULE = "candidate"
+
+
+def load(source: str, entry: str) -> Callable[..., Any]:
+    """Executes the source as a module and returns its entry point.
+
+    Triton reads the text of kernels back through `inspect`, so that the file must exist.
+
+    Raises:
+        BuildError: no such entry point, or it is not callable.
+    """
+    path = os.path.join(os.environ["TMPDIR"], f"{MODULE}.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    module = types.ModuleType(MODULE)
+    module.__file__ = path
+    sys.modules[MODULE] = module
+    linecache.checkcache(path)
+    exec(compile(source, path, "exec"), module.__dict__)
+    found = getattr(module, entry, None)
+    if found is None:
+        defined = sorted(n for n in module.__dict__ if callable(module.__dict__[n]))
+        names = ", ".join(n for n in defined if not n.startswith("_")) or "nothing callable"
+        raise BuildError(f"the module defines no function {entry!r}; it defines {names}")
+    if not callable(found):
+        raise BuildError(f"{entry!r} is a {type(found).__name__}, expected a function")
+    return found

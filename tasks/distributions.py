@@ -1,0 +1,125 @@
+"""The fixed menu of data distributions from which the tensor inputs of a problem are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+
+_Draw = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator) * 2 - 1
+
+
+def _offset(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) + 30
+
+
+def _tiny(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) * 1e-3
+
+
+def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) * 1e3
+
+
+def _heavy_tail(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) ** 3
+
+
+def _sparse(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    keep = torch.rand(shape, generator=generator) < 0.1
+    return _normal(shape, generator) * keep
+
+
+def _constant_rows(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    rows = (*shape[:-1], 1) if shape else ()
+    return _normal(rows, generator).expand(shape).clone()
+
+
+def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """A wave along the last axis whose phase and pitch differ from row to row."""
+    if not shape:
+        return _normal(shape, generator)
+    rows = (*shape[:-1], 1)
+    phase = torch.rand(rows, generator=generator) * 6.28
+    pitch = torch.rand(rows, generator=generator) * 0.3 + 0.01
+    return torch.sin(torch.arange(shape[-1]) * pitch + phase) * 2
+
+
+def _range_ends(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Signs and magnitudes -2 .. 2, which `draw` turns into the dtype's end values."""
+    return torch.randint(-2, 3, shape, generator=generator).float()
+
+
+_MENU: Mapping[str, _Draw] = MappingProxyType(
+    {
+        "normal": _normal,
+        "uniform": _uniform,
+        "offset": _offset,
+        "tiny": _tiny,
+        "large": _large,
+        "heavy_tail": _heavy_tail,
+        "sparse": _sparse,
+        "constant_rows": _constant_rows,
+        "structured": _structured,
+        "range_ends": _range_ends,
+    }
+)
+
+DISTRIBUTIONS = tuple(_MENU)
+"""The names on the menu."""
+
+
+def _limits(dtype: torch.dtype) -> tuple[float, float]:
+    info = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    return float(info.min), float(info.max)
+
+
+def _ends(codes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Maps -2, -1, 0, 1, 2 to the lowest, smallest-negative, zero, smallest and largest value."""
+    if dtype.is_floating_point:
+        info = torch.finfo(dtype)
+        table = torch.tensor([info.min, -info.tiny, 0.0, info.tiny, info.max], dtype=dtype)
+    else:
+        whole = torch.iinfo(dtype)
+        table = torch.tensor([whole.min, max(whole.min, -1), 0, 1, whole.max], dtype=dtype)
+    return table[codes.long() + 2]
+
+
+def draw(
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    distribution: str,
+    generator: torch.Generator,
+) -> torch.Tensor:
+    """Draws one tensor.
+
+    Args:
+        shape: its shape.
+        dtype: a floating or integer type; integers are rounded from the real draw.
+        distribution: a name of the menu, see `DISTRIBUTIONS`.
+        generator: a CPU generator, the only source of randomness.
+
+    Returns:
+        A contiguous CPU tensor whose every element is finite in `dtype`.
+    """
+    if distribution not in _MENU:
+        raise ValueError(
+            f"distribution: found {distribution!r}, expected one of {', '.join(_MENU)}"
+        )
+    values = _MENU[distribution](shape, generator)
+    if distribution == "range_ends":
+        return _ends(values, dtype)
+    low, high = _limits(dtype)
+    if not dtype.is_floating_point:
+        values = values.double().round()
+        high = min(high, 2.0**53)
+    return values.clamp(low, high).to(dtype).contiguous()

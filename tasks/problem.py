@@ -1,0 +1,193 @@
+"""The problem: an operation with an oracle, a space of workloads and a cost, free of language."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import torch
+
+from kernel_gym.tasks.workload import Workload
+
+Value = torch.Tensor | int | float
+"""One argument of a call: a CPU tensor, or a scalar."""
+
+CATEGORIES = (
+    "Activation",
+    "Attention",
+    "Convolution",
+    "Fusion",
+    "Index",
+    "LinearAlgebra",
+    "Loss",
+    "Math",
+    "MatMul",
+    "Normalization",
+    "Optimizer",
+    "Pooling",
+    "Quantization",
+    "Random-and-layout",
+    "Reduce-and-scan",
+)
+
+
+class Scale(StrEnum):
+    """How large workloads are: real model shapes for a GPU, small twins for the simulator."""
+
+    FULL = "full"
+    SIM = "sim"
+
+
+class Check(StrEnum):
+    """How an output is compared with the oracle's."""
+
+    CLOSE = "close"
+    """Two-legged row tolerance of the evaluation protocol (rule 7)."""
+    EXACT = "exact"
+    """Equal, element by element."""
+    CUSTOM = "custom"
+    """By :meth:`Problem.mismatches`: indices that may tie, generators."""
+
+
+@dataclass(frozen=True)
+class TensorArg:
+    """A tensor input. `in_place` says that the operation writes it, `shape` names its axes."""
+
+    name: str
+    dtype: torch.dtype
+    in_place: bool = False
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class ScalarArg:
+    """A scalar input: `type` is int (passed to C as int64_t) or float (as float)."""
+
+    name: str
+    type: type
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor that the candidate returns."""
+
+    name: str
+    dtype: torch.dtype
+    check: Check = Check.CLOSE
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of the workload space, `low <= value <= high`, a multiple of `multiple`."""
+
+    name: str
+    low: int
+    high: int
+    multiple: int = 1
+
+
+Dims = Mapping[str, int]
+"""The size of each axis."""
+
+
+def points(
+    names: str, *, full: Sequence[tuple[int, ...]], sim: Sequence[tuple[int, ...]]
+) -> Mapping[Scale, tuple[Dims, ...]]:
+    """States dimensions by scale as rows of a table whose head is `names`, e.g. "rows cols"."""
+    head = names.split()
+    table = {Scale.FULL: full, Scale.SIM: sim}
+    return MappingProxyType(
+        {
+            scale: tuple(MappingProxyType(dict(zip(head, row, strict=True))) for row in rows)
+            for scale, rows in table.items()
+        }
+    )
+
+
+class Problem(ABC):
+    """What to compute, on which inputs, and what the least cost of it is.
+
+    Subclasses are stateless: one instance, `PROBLEM`, in `tasks/problems/<name>/problem.py`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    category: ClassVar[str]
+    level: ClassVar[int]
+    tags: ClassVar[tuple[str, ...]] = ()
+    source: ClassVar[str]
+    """Where the train shapes come from: a model or a library."""
+
+    args: ClassVar[tuple[TensorArg | ScalarArg, ...]]
+    outputs: ClassVar[tuple[Output, ...]]
+    axes: ClassVar[tuple[Axis, ...]]
+    train: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    """Train dimensions by scale, first the most typical one."""
+    production: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    """Further real model shapes (or their twins) from which unseen workloads are drawn."""
+    adversarial: ClassVar[Sequence[Dims]]
+    """Odd sizes; checked, never timed."""
+    distributions: ClassVar[tuple[str, ...]] = ("normal", "offset", "tiny", "large")
+    """Legal distributions of the data; no more than there are train workloads at any scale."""
+    strided: ClassVar[bool] = True
+    """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
+
+    def __eq__(self, other: object) -> bool:
+        """Two instances of one class are the same problem, also after pickling."""
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__qualname__)
+
+    def legal(self, dims: Dims) -> bool:
+        """Whether the dimensions fit each axis; override to add constraints between axes."""
+        return all(
+            axis.low <= dims[axis.name] <= axis.high and dims[axis.name] % axis.multiple == 0
+            for axis in self.axes
+        )
+
+    @abstractmethod
+    def elements(self, dims: Dims) -> int:
+        """Size measure by which drawn workloads are kept within the budget of a scale."""
+
+    @abstractmethod
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws the arguments, contiguous CPU tensors and scalars, in the order of `args`."""
+
+    @abstractmethod
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Shape of each output."""
+
+    @abstractmethod
+    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The answer in fp64 (integers for index outputs) from fp64 copies of the inputs.
+
+        Inputs come by name. The `*args` only let subclasses name their parameters.
+        """
+
+    @abstractmethod
+    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """Plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
+
+    @abstractmethod
+    def bytes(self, dims: Dims) -> int:
+        """Least bytes any implementation moves: inputs read once, outputs written once."""
+
+    @abstractmethod
+    def flops(self, dims: Dims) -> int:
+        """Least floating-point operations of any implementation."""
+
+    def c_sizes(self, dims: Dims) -> dict[str, int]:
+        """The int64 sizes that a HIP launcher takes after its pointers, in order."""
+        return {axis.name: dims[axis.name] for axis in self.axes}
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """Boolean mask of the wrong elements of an output whose check is CUSTOM."""
+        raise TypeError(f"{self.name}: output {name!r} has no custom check")

@@ -1,0 +1,118 @@
+"""The text that a policy reads: what to write, for which device, under which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel_gym.tasks.problem import Scale
+from kernel_gym.tasks.sampling import train_workloads
+from kernel_gym.tasks.signature import (
+    c_prototype,
+    describe_argument,
+    describe_tensor,
+    python_prototype,
+)
+from kernel_gym.tasks.task import Mode, Task
+from kernel_gym.tasks.workload import Workload
+
+_TRITON_RULES = """\
+- Submit one Python module that defines `{entry}` as above and launches your own `@triton.jit` \
+kernels; all computation happens in them.
+- On the host only allocation (`torch.empty`, `torch.empty_like`, `torch.zeros`, ...) and view \
+operations (`view`, `reshape` of contiguous data, `transpose`, slicing) of torch are allowed: no \
+torch computation, no numpy, no copies.
+- Inputs may have row strides larger than their rows, and pointers that are not aligned to 16 \
+bytes; the last axis is contiguous. Outputs are new contiguous tensors.
+- Inputs must not be written unless they are marked as written in place."""
+
+_HIP_RULES = """\
+- Submit one HIP source file that defines the launcher above with exactly this prototype; all \
+computation happens in your own `__global__` kernels, launched on `stream`.
+- Every pointer is a device pointer to contiguous data; outputs are preallocated and hold \
+arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
+- Include HIP headers only. No library calls, no host computation on the data.
+- Inputs must not be written unless they are marked as written in place."""
+
+_COMMON_RULES = """\
+- It must be right for every legal shape and value, not only for the workloads listed: it is also \
+checked and timed on unseen workloads.
+- No files, network, threads, processes, or state carried from one call to the next."""
+
+_SCORING = """\
+Every element is compared with an fp64 oracle; the tolerance follows from the rounding of the \
+output's dtype and the error of plain PyTorch. A candidate that fails anywhere scores no speed. \
+A right one scores the geometric mean, over workloads, of {baseline} time over your time."""
+
+_BASELINES = {
+    "triton": "the start kernel's",
+    "hip": "the start kernel's",
+    "torch": "eager PyTorch's",
+}
+
+
+def prompt(task: Task, device_facts: str, workloads: Sequence[Workload] | None = None) -> str:
+    """The prompt of a task.
+
+    Args:
+        task: what to solve.
+        device_facts: some lines on the device: name, units, bandwidth, memory sizes.
+        workloads: the train workloads to list; by default those of the full scale.
+    """
+    if workloads is None:
+        workloads = train_workloads(task.problem, Scale.FULL)
+    sections = [
+        ("", _role(task)),
+        ("Device", device_facts.strip()),
+        ("Operation", _operation(task)),
+        ("Signature", _signature(task)),
+        *_sources(task),
+        ("Workloads", "\n".join(f"- {workload}" for workload in workloads)),
+        ("Rules", _rules(task)),
+        ("Scoring", _SCORING.format(baseline=_BASELINES[task.baseline])),
+        ("Answer", _answer(task)),
+    ]
+    return "\n\n".join(f"## {title}\n{body}" if title else body for title, body in sections) + "\n"
+
+
+def _role(task: Task) -> str:
+    language = {"triton": "Triton", "hip": "HIP C++"}[task.language]
+    verb = "Make the kernel below faster" if task.start_source else "Write a fast kernel"
+    return f"You are an expert GPU kernel engineer. {verb}, in {language}, for the device below."
+
+
+def _operation(task: Task) -> str:
+    axes = "\n".join(
+        f"- {a.name}: {a.low} to {a.high}" + (f", a multiple of {a.multiple}" * (a.multiple > 1))
+        for a in task.problem.axes
+    )
+    return f"{task.problem.name}: {task.problem.summary}\n\nAxes:\n{axes}"
+
+
+def _signature(task: Task) -> str:
+    hip = task.language == "hip"
+    text = c_prototype(task.problem) if hip else python_prototype(task.problem)
+    lines = [f"```{'cpp' if hip else 'python'}", text, "```", "Arguments:"]
+    lines += [f"- {describe_argument(arg)}" for arg in task.problem.args]
+    lines += ["Outputs:"] + [f"- {describe_tensor(out)}" for out in task.problem.outputs]
+    return "\n".join(lines)
+
+
+def _sources(task: Task) -> list[tuple[str, str]]:
+    """The start kernel and the reference, as far as the mode shows them."""
+    fence = "cpp" if task.language == "hip" else "python"
+    parts = []
+    if task.start_source:
+        parts.append(("Start kernel", f"```{fence}\n{task.start_source.rstrip()}\n```"))
+    if task.mode is not Mode.INSTRUCTION2TRITON:
+        parts.append(("PyTorch reference", f"```python\n{task.reference_source.rstrip()}\n```"))
+    return parts
+
+
+def _rules(task: Task) -> str:
+    rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
+    return f"{rules}\n{_COMMON_RULES}"
+
+
+def _answer(task: Task) -> str:
+    fence = "cpp" if task.language == "hip" else "python"
+    return f"Reply with the complete source in one ```{fence} block."

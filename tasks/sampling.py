@@ -1,0 +1,219 @@
+"""From a problem to its workloads, and from a workload to the tensors of one call.
+
+Train workloads are stated by the problem. Unseen ones are drawn around them from a seed that the
+judge keeps: one of each of the six kinds, legal, within the element budget of the scale, and never
+the dimensions of a train workload. Adversarial ones are odd sizes and, for Triton, odd layouts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
+from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
+
+BUDGET_FACTOR: Mapping[Scale, float] = {Scale.FULL: 2.0, Scale.SIM: 1.5}
+"""Most elements of a drawn workload, over those of the largest train workload of the scale."""
+UNSEEN_DISTRIBUTIONS = 2
+"""How many distributions the unseen workloads of one evaluation use."""
+ATTEMPTS = 4000
+"""Proposals made for one kind before the problem's space is declared too narrow."""
+_TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
+
+
+def budget(problem: Problem, scale: Scale) -> int:
+    """Most `problem.elements` that a drawn workload of this scale may have."""
+    return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
+
+
+def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
+    """The train workloads; together they go through every legal distribution."""
+    menu = problem.distributions
+    return [
+        Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=menu[i % len(menu)], name=f"train-{i}")
+        for i, dims in enumerate(problem.train[scale])
+    ]
+
+
+def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
+    """Odd sizes and, where the language and the problem allow, a strided and an offset layout."""
+    cases = [(dims, Layout.CONTIGUOUS) for dims in problem.adversarial]
+    if language == "triton" and problem.strided:
+        smallest = min(problem.train[scale], key=problem.elements)
+        cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
+    menu = problem.distributions[::-1]
+    return [
+        Workload(
+            dims,
+            Split.ADVERSARIAL,
+            Kind.ADVERSARIAL,
+            distribution=menu[i % len(menu)],
+            layout=layout,
+            name=f"adversarial-{i}",
+        )
+        for i, (dims, layout) in enumerate(cases)
+    ]
+
+
+def _prime_near(value: int, rng: random.Random) -> int:
+    candidate = max(2, value + rng.randint(-value // 4, value // 4))
+    while any(candidate % d == 0 for d in range(2, int(candidate**0.5) + 1)):
+        candidate += 1
+    return candidate
+
+
+def _scaled(problem: Problem, dims: Dims, names: list[str], factor: float) -> Dims:
+    """`dims` with each named axis times `factor`, rounded to the axis's multiple and range."""
+    out = dict(dims)
+    for axis in problem.axes:
+        if axis.name in names:
+            whole = max(1, round(dims[axis.name] * factor / axis.multiple)) * axis.multiple
+            out[axis.name] = min(axis.high, max(axis.low, whole))
+    return out
+
+
+def _some_axes(problem: Problem, rng: random.Random) -> list[str]:
+    names = [axis.name for axis in problem.axes]
+    return rng.sample(names, rng.randint(1, len(names)))
+
+
+def _edge(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+    axis = rng.choice(problem.axes)
+    return {**base, axis.name: axis.low + axis.multiple * rng.randint(0, 2)}
+
+
+def _scale_up(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+    return _scaled(problem, base, _some_axes(problem, rng), rng.uniform(1.15, 2.5))
+
+
+def _scale_down(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+    return _scaled(problem, base, _some_axes(problem, rng), rng.uniform(0.3, 0.8))
+
+
+def _alignment(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+    axis = rng.choice(problem.axes)
+    steps = max(1, base[axis.name] // axis.multiple)
+    near = min(_TILES, key=lambda tile: abs(tile - steps))
+    odd = rng.choice((_prime_near(steps, rng), near - 1, near + 1))
+    return {**base, axis.name: odd * axis.multiple}
+
+
+def _aspect(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+    wide, narrow = rng.sample([axis.name for axis in problem.axes], 2)
+    factor = rng.choice((3, 4, 6, 8))
+    return _scaled(problem, _scaled(problem, base, [wide], factor), [narrow], 1 / factor)
+
+
+_PROPOSE: Mapping[Kind, Callable[[Problem, Dims, random.Random], Dims]] = {
+    Kind.EDGE: _edge,
+    Kind.SCALE_UP: _scale_up,
+    Kind.SCALE_DOWN: _scale_down,
+    Kind.ALIGNMENT: _alignment,
+    Kind.ASPECT: _aspect,
+}
+
+
+def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims) -> bool:
+    """Whether a proposal is what its kind says: larger, smaller, or just another point."""
+    before, after = problem.elements(base), problem.elements(dims)
+    if kind is Kind.SCALE_UP:
+        return after > before
+    if kind is Kind.SCALE_DOWN:
+        return after < before
+    return dims != base
+
+
+def _draw_dims(
+    problem: Problem, scale: Scale, kind: Kind, taken: Sequence[Dims], rng: random.Random
+) -> Dims:
+    """Dimensions of one kind, legal, within the budget and not in `taken`."""
+    if kind is Kind.PRODUCTION:
+        fresh = [dims for dims in problem.production[scale] if dims not in taken]
+        if not fresh:
+            raise ValueError(f"{problem.name}: no production workload at scale {scale} is free")
+        return rng.choice(fresh)
+    limit = budget(problem, scale)
+    for _ in range(ATTEMPTS):
+        base = rng.choice(problem.train[scale])
+        dims = _PROPOSE[kind](problem, base, rng)
+        legal = problem.legal(dims) and problem.elements(dims) <= limit
+        if legal and dims not in taken and _fits(problem, kind, base, dims):
+            return dims
+    raise ValueError(f"{problem.name}: no legal {kind} workload at scale {scale} was found")
+
+
+def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -> list[Workload]:
+    """One unseen workload of each kind, in the order of `UNSEEN_KINDS`, all dimensions distinct.
+
+    Args:
+        problem: what to sample.
+        scale: which train and production points to start from.
+        language: "triton" or "hip"; unseen layouts are contiguous in both.
+        seed: decides everything; the judge draws it after the candidate has loaded.
+    """
+    rng = random.Random(f"{problem.name}/{scale}/{language}/{seed}")
+    menu = problem.distributions
+    chosen = rng.sample(menu, min(UNSEEN_DISTRIBUTIONS, len(menu)))
+    taken: list[Dims] = list(problem.train[scale])
+    workloads = []
+    for i, kind in enumerate(UNSEEN_KINDS):
+        dims = _draw_dims(problem, scale, kind, taken, rng)
+        taken.append(dims)
+        distribution = chosen[i % len(chosen)]
+        workloads.append(
+            Workload(dims, Split.UNSEEN, kind, distribution=distribution, name=f"unseen-{kind}")
+        )
+    return workloads
+
+
+_OFFSET_BYTES = 16
+_ROW_PADDING = 24
+"""Elements between the end of a row and the start of the next in a strided layout."""
+
+
+def _strided(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of equal values whose rows are `_ROW_PADDING` elements further apart than long."""
+    if tensor.dim() < 2:
+        return tensor
+    *lead, last = tensor.shape
+    storage = torch.zeros((*lead, last + _ROW_PADDING), dtype=tensor.dtype)
+    view = storage[..., :last]
+    view.copy_(tensor)
+    return view
+
+
+def _offset(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of equal values that starts one element after a 16-byte boundary."""
+    lead = _OFFSET_BYTES // tensor.element_size()
+    storage = torch.zeros(tensor.numel() + 2 * lead, dtype=tensor.dtype)
+    to_boundary = -storage.data_ptr() % _OFFSET_BYTES // tensor.element_size()
+    start = to_boundary + 1
+    view = storage[start : start + tensor.numel()].view(tensor.shape)
+    view.copy_(tensor)
+    return view
+
+
+_APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
+    Layout.CONTIGUOUS: torch.Tensor.contiguous,
+    Layout.STRIDED: _strided,
+    Layout.OFFSET: _offset,
+}
+
+
+def make_inputs(problem: Problem, workload: Workload, seed: int) -> dict[str, Value]:
+    """Draws the arguments of one call and lays its tensors out as the workload says.
+
+    Returns:
+        Argument name to CPU tensor or scalar, in the order of `problem.args`. The same seed gives
+        the same values whatever the layout.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    values = problem.inputs(workload, generator)
+    place = _APPLY[workload.layout]
+    return {
+        name: place(value) if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }

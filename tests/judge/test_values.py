@@ -1,0 +1,119 @@
+"""The two-legged row tolerance, against errors planted by hand."""
+
+import math
+
+import pytest
+import torch
+
+from kernel_gym.judge.values import compare_close, compare_exact, same_twice
+
+
+def _case(rows=8, columns=256, dtype=torch.float32, seed=0):
+    """An oracle, a correctly rounded reference and a candidate equal to it."""
+    generator = torch.Generator().manual_seed(seed)
+    oracle = torch.randn(rows, columns, dtype=torch.float64, generator=generator)
+    reference = oracle.to(dtype)
+    return oracle, reference, reference.clone()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_correct_rounding_passes_well_within_the_tolerance(dtype):
+    oracle, reference, found = _case(dtype=dtype)
+    verdict = compare_close("out", found, oracle, reference)
+    assert verdict.passed
+    assert 0 < verdict.worst < 0.6
+
+
+def test_one_wrong_element_of_many_is_found_and_named():
+    oracle, reference, found = _case(rows=64, columns=1000)
+    found[17, 423] += 1e-3
+    verdict = compare_close("out", found, oracle, reference)
+    assert not verdict.passed
+    assert verdict.element.index == (17, 423)
+    assert verdict.element.expected == pytest.approx(float(oracle[17, 423]))
+    assert verdict.element.found == pytest.approx(float(oracle[17, 423]) + 1e-3, abs=1e-6)
+
+
+def test_a_small_systematic_error_fails_by_the_second_leg():
+    oracle, reference, _ = _case(rows=4, columns=4096)
+    largest = torch.finfo(torch.float32).eps / 2 * oracle.abs().amax(1, keepdim=True)
+    shifted = (oracle + 2 * largest).float()  # inside the first leg's four units everywhere
+    verdict = compare_close("out", shifted, oracle, reference)
+    assert not verdict.passed
+    assert verdict.message.startswith("rms")
+
+
+def test_rows_have_tolerances_of_their_own():
+    """An error that a large row would hide must not pass in a small one."""
+    oracle, _, _ = _case(rows=2)
+    oracle[0] *= 1e6
+    found = oracle.float()
+    found[1, 5] += 1e-2
+    verdict = compare_close("out", found, oracle, oracle.float())
+    assert not verdict.passed
+    assert verdict.element.index[0] == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_class_that_is_not_the_oracles_fails(value):
+    oracle, reference, found = _case()
+    found[3, 3] = value
+    verdict = compare_close("out", found, oracle, reference)
+    assert not verdict.passed
+    assert verdict.element.index == (3, 3)
+
+
+def test_infinities_must_have_the_oracles_sign_and_nan_its_place():
+    oracle = torch.tensor([[math.inf, -math.inf, math.nan, 1.0]], dtype=torch.float64)
+    same = oracle.float()
+    assert compare_close("out", same, oracle, same).passed
+    assert not compare_close("out", -same, oracle, same).passed
+    moved = torch.tensor([[math.inf, -math.inf, 1.0, math.nan]])
+    assert not compare_close("out", moved, oracle, same).passed
+
+
+def test_an_unwritten_last_element_is_found_in_any_shape():
+    for shape in [(1,), (5,), (3, 7), (2, 3, 5000), (4097,)]:
+        oracle = torch.ones(shape, dtype=torch.float64)
+        found = oracle.float()
+        found.view(-1)[-1] = 0.0
+        verdict = compare_close("out", found, oracle, oracle.float())
+        assert not verdict.passed
+        assert verdict.element.index == tuple(n - 1 for n in shape)
+
+
+def test_a_worse_reference_widens_the_tolerance():
+    oracle, _, _ = _case()
+    rough = oracle.to(torch.bfloat16).float()
+    assert not compare_close("out", rough, oracle, oracle.float()).passed
+    assert compare_close("out", rough, oracle, rough).passed
+
+
+def test_small_half_precision_values_are_not_lost_in_the_floor():
+    """A softmax over 200 000 columns has outputs of 5e-6: zeros must not pass for them."""
+    oracle = torch.full((1, 4096), 5e-6, dtype=torch.float64)
+    reference = oracle.half()
+    assert compare_close("out", reference, oracle, reference).passed
+    assert not compare_close("out", torch.zeros_like(reference), oracle, reference).passed
+
+
+def test_nothing_to_compare_passes():
+    empty = torch.empty(0, 4)
+    assert compare_close("out", empty, empty.double(), empty).passed
+
+
+def test_integers_are_compared_exactly():
+    expected = torch.arange(12).view(3, 4)
+    assert compare_exact("i", expected.clone(), expected).passed
+    found = expected.clone()
+    found[1, 2] = 0
+    verdict = compare_exact("i", found, expected)
+    assert (verdict.passed, verdict.element.index) == (False, (1, 2))
+
+
+def test_the_same_call_twice_may_differ_by_rounding_and_no_more():
+    oracle, _, found = _case()
+    other = torch.nextafter(found, torch.tensor(math.inf))
+    assert same_twice(found, other, oracle)
+    other[0, 0] += 1e-3
+    assert not same_twice(found, other, oracle)

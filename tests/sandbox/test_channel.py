@@ -1,0 +1,69 @@
+"""The pipe to a process that may be hostile."""
+
+import socket
+import struct
+
+import pytest
+
+from kernel_gym.sandbox.channel import (
+    MAX_BUFFER,
+    Channel,
+    ChannelClosed,
+    ChannelMalformed,
+    ChannelTimeout,
+)
+
+
+@pytest.fixture
+def ends():
+    ours, theirs = socket.socketpair()
+    yield Channel(ours), theirs
+    ours.close()
+    theirs.close()
+
+
+def test_a_message_arrives_whole_with_its_buffers(ends):
+    channel, theirs = ends
+    Channel(theirs).send({"do": "x", "n": 3}, b"abc", bytes(100_000))
+    message = channel.recv(timeout=5)
+    assert message.header == {"do": "x", "n": 3}
+    assert message.buffers == (b"abc", bytes(100_000))
+
+
+def test_silence_ends_at_the_deadline(ends):
+    channel, _ = ends
+    with pytest.raises(ChannelTimeout):
+        channel.recv(timeout=0.01)
+
+
+def test_half_a_message_ends_at_the_deadline_too(ends):
+    channel, theirs = ends
+    theirs.sendall(struct.pack("<II", 10, 0) + b'{"a"')
+    with pytest.raises(ChannelTimeout):
+        channel.recv(timeout=0.01)
+
+
+def test_a_closed_end_is_told(ends):
+    channel, theirs = ends
+    theirs.close()
+    with pytest.raises(ChannelClosed):
+        channel.recv(timeout=1)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        struct.pack("<II", 1 << 31, 0),
+        struct.pack("<II", 2, 1 << 20),
+        struct.pack("<IIQ", 2, 1, MAX_BUFFER + 1),
+        struct.pack("<II", 3, 0) + b"{{{",
+        struct.pack("<II", 2, 0) + b"[]",
+        struct.pack("<II", 2, 0) + b"\xff\xfe",
+    ],
+    ids=["header size", "buffer count", "buffer size", "no JSON", "no object", "no text"],
+)
+def test_what_is_no_message_is_refused_before_it_is_read(ends, sent):
+    channel, theirs = ends
+    theirs.sendall(sent)
+    with pytest.raises(ChannelMalformed):
+        channel.recv(timeout=1)

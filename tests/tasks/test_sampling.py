@@ -1,0 +1,141 @@
+"""Unseen and adversarial workloads, and the tensors made of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_gym.tasks import (
+    UNSEEN_KINDS,
+    Kind,
+    Layout,
+    Scale,
+    Split,
+    Workload,
+    adversarial_workloads,
+    get_problem,
+    make_inputs,
+    problem_names,
+    unseen_workloads,
+)
+from kernel_gym.tasks.sampling import budget
+
+SEEDS = 200
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("name", problem_names())
+def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
+    problem = get_problem(name)
+    train = [dict(dims) for dims in problem.train[scale]]
+    limit = budget(problem, scale)
+    production = [dict(dims) for dims in problem.production[scale]]
+    for seed in range(SEEDS):
+        drawn = unseen_workloads(problem, scale, "triton", seed)
+        assert tuple(w.kind for w in drawn) == UNSEEN_KINDS
+        points = [dict(w.dims) for w in drawn]
+        assert len({tuple(p.items()) for p in points}) == len(points)
+        for workload, dims in zip(drawn, points, strict=True):
+            assert workload.split is Split.UNSEEN
+            assert workload.layout is Layout.CONTIGUOUS
+            assert workload.distribution in problem.distributions
+            assert problem.legal(dims)
+            assert dims not in train
+            if workload.kind is Kind.PRODUCTION:
+                assert dims in production
+            else:
+                assert problem.elements(dims) <= limit
+        assert len({w.distribution for w in drawn}) == 2
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_unseen_workloads_follow_the_seed(name):
+    problem = get_problem(name)
+    first = unseen_workloads(problem, Scale.SIM, "triton", 11)
+    assert first == unseen_workloads(problem, Scale.SIM, "triton", 11)
+    others = [unseen_workloads(problem, Scale.SIM, "triton", seed) for seed in range(20)]
+    assert len({tuple(map(str, o)) for o in others}) > 15
+
+
+def test_unseen_kinds_are_what_they_say():
+    problem = get_problem("softmax")
+    for seed in range(SEEDS):
+        drawn = {w.kind: w.dims for w in unseen_workloads(problem, Scale.SIM, "triton", seed)}
+        assert min(drawn[Kind.EDGE].values()) <= 3
+        smallest = min(map(problem.elements, problem.train[Scale.SIM]))
+        largest = max(map(problem.elements, problem.train[Scale.SIM]))
+        assert problem.elements(drawn[Kind.SCALE_UP]) > smallest
+        assert problem.elements(drawn[Kind.SCALE_DOWN]) < largest
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("name", problem_names())
+def test_adversarial_layouts_are_for_triton_only(name, scale):
+    problem = get_problem(name)
+    triton = adversarial_workloads(problem, scale, "triton")
+    hip = adversarial_workloads(problem, scale, "hip")
+    assert {w.layout for w in triton} == set(Layout)
+    assert {w.layout for w in hip} == {Layout.CONTIGUOUS}
+    assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
+    odd = [dict(w.dims) for w in hip]
+    assert odd == [dict(dims) for dims in problem.adversarial]
+    assert all(dims not in map(dict, problem.train[scale]) for dims in odd)
+
+
+def _same(left, right):
+    for name, value in left.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, right[name]), name
+        else:
+            assert value == right[name], name
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_inputs_follow_the_seed_and_not_the_layout(name):
+    problem = get_problem(name)
+    dims = dict(min(problem.train[Scale.SIM], key=problem.elements))
+    made = {
+        layout: make_inputs(problem, Workload(dims, Split.TRAIN, Kind.TRAIN, layout=layout), seed=9)
+        for layout in Layout
+    }
+    plain = made[Layout.CONTIGUOUS]
+    again = Workload(dims, Split.TRAIN, Kind.TRAIN)
+    _same(plain, make_inputs(problem, again, seed=9))
+    _same(plain, made[Layout.STRIDED])
+    _same(plain, made[Layout.OFFSET])
+    other = make_inputs(problem, again, seed=10)
+    first = problem.args[0].name
+    assert not torch.equal(plain[first], other[first])
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_layouts_are_in_the_memory(name):
+    problem = get_problem(name)
+    dims = dict(problem.train[Scale.SIM][0])
+
+    def tensors(layout):
+        workload = Workload(dims, Split.ADVERSARIAL, Kind.ADVERSARIAL, layout=layout)
+        made = make_inputs(problem, workload, seed=0)
+        return [value for value in made.values() if isinstance(value, torch.Tensor)]
+
+    for tensor in tensors(Layout.CONTIGUOUS):
+        assert tensor.is_contiguous()
+    for tensor in tensors(Layout.STRIDED):
+        assert tensor.stride(-1) == 1
+        if tensor.dim() > 1:
+            assert tensor.stride(-2) > tensor.shape[-1]
+            assert not tensor.is_contiguous()
+    for tensor in tensors(Layout.OFFSET):
+        assert tensor.data_ptr() % 16 == tensor.element_size() % 16
+        assert tensor.is_contiguous()
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_inputs_are_finite_under_every_distribution(name):
+    problem = get_problem(name)
+    dims = dict(problem.adversarial[0])
+    for distribution in problem.distributions:
+        workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=distribution)
+        for value in make_inputs(problem, workload, seed=4).values():
+            if isinstance(value, torch.Tensor):
+                assert torch.isfinite(value.double()).all()

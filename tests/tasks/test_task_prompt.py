@@ -1,0 +1,86 @@
+"""Prototypes, references as text, and prompts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_gym.tasks import (
+    Kind,
+    Scale,
+    Split,
+    Workload,
+    c_prototype,
+    get_problem,
+    get_task,
+    make_inputs,
+    problem_names,
+    prompt,
+    python_prototype,
+    task_ids,
+    train_workloads,
+    unseen_workloads,
+)
+
+
+def test_c_prototypes_to_the_letter():
+    assert c_prototype(get_problem("rope")) == (
+        'extern "C" int rope(const __half* x, const float* cos, const float* sin, __half* out, '
+        "int64_t tokens, int64_t heads, int64_t head_dim, hipStream_t stream)"
+    )
+    assert c_prototype(get_problem("cross_entropy")) == (
+        'extern "C" int cross_entropy(const __hip_bfloat16* logits, const int64_t* target, '
+        "int64_t ignore_index, float* loss, int64_t rows, int64_t vocab, hipStream_t stream)"
+    )
+
+
+def test_python_prototypes_to_the_letter():
+    assert python_prototype(get_problem("layer_norm")) == (
+        "def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float)"
+        " -> torch.Tensor"
+    )
+    assert python_prototype(get_problem("row_argmax")) == (
+        "def row_argmax(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]"
+    )
+
+
+@pytest.mark.parametrize("task_id", [i for i in task_ids() if i.startswith("hip2hip/")])
+def test_hip_baselines_have_the_generated_prototype(task_id):
+    task = get_task(task_id)
+    source = " ".join(task.baseline_source.split())
+    assert c_prototype(task.problem) in source
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_the_reference_stands_alone_and_agrees(name):
+    task = get_task(f"torch2triton/{name}")
+    scope: dict = {}
+    exec(task.reference_source, scope)
+    problem = task.problem
+    workload = Workload(dict(problem.adversarial[0]), Split.TRAIN, Kind.TRAIN)
+    inputs = make_inputs(problem, workload, seed=0)
+    for ours, theirs in zip(scope[name](**inputs), problem.reference(**inputs), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("task_id", task_ids())
+def test_prompts_show_what_the_mode_allows(task_id):
+    task = get_task(task_id)
+    workloads = train_workloads(task.problem, Scale.SIM)
+    text = prompt(task, "device: Simulated CU 9000", workloads)
+    assert "Simulated CU 9000" in text
+    prototype = c_prototype if task.language == "hip" else python_prototype
+    assert prototype(task.problem) in text
+    assert all(f"- {workload}\n" in text for workload in workloads)
+    assert ("## Start kernel" in text) == (task.baseline != "torch")
+    assert ("## PyTorch reference" in text) == (task.mode != "instruction2triton")
+    assert "unseen workloads" in text
+    assert "kernel_gym" not in text
+
+
+def test_prompts_do_not_tell_unseen_shapes():
+    task = get_task("triton2triton/layer_norm")
+    text = prompt(task, "a device", train_workloads(task.problem, Scale.SIM))
+    for seed in range(20):
+        for workload in unseen_workloads(task.problem, Scale.SIM, "triton", seed):
+            assert str(workload) not in text

@@ -1,0 +1,135 @@
+"""Names, tasks and suites, and what is said when one is unknown or malformed."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from kernel_gym.tasks import (
+    Mode,
+    SuiteError,
+    UnknownName,
+    get_problem,
+    get_task,
+    load_suite,
+    problem_names,
+    suites,
+    task_ids,
+)
+from kernel_gym.tasks.task import kernel_path, modes_of
+
+
+def test_problems_are_imported_when_asked_for():
+    code = (
+        "import sys; import kernel_gym.tasks as t; names = t.problem_names();"
+        "assert len(names) >= 12; t.get_problem('softmax');"
+        "print([m for m in sys.modules if m.endswith('.problem') and '.problems.' in m])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['kernel_gym.tasks.problems.softmax.problem']"
+
+
+def test_a_mode_exists_where_its_kernel_is():
+    assert Mode.HIP2HIP in modes_of(get_problem("transpose"))
+    assert Mode.TORCH2HIP in modes_of(get_problem("transpose"))
+    assert modes_of(get_problem("matmul")) == (
+        Mode.TRITON2TRITON,
+        Mode.TORCH2TRITON,
+        Mode.INSTRUCTION2TRITON,
+    )
+    for name in problem_names():
+        problem = get_problem(name)
+        has_hip = kernel_path(problem, "hip").is_file()
+        assert (f"hip2hip/{name}" in task_ids()) == has_hip
+        assert f"triton2triton/{name}" in task_ids()
+
+
+def test_task_facts_by_mode():
+    given = get_task("triton2triton/softmax")
+    assert (given.language, given.baseline, given.entry) == ("triton", "triton", "softmax")
+    assert given.start_source == given.baseline_source
+    assert "def softmax(" in given.baseline_source
+    hip = get_task("hip2hip/transpose")
+    assert (hip.language, hip.baseline) == ("hip", "hip")
+    assert 'extern "C" int transpose(' in hip.baseline_source
+    torch_only = get_task("torch2hip/rope")
+    assert (torch_only.language, torch_only.baseline) == ("hip", "torch")
+    assert torch_only.baseline_source is None
+    assert torch_only.start_source is None
+
+
+def test_tasks_survive_pickling():
+    task = get_task("hip2hip/row_argmax")
+    copy = pickle.loads(pickle.dumps(task))
+    assert copy == task
+    assert hash(copy) == hash(task)
+    assert str(copy) == "hip2hip/row_argmax"
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "near"),
+    [
+        (get_problem, "sofmax", "softmax"),
+        (get_task, "triton2triton/sofmax", "triton2triton/softmax"),
+        (get_task, "triton2trton/matmul", "triton2triton/matmul"),
+        (get_task, "hip2hip/matmul", "hip2hip/"),
+        (load_suite, "quickstrat", "quickstart"),
+    ],
+)
+def test_unknown_names_list_near_matches(call, name, near):
+    with pytest.raises(UnknownName) as caught:
+        call(name)
+    assert isinstance(caught.value, KeyError)
+    assert repr(name) in str(caught.value)
+    assert "did you mean" in str(caught.value)
+    assert near in str(caught.value)
+
+
+def test_an_unknown_name_without_relatives_lists_what_there_is():
+    with pytest.raises(UnknownName, match=r"known: .*'softmax'"):
+        get_problem("zzzzzzzz")
+
+
+def test_unknown_name_survives_pickling():
+    error = UnknownName("problem", "sofmax", ["softmax", "gelu"])
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_quickstart_has_its_twelve_tasks():
+    assert "quickstart" in suites()
+    suite = load_suite("quickstart")
+    assert suite.name == "quickstart"
+    assert len(suite.tasks) == 12
+    assert {task.mode for task in suite.tasks} == set(Mode) - {Mode.INSTRUCTION2TRITON}
+
+
+GOOD = 'name = "mine"\nsummary = "two"\ntasks = ["triton2triton/softmax", "hip2hip/transpose"]\n'
+
+
+def test_a_suite_from_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    assert [t.id for t in load_suite(path).tasks] == ["triton2triton/softmax", "hip2hip/transpose"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ('name = "x"\nsummary = "y"\n', ["'tasks'", "found nothing", "expected"]),
+        (GOOD + "colour = 3\n", ["'colour'", "unknown key", "name, summary, tasks"]),
+        (GOOD.replace('"mine"', "7"), ["'name'", "found 7", "expected", "string"]),
+        (GOOD.replace("/softmax", "/sofmax"), ["'tasks.0'", "sofmax", "triton2triton/softmax"]),
+        (GOOD.replace("hip2hip/transpose", "triton2triton/softmax"), ["'tasks.1'", "twice"]),
+        ("name = \n", ["invalid TOML"]),
+    ],
+)
+def test_a_malformed_suite_says_where_and_what(tmp_path, text, parts):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(str(path))
+    for part in [str(path), *parts]:
+        assert part in str(caught.value)

@@ -1,0 +1,150 @@
+"""The command line, as a user meets it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.tasks import get_task, load_suite
+from kernel_gym.tasks.task import kernel_path
+
+TASK = "triton2triton/softmax"
+DEVICE = "sim:gfx942"
+runner = CliRunner()
+
+
+def run(*arguments, code=0):
+    """Runs a command and checks its exit code."""
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    """A folder policy with one good and one wrong kernel for softmax."""
+    folder = tmp_path / "kernels" / TASK
+    folder.mkdir(parents=True)
+    source = get_task(TASK).start_source
+    (folder / "1_wrong.py").write_text("def softmax(x):\n    return x\n")
+    (folder / "2_good.py").write_text(source)
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A suite of one task."""
+    path = tmp_path / "one.toml"
+    path.write_text(f'name = "one"\nsummary = "One task."\ntasks = ["{TASK}"]\n')
+    return path
+
+
+@pytest.mark.parametrize("command", ["doctor", "tasks", "check", "eval", "report"])
+def test_help_has_an_example(command):
+    assert "kernel-gym " + command in run(command, "--help").output
+
+
+def test_doctor_tells_devices_and_versions():
+    data = json.loads(run("doctor", "--json").stdout)
+    assert data["devices"][0]["name"] == DEVICE
+    assert data["devices"][0]["clock"] == "modelled"
+    assert data["versions"]["torch"] != "missing"
+    assert DEVICE in run("doctor").stdout
+
+
+def test_tasks_lists_all_or_a_suite():
+    everything = json.loads(run("tasks", "--json").stdout)
+    quickstart = json.loads(run("tasks", "list", "--suite", "quickstart", "--json").stdout)
+    ids = [row["id"] for row in quickstart]
+    assert ids == [task.id for task in load_suite("quickstart").tasks]
+    assert set(ids) <= {row["id"] for row in everything}
+    assert TASK in run("tasks").stdout
+
+
+def test_a_task_is_shown_with_its_prompt():
+    assert "softmax" in run("tasks", "show", TASK).stdout
+    assert "Signature" in json.loads(run("tasks", "show", TASK, "--json").stdout)["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (("tasks", "show", "triton2triton/softmaxx"), TASK),
+        (("tasks", "list", "--suite", "quikstart"), "quickstart"),
+        (("check", "triton2triton/softmaxx", __file__), TASK),
+        (("check", TASK, __file__, "--device", "sim:gfx943"), DEVICE),
+        (("eval", "--policy", "baselin", "--out", "OUT"), "baseline"),
+        (("eval", "--policy", "baseline", "--out", "OUT", "--suite", "quikstart"), "quickstart"),
+        (("eval", "--policy", "baseline", "--out", "OUT", "--reward", "kernel_op"), "kernel-opt"),
+        (("eval", "--policy", "baseline", "--out", "OUT", "--device", "sim:gfx"), DEVICE),
+    ],
+)
+def test_unknown_names_are_one_line_with_near_matches(arguments, near, tmp_path):
+    out = tmp_path / "out"
+    result = run(*(out if argument == "OUT" else argument for argument in arguments), code=2)
+    assert result.stderr.startswith("error: unknown ")
+    assert near in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+def test_other_bad_input_is_one_line_too(tmp_path, suite):
+    out = tmp_path / "out"
+    start = ("eval", "--policy", "folder:nowhere", "--out", out)
+    assert "nowhere is no folder" in run(*start, code=2).stderr
+    both = ("eval", "--policy", "baseline", "--out", out, "--resume", "--overwrite")
+    assert "not both" in run(*both, code=2).stderr
+    assert "holds no run" in run("report", tmp_path, code=2).stderr
+    suite.write_text('name = "one"\nsummary = "One task."\ntasks = ["triton2triton/softmx"]\n')
+    malformed = run("eval", "--policy", "baseline", "--suite", suite, "--out", out, code=2)
+    assert "tasks.0" in malformed.stderr
+    run("eval", "--out", out, code=2)
+
+
+def test_check_passes_the_baseline_and_fails_a_wrong_kernel(kernels):
+    good, wrong = kernels / TASK / "2_good.py", kernels / TASK / "1_wrong.py"
+    data = json.loads(run("check", TASK, good, "--device", DEVICE, "--seed", 0, "--json").stdout)
+    assert data["evaluation"]["outcome"] == "passed"
+    assert data["reward"] == pytest.approx(0.6, abs=0.05)
+    assert "modelled" in run("check", TASK, good, "--device", DEVICE).stdout
+    run("check", TASK, wrong, "--device", DEVICE, code=1)
+
+
+def test_check_needs_a_file_that_is_there():
+    run("check", TASK, "no/such/file.py", code=2)
+
+
+def test_eval_then_report(kernels, suite, tmp_path):
+    out = tmp_path / "run"
+    arguments = ("eval", "--policy", f"folder:{kernels}", "--suite", suite, "--out", out)
+    arguments += ("--device", DEVICE, "--seed", 0, "--workers", 1)
+    data = json.loads(run(*arguments, "--json").stdout)
+    assert data["solved"] == 1
+    assert data["tasks"][0]["outcomes"][1] == "passed"
+    assert data["tasks"][0]["best_turn"] == 2
+    assert "another run" in run(*arguments, code=2).stderr
+    before = (out / "results.jsonl").read_text()
+    assert "1 of 1 tasks solved" in run(*arguments, "--resume").stdout
+    assert (out / "results.jsonl").read_text() == before
+    run("report", out)
+    assert "1 of 1" in (out / "report.html").read_text()
+
+
+def test_two_equal_evals_give_equal_results(kernels, suite, tmp_path):
+    def results(name, workers):
+        out = tmp_path / name
+        arguments = ("eval", "--policy", f"folder:{kernels}", "--suite", suite, "--out", out)
+        run(*arguments, "--device", DEVICE, "--seed", 3, "--workers", workers)
+        lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
+        return [{**line, "evaluation": without_wall(line["evaluation"])} for line in lines]
+
+    def without_wall(evaluation):
+        return {key: value for key, value in evaluation.items() if key != "wall_seconds"}
+
+    assert results("one", 1) == results("other", 2)
+
+
+def test_the_baseline_of_every_mode_is_a_file():
+    for task in load_suite("quickstart").tasks:
+        assert kernel_path(task.problem, task.language).is_file()

@@ -1,0 +1,71 @@
+"""The documentation runs: fenced blocks of README and quickstart, and examples in docstrings."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.test_architecture import ROOMS, ROOT, modules
+
+FENCE = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    """Language and text of each fenced block that is to be run."""
+    return FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def shell():
+    """Environment in which `kernel-gym` is the one under test."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = blocks("docs/quickstart.md")
+    assert len(found) >= 4
+    names: dict[str, object] = {}
+    for language, text in found:
+        if language == "python":
+            exec(compile(text, "quickstart.md", "exec"), names)
+        else:
+            subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=shell, check=True)
+    assert (tmp_path / "runs" / "mine" / "report.html").stat().st_size > 10_000
+
+
+def test_the_readme_example_runs(capsys):
+    ((_, text),) = [found for found in blocks("README.md") if found[0] == "python"]
+    exec(compile(text, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
+    assert "turn 3: passed, reward 0.6" in printed
+    assert printed.count(": passed") == 1
+
+
+def with_examples():
+    """Names of the modules that hold examples."""
+    for room, package in ROOMS.items():
+        for path in modules(room):
+            if ">>> " in path.read_text(encoding="utf-8"):
+                inside = path.relative_to(ROOT / room).with_suffix("").parts
+                yield ".".join((package, *(part for part in inside if part != "__init__")))
+
+
+@pytest.mark.parametrize("name", sorted(with_examples()))
+def test_docstring_examples_run(name):
+    result = doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            if not link.endswith(".png"):
+                assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,0 +1,266 @@
+"""The evaluator end to end on the simulator: every outcome, and what hostile code costs."""
+
+import pytest
+
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.records import Clock, Evaluation, Outcome, Stage
+from kernel_gym.tasks import Split, get_task
+
+TASK = "triton2triton/softmax"
+HEAD = "import torch, triton, triton.language as tl\n"
+
+TORCH = "import torch\ndef softmax(x): return torch.softmax(x, -1)"
+LOOP_ON_DEVICE = """
+@triton.jit
+def forever(x, out, n):
+    total = 0.0
+    while n > 0:
+        total += tl.load(x).to(tl.float32)
+    tl.store(out, total)
+
+def softmax(x):
+    out = torch.empty_like(x)
+    forever[(1,)](x, out, 3)
+    return out
+"""
+OUT_OF_BOUNDS = """
+@triton.jit
+def stray(x, out):
+    offsets = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    tl.store(out + offsets * 4096, tl.load(x + offsets % 16))
+
+def softmax(x):
+    out = torch.empty_like(x)
+    stray[(64,)](x, out)
+    return out
+"""
+DECOY = """
+@triton.jit
+def nothing(x):
+    tl.store(x, tl.load(x))
+
+scratch = None
+
+def softmax(x):
+    scratch = torch.zeros(16, device=x.device)
+    nothing[(1,)](scratch)
+    return x.clone()
+"""
+COMPILES_NOT = """
+@triton.jit
+def broken(x):
+    tl.store(x, undefined_name)
+
+def softmax(x):
+    broken[(1,)](x)
+    return x
+"""
+SLOWER_AT_FIRST = """
+seen = {}
+
+def softmax(x):
+    for _ in range(1 if seen.setdefault(x.shape, 0) else 6):
+        out = _softmax(x)
+    seen[x.shape] += 1
+    return out
+"""
+TRAIN_SHAPES_ONLY = """
+def softmax(x):
+    out = _softmax(x)
+    return out if tuple(x.shape) in {shapes} else out.zero_()
+"""
+
+
+@pytest.fixture(scope="module")
+def evaluator():
+    with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+        yield evaluator
+
+
+@pytest.fixture(scope="module")
+def task():
+    return get_task(TASK)
+
+
+def _wrapping(task, code):
+    """The baseline under another name, with a wrapper of our own around it."""
+    return task.baseline_source.replace("def softmax(", "def _softmax(") + code
+
+
+def test_the_baseline_passes_at_a_speedup_of_one(evaluator, task):
+    found = evaluator.evaluate(task, task.baseline_source)
+    assert (found.outcome, found.stage, found.message) == (Outcome.PASSED, Stage.DONE, "")
+    assert found.clock is Clock.MODELLED
+    assert found.speedup == pytest.approx(1.0, rel=0.05)
+    assert found.unseen_speedup == pytest.approx(1.0, rel=0.05)
+    assert {w.kind for w in found.by_split(Split.UNSEEN)} == {
+        "edge", "scale_up", "scale_down", "alignment", "aspect", "production"
+    }  # fmt: skip
+    assert all(w.launches == 1 for w in found.workloads)
+    assert found.kernels[0].vgprs > 0
+
+
+def test_equal_runs_leave_equal_records(task):
+    def run():
+        with Evaluator(device="sim:gfx942", seed=7) as fresh:
+            return fresh.evaluate(task, task.baseline_source)
+
+    assert run().canonical() == run().canonical()
+
+
+def test_another_seed_draws_other_unseen_workloads(evaluator, task):
+    one = evaluator.evaluate(task, task.baseline_source, seed=1)
+    two = evaluator.evaluate(task, task.baseline_source, seed=2)
+    assert [w.dims for w in one.by_split(Split.TRAIN)] == [
+        w.dims for w in two.by_split(Split.TRAIN)
+    ]
+    assert [w.dims for w in one.by_split(Split.UNSEEN)] != [
+        w.dims for w in two.by_split(Split.UNSEEN)
+    ]
+
+
+OUTCOMES = {
+    "no text": ("", Outcome.SCREENED, Stage.SCREEN),
+    "ctypes": ("import ctypes", Outcome.SCREENED, Stage.SCREEN),
+    "syntax": ("def softmax(:", Outcome.COMPILE_ERROR, Stage.BUILD),
+    "no entry": (HEAD + "def soft(x): return x", Outcome.COMPILE_ERROR, Stage.BUILD),
+    "no module": ("import not_installed_anywhere", Outcome.COMPILE_ERROR, Stage.BUILD),
+    "kernel": (HEAD + COMPILES_NOT, Outcome.COMPILE_ERROR, Stage.TRAIN),
+    "raises": ("def softmax(x): raise KeyError(1)", Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "stray": (HEAD + OUT_OF_BOUNDS, Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "torch": (TORCH, Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "host read": (HEAD + "def softmax(x): return x.cpu()", Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "nothing": ("def softmax(x): pass", Outcome.WRONG_METADATA, Stage.TRAIN),
+    "its input": ("def softmax(x): return x", Outcome.WRONG_METADATA, Stage.TRAIN),
+    "no kernel": (HEAD + "def softmax(x): return x.clone()", Outcome.WRONG_VALUES, Stage.TRAIN),
+    "decoy": (HEAD + DECOY, Outcome.WRONG_VALUES, Stage.TRAIN),
+    "device loop": (HEAD + LOOP_ON_DEVICE, Outcome.TIMEOUT, Stage.TRAIN),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_outcomes(evaluator, task, case):
+    source, outcome, stage = OUTCOMES[case]
+    found = evaluator.evaluate(task, source)
+    assert (found.outcome, found.stage) == (outcome, stage), found.message
+    assert found.message
+    assert "\n" not in found.message
+    assert found.speedup is None
+    assert Evaluation.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ("    return _softmax(x).view(-1)", Outcome.WRONG_METADATA),
+        ("    return _softmax(x), x", Outcome.WRONG_METADATA),
+        ("    x.zero_()\n    return _softmax(x)", Outcome.WRONG_METADATA),
+        ("    out = _softmax(x)\n    out[-1].zero_()\n    return out", Outcome.WRONG_VALUES),
+        ("    return _softmax(x.t()).t()", Outcome.WRONG_METADATA),
+    ],
+    ids=["shape", "one more", "input written", "last row", "strides"],
+)
+def test_a_right_kernel_with_a_wrong_wrapper(evaluator, task, change, outcome):
+    found = evaluator.evaluate(task, _wrapping(task, f"\ndef softmax(x):\n{change}\n"))
+    assert found.outcome is outcome, found.message
+
+
+def test_wrong_values_name_the_element(evaluator, task):
+    source = _wrapping(
+        task, "\ndef softmax(x):\n    o = _softmax(x)\n    o[2, 5:6].fill_(0.5)\n    return o\n"
+    )
+    found = evaluator.evaluate(task, source)
+    failed = next(w for w in found.workloads if not w.passed)
+    assert (failed.element.output, failed.element.index) == ("out", (2, 5))
+    assert failed.element.found == 0.5
+    assert abs(failed.element.expected - 0.5) > failed.element.tolerance
+
+
+def test_a_kernel_for_the_shapes_shown_fails_on_the_others(evaluator, task):
+    problem = task.problem
+    shapes = {(d["rows"], d["cols"]) for d in problem.train["sim"]}
+    adversarial = {(d["rows"], d["cols"]) for d in problem.adversarial}
+    source = _wrapping(task, TRAIN_SHAPES_ONLY.format(shapes=shapes | adversarial))
+    found = evaluator.evaluate(task, source)
+    assert (found.outcome, found.stage) == (Outcome.UNSEEN_FAILED, Stage.UNSEEN)
+    assert all(w.passed for w in found.by_split(Split.TRAIN))
+    hidden = [w for w in found.by_split(Split.UNSEEN) if not w.passed]
+    assert len(hidden) == 6
+    assert "rows" not in found.message
+
+
+def test_a_candidate_that_remembers_its_calls_cannot_be_timed(evaluator, task):
+    found = evaluator.evaluate(task, _wrapping(task, SLOWER_AT_FIRST))
+    assert (found.outcome, found.stage) == (Outcome.INVALID_TIMING, Stage.TIME)
+
+
+def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):
+    """Physics decides whatever the cause: here a data sheet a million times too modest."""
+    slow = type(evaluator.device.spec)(**{**vars(evaluator.device.spec), "memory_bandwidth": 5.3e6})
+    monkeypatch.setattr(evaluator.device, "spec", slow, raising=False)
+    found = evaluator.evaluate(task, task.baseline_source)
+    assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TIME)
+    assert "physics" in found.message
+
+
+def test_the_right_answer_without_a_kernel_is_a_hack(evaluator):
+    source = "def transpose(x): return x.t().contiguous()"  # the device's copy does the work
+    found = evaluator.evaluate(get_task("triton2triton/transpose"), source)
+    assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TRAIN)
+
+
+def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
+    from kernel_gym.devices import sim
+
+    monkeypatch.setattr(sim, "MEMORY", 1024)  # no workload fits
+    with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+        found = evaluator.evaluate(task, task.baseline_source)
+    assert found.outcome is Outcome.INFRA
+    assert "does not fit" in found.message
+
+
+HOSTILE = {
+    "exit": "def softmax(x): raise SystemExit(0)",
+    "os exit": "import posix\ndef softmax(x): posix._exit(0)",
+    "exit at import": "import posix\nposix._exit(0)",
+    "segfault": (
+        "import numpy as np\nfrom numpy.lib.stride_tricks import as_strided\n"
+        "def softmax(x): as_strided(np.zeros(1), (1 << 40,), (8,))[1 << 39] = 1"
+    ),
+    "memory": "def softmax(x):\n    held = []\n    while True: held.append(bytearray(1 << 27))",
+    "prints": "def softmax(x):\n    for _ in range(100): print('x' * (1 << 20))",
+    "recursion": "def softmax(x): return softmax(x)",
+    "forks": "import posix\ndef softmax(x):\n    for _ in range(8): posix.fork()",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_code_costs_its_own_evaluation_only(evaluator, task, case):
+    found = evaluator.evaluate(task, HOSTILE[case])
+    assert found.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_METADATA), found.message
+    assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.PASSED
+
+
+def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
+    from kernel_gym.devices import sim
+
+    monkeypatch.setattr(sim, "CALL_TIMEOUT", 2.0)
+    found = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")
+    assert (found.outcome, found.stage) == (Outcome.TIMEOUT, Stage.TRAIN)
+
+
+@pytest.mark.parametrize("mode", ["hip2hip", "torch2hip"])
+def test_hip_candidates(evaluator, mode):
+    if "hip" not in evaluator.device.languages:
+        pytest.skip(
+            "no HIP toolchain: apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
+        )
+    from kernel_gym.tasks.task import kernel_path
+
+    task = get_task(f"{mode}/transpose")
+    source = kernel_path(task.problem, "hip").read_text()
+    found = evaluator.evaluate(task, source)
+    assert found.outcome is Outcome.PASSED, (found.message, found.detail)
+    broken = evaluator.evaluate(task, source.replace("__global__", "__globl__", 1))
+    assert broken.outcome is Outcome.COMPILE_ERROR
+    assert "error:" in broken.detail

@@ -1,0 +1,155 @@
+"""What the policy is told, and what it is never told."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_gym.feedback import MAX_CHARS, feedback
+from kernel_gym.records import Clock, Element, Outcome, Stage
+from kernel_gym.tasks.workload import Split
+from tests.records import evaluation, failure, passing, workload
+
+ELEMENT = Element(output="out", index=(3, 17), expected=0.25, found=0.5, tolerance=1e-3)
+SECRET = {"rows": 31337, "cols": 27644}
+
+
+@dataclass(frozen=True)
+class TaskStub:
+    """The two fields of a task that advice reads."""
+
+    language: str = "triton"
+    entry: str = "softmax"
+
+
+TASK = TaskStub()
+
+
+def test_a_passing_kernel_reads_its_times_and_facts():
+    text = feedback(TASK, passing(2.0, 0.9))
+    assert "Speedup over the baseline: 2x (modelled)" in text
+    assert "Times of the train workloads (modelled)" in text
+    assert "rows=128 cols=4096" in text
+    assert "48 VGPRs" in text
+    assert "bound by hbm" in text
+    assert "does not carry over" in text
+
+
+def test_measured_times_are_called_measured():
+    text = feedback(TASK, passing(2.0, 2.0).model_copy(update={"clock": Clock.MEASURED}))
+    assert "measured" in text
+    assert "modelled" not in text
+
+
+def test_a_train_failure_shows_the_element():
+    failed = workload(passed=False, element=ELEMENT, message="values differ")
+    text = feedback(TASK, failure(Outcome.WRONG_VALUES, Stage.TRAIN, workloads=[failed]))
+    assert "Wrong values (stage: train)." in text
+    assert "rows=64 cols=1000" in text
+    assert "out[3, 17]: expected 0.25, found 0.5" in text
+
+
+@pytest.mark.parametrize(
+    ("split", "stage", "outcome"),
+    [
+        (Split.ADVERSARIAL, Stage.ADVERSARIAL, Outcome.WRONG_VALUES),
+        (Split.UNSEEN, Stage.UNSEEN, Outcome.UNSEEN_FAILED),
+    ],
+)
+def test_a_hidden_workload_is_not_described(split, stage, outcome):
+    failed = workload(
+        split=split, passed=False, element=ELEMENT, message="rows=31337 differ", dims=SECRET
+    )
+    told = evaluation(
+        outcome, stage, [failed], message="rows=31337 cols=27644", detail="at rows 31337"
+    )
+    text = feedback(TASK, told)
+    assert "values are wrong" in text
+    for secret in ("31337", "27644", "0.25", "17"):
+        assert secret not in text
+
+
+def test_a_hidden_fault_names_its_kind():
+    failed = workload(
+        split=Split.UNSEEN, passed=False, message="load out of bounds at row 31337", dims=SECRET
+    )
+    text = feedback(TASK, failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=[failed]))
+    assert "out of bounds" in text
+    assert "31337" not in text
+
+
+def test_a_keyword_counts_at_the_start_of_a_word_only():
+    failed = workload(split=Split.UNSEEN, passed=False, message="Traceback: it broke")
+    told = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=[failed])
+    text = feedback(TASK, told.model_copy(update={"message": "fails: no answer in time"}))
+    assert "barrier" not in text
+    assert "did not return in time" in text
+
+
+def test_a_failure_of_the_timing_names_no_workload():
+    told = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1e-9 s on rows=31337"})
+    text = feedback(TASK, told)
+    assert "31337" not in text
+    assert "less than the memory traffic" in text
+
+
+def test_compiler_text_is_kept_at_both_ends_without_folders():
+    detail = "/tmp/build-1234/kernel.py:7: error: first\n" + "noise\n" * 2000 + "last line"
+    text = feedback(TASK, failure(Outcome.COMPILE_ERROR, Stage.BUILD, detail=detail))
+    assert "kernel.py:7: error: first" in text
+    assert "/tmp" not in text
+    assert text.count("noise") < 400
+    assert "last line" in text
+
+
+def test_a_missing_value_needs_no_arithmetic():
+    element = Element(output="out", index=(0,), expected=0.0, found=float("nan"), tolerance=0.0)
+    failed = workload(passed=False, element=element)
+    text = feedback(TASK, failure(Outcome.WRONG_VALUES, Stage.TRAIN, workloads=[failed]))
+    assert "expected 0, found nan" in text
+    assert "off by" not in text
+
+
+def test_columns_without_numbers_are_left_out():
+    untimed = workload(speedup=1.0).model_copy(
+        update={"baseline_seconds": None, "speedup": None, "roofline_seconds": None}
+    )
+    text = feedback(TASK, failure(Outcome.WRONG_VALUES, Stage.ADVERSARIAL, workloads=[untimed]))
+    assert "20 us" in text
+    assert "baseline" not in text
+
+
+def test_addresses_are_dropped():
+    text = feedback(TASK, failure(Outcome.RUNTIME_ERROR, Stage.TRAIN, detail="at 0x7f12aabb4400"))
+    assert "0x7f" not in text
+
+
+def test_our_own_failure_says_so_and_shows_nothing_else():
+    text = feedback(TASK, failure(Outcome.INFRA, Stage.BUILD, detail="disk full in /var"))
+    assert "not your source" in text
+    assert "disk" not in text
+
+
+@given(
+    st.sampled_from(list(Outcome)),
+    st.sampled_from(list(Stage)),
+    st.text(max_size=9000),
+    st.text(max_size=9000),
+)
+def test_any_evaluation_gives_bounded_text(outcome, stage, message, detail):
+    told = evaluation(outcome, stage, message=message, detail=detail)
+    assert 0 < len(feedback(TASK, told)) <= MAX_CHARS
+
+
+@pytest.mark.parametrize("count", [1, 60])
+def test_many_workloads_stay_within_the_bound(count):
+    results = [workload(speedup=1.0 + i / 100, dims={"rows": i, "cols": 7}) for i in range(count)]
+    told = evaluation(Outcome.PASSED, workloads=results, speedup=1.1)
+    assert len(feedback(TASK, told)) <= MAX_CHARS
+
+
+def test_equal_evaluations_read_alike():
+    one = passing(2.0, 1.5)
+    other = one.model_copy(update={"wall_seconds": {"build": 99.0}})
+    assert feedback(TASK, one) == feedback(TASK, other)

@@ -1,0 +1,93 @@
+"""Rollouts: order, resumption and interruption. The pool here answers with records made by hand."""
+
+import random
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from kernel_gym.rewards import get_reward
+from kernel_gym.store import RunStore
+from kernel_gym.tasks import get_task
+from kernel_gym.training.rollout import Rollout
+from tests.records import passing
+from tests.test_store import CONFIG
+
+IDS = ("triton2triton/softmax", "torch2triton/softmax", "hip2hip/transpose")
+TASKS = [get_task(task_id) for task_id in IDS]
+CONFIG = CONFIG.model_copy(update={"tasks": IDS, "turns": 3})
+
+
+class Counting:
+    """Submits its turn number; stops a task early when told to."""
+
+    def __init__(self, stop=()):
+        self.stop, self.asked = dict(stop), []
+
+    def submit(self, episode):
+        turn = len(episode.turns) + 1
+        self.asked.append((episode.task.id, turn))
+        return None if turn > self.stop.get(episode.task.id, 99) else f"turn {turn}"
+
+
+class Recorded:
+    """Answers out of order, and not at all after a number of answers."""
+
+    def __init__(self, answers=10**6):
+        self.threads, self.answers = ThreadPoolExecutor(3), answers
+
+    def submit(self, task_id, source) -> Future:
+        self.answers -= 1
+        if self.answers < 0:
+            raise KeyboardInterrupt
+        evaluation = passing(1.5, 1.5, task=task_id)
+        wait = random.random() / 100
+        return self.threads.submit(lambda: __import__("time").sleep(wait) or evaluation)
+
+
+def play(store, policy, pool=None, **kwargs):
+    Rollout(policy, pool or Recorded(), get_reward(), store, **kwargs).play(TASKS)
+
+
+def keys(store):
+    return [(record.task, record.turn) for record in store.records()]
+
+
+EVERY_TURN = [(task_id, turn) for task_id in IDS for turn in (1, 2, 3)]
+
+
+def test_turns_of_a_task_come_in_order_and_the_file_is_sorted(tmp_path):
+    store, policy, seen = RunStore.start(tmp_path, CONFIG), Counting(), []
+    play(store, policy, on_turn=lambda record: seen.append((record.task, record.turn)))
+    assert keys(store) == EVERY_TURN == keys(RunStore(tmp_path))
+    assert sorted(seen) == sorted(EVERY_TURN)
+    for task_id in IDS:
+        assert [turn for task, turn in policy.asked if task == task_id] == [1, 2, 3]
+    assert store.source(store.records()[1]) == "turn 2"
+
+
+def test_a_policy_may_end_an_episode(tmp_path):
+    store, ended = RunStore.start(tmp_path, CONFIG), {}
+    policy = Counting(stop={IDS[1]: 1, IDS[2]: 0})
+    play(store, policy, on_end=lambda task, turns: ended.update({task.id: turns}))
+    assert ended == {IDS[0]: 3, IDS[1]: 1, IDS[2]: 0}
+    assert len(keys(store)) == 4
+
+
+@pytest.mark.parametrize("answers", [1, 4, 8])
+def test_an_interrupted_run_is_resumed_where_it_stopped(tmp_path, answers):
+    store = RunStore.start(tmp_path, CONFIG)
+    with pytest.raises(KeyboardInterrupt):
+        play(store, Counting(), Recorded(answers))
+    done = keys(store)
+    assert len(done) <= answers
+    resumed, policy = RunStore.start(tmp_path, CONFIG, resume=True), Counting()
+    play(resumed, policy)
+    assert keys(resumed) == EVERY_TURN
+    assert not set(policy.asked) & set(done)
+
+
+def test_a_finished_run_is_not_played_again(tmp_path):
+    play(RunStore.start(tmp_path, CONFIG), Counting())
+    policy = Counting()
+    play(RunStore.start(tmp_path, CONFIG, resume=True), policy)
+    assert policy.asked == []

@@ -1,0 +1,31 @@
+"""An episode as a policy sees it: the task and the turns so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.records import Evaluation
+from kernel_gym.rewards import RewardResult
+from kernel_gym.tasks import Task
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One submission and what came of it."""
+
+    source: str
+    evaluation: Evaluation
+    reward: RewardResult
+    feedback: str
+
+
+@dataclass(frozen=True)
+class Episode:
+    """Up to `max_turns` submissions on one task."""
+
+    task: Task
+    turns: tuple[Turn, ...] = ()
+
+    def after(self, turn: Turn) -> Episode:
+        """The episode with one more turn."""
+        return Episode(self.task, (*self.turns, turn))
