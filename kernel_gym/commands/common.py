@@ -59,19 +59,17 @@ def summary_table(summary: Any) -> Table:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
     table.add_column("task", no_wrap=True)
-    table.add_column("each turn", no_wrap=True)
-    for header in ("best", "speedup", "unseen"):
+    table.add_column("each turn: outcome, reward", no_wrap=True)
+    for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
-        reward = "-" if task.reward is None else f"{task.reward:.3f}"
         turns = zip(task.outcomes, task.rewards, strict=True)
         outcomes = "\n".join(
             f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
             for name, value in turns
         )
-        table.add_row(
-            task.task, outcomes or "[dim]none[/]", reward, factor(task.speedup), factor(task.unseen_speedup)
-        )
+        speedups = factor(task.speedup), factor(task.unseen_speedup)
+        table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
     return table
 
 

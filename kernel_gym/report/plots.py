@@ -21,6 +21,7 @@ _VARIABLES = {INK: "--ink", FAINT: "--faint", SEEN: "--seen", UNSEEN: "--unseen"
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 _POINTS_A_DECADE = 130
 _LABEL_POINTS = 10
+_ODD_RATIO = 1.15
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kernel-gym",
@@ -80,7 +81,7 @@ def seen_against_unseen(summary: RunSummary) -> str:
     def draw(axes: Axes) -> None:
         axes.plot([0.1, 10], [0.1, 10], color=FAINT, linestyle="--", linewidth=1, zorder=0)
         _dots(axes, solved, lambda row, task: (task.speedup, task.unseen_speedup), "", SEEN, "o")
-        for task, lift in _spread_labels(solved):
+        for task, lift in _spread_labels([task for task in solved if _transfers_oddly(task)]):
             at = (task.speedup or 1, task.unseen_speedup or 1)
             axes.annotate(
                 task.task.split("/")[1],
@@ -95,6 +96,12 @@ def seen_against_unseen(summary: RunSummary) -> str:
         axes.set_ylabel(f"on unseen workloads ({summary.clock})")
 
     return _svg(draw, (5.5, 4.8), "transfer")
+
+
+def _transfers_oddly(task: TaskSummary) -> bool:
+    """Whether its two speedups differ enough for the plot to name it."""
+    ratio = (task.unseen_speedup or 1) / (task.speedup or 1)
+    return not 1 / _ODD_RATIO < ratio < _ODD_RATIO
 
 
 def _spread_labels(tasks: list[TaskSummary]) -> list[tuple[TaskSummary, float]]:
