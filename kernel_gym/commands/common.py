@@ -59,7 +59,7 @@ def summary_table(summary: Any) -> Table:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
     table.add_column("task", no_wrap=True)
-    table.add_column("each turn: outcome, reward", no_wrap=True)
+    table.add_column("each turn", no_wrap=True)
     for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
