@@ -101,10 +101,13 @@ class SimSession:
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
         options = {"threads": threads, "memory": MEMORY, "launch_limit": LAUNCH_LIMIT}
         device_end, worker_end = socket.socketpair()
-        environment = {"TRITON_CACHE_DIR": str(_baseline_cache())} if trusted else {}
+        cache = [str(_baseline_cache())] if trusted else []
+        environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
             self._device = template.fork("device", [memory, device_end.fileno()], options)
-            self._worker = template.fork("worker", [worker_end.fileno()], {}, Limits(), environment)
+            self._worker = template.fork(
+                "worker", [worker_end.fileno()], {}, Limits(), environment, trusted, cache
+            )
             ready = self._worker.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error
