@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -15,7 +16,7 @@ from kernel_gym.envs.shared import shared_evaluator
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
 from kernel_gym.tasks import Task, get_task, load_suite, prompt, train_workloads
 
@@ -55,7 +56,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self,
         task: str = DEFAULT_SUITE,
         device: str = "auto",
-        reward: str = "kernel-opt",
+        reward: str | Callable[..., Any] = "kernel-opt",
         max_turns: int = 3,
         render_mode: str | None = None,
     ) -> None:
@@ -64,7 +65,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         Args:
             task: A task id such as `triton2triton/softmax`, or a suite to draw tasks from.
             device: A device name such as `sim:gfx942`; `auto` takes a GPU when there is one.
-            reward: A registered reward.
+            reward: A registered reward, a `.toml` file, `module:function`, or a callable; see
+                :func:`kernel_gym.rewards.get_reward`.
             max_turns: Submissions an episode.
             render_mode: `ansi`, `human` or None.
 
@@ -117,6 +119,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self._turn = 0
         self._feedback = ""
         self._best_source, self._best_speedup = "", 0.0
+        self._context = Context()
         self._last: tuple[Evaluation, RewardResult] | None = None
         if self.render_mode == "human":
             print(self._text())
@@ -143,7 +146,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             raise ResetNeeded("no episode is under way: call reset() first")
         seed = int(self.np_random.integers(2**63))
         evaluation = self._evaluator.evaluate(self._task, action, seed=seed)
-        result = self._reward(evaluation)
+        result = self._reward(evaluation, self._context.of(action))
+        self._context = self._context.after(evaluation)
         self._turn += 1
         self._feedback = feedback(self._task, evaluation)
         self._remember(action, evaluation)

@@ -33,6 +33,13 @@ SeedOption = Annotated[
     ),
 ]
 
+RewardOption = Annotated[
+    str,
+    typer.Option(
+        "--reward", help="What scores a submission: a name, a .toml file, or module:function."
+    ),
+]
+
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
 
@@ -87,9 +94,10 @@ def one_line_errors() -> Iterator[None]:
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
     from kernel_gym.devices import UnknownDevice
-    from kernel_gym.rewards import UnknownReward
+    from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
-    return (UnknownName, SuiteError, UnknownDevice, UnknownReward, StoreError, PolicyError)
+    rewards = (RewardError, UnknownReward)
+    return (UnknownName, SuiteError, UnknownDevice, *rewards, StoreError, PolicyError)

@@ -22,6 +22,7 @@ from kernel_gym.commands.common import (
     INTERRUPTED,
     DeviceOption,
     JsonOption,
+    RewardOption,
     SeedOption,
     console,
     messages,
@@ -46,7 +47,7 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
     suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
     device: DeviceOption = "auto",
-    reward: Annotated[str, typer.Option(help="What scores the submissions.")] = "kernel-opt",
+    reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
     seed: SeedOption = None,
     workers: Annotated[
