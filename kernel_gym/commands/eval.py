@@ -21,6 +21,7 @@ from rich.text import Text
 from kernel_gym.commands.common import (
     INTERRUPTED,
     DeviceOption,
+    ExecutorOption,
     JsonOption,
     RewardOption,
     SeedOption,
@@ -35,7 +36,7 @@ from kernel_gym.commands.common import (
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
 
-    from kernel_gym.store import RunStore
+    from kernel_gym.store import RunConfig, RunStore
     from kernel_gym.tasks import Task
     from kernel_gym.training.policies import Policy
 
@@ -53,6 +54,7 @@ def evaluate(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
     ] = None,
+    executor: ExecutorOption = "local",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Throw away the run in --out.")
@@ -89,9 +91,10 @@ def evaluate(
         )
         player = make_policy(policy)
         _known_reward(reward)
+        _known_executor(executor)
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
     try:
-        _play(player, tasks, store, workers or _default_workers())
+        _play(player, tasks, store, executor, workers or _default_workers())
     except KeyboardInterrupt:
         note(f"stopped; to continue, give the same command with --resume ({out})")
         raise typer.Exit(INTERRUPTED) from None
@@ -117,13 +120,24 @@ def _known_reward(name: str) -> None:
     get_reward(name)
 
 
+def _known_executor(name: str) -> None:
+    from kernel_gym.executors import require_executor
+
+    require_executor(name)
+
+
+def _arguments(executor: str, config: RunConfig, workers: int) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"device": config.device, "seed": config.seed}
+    return arguments if executor == "inline" else {**arguments, "workers": workers}
+
+
 def _default_workers() -> int:
     return min(os.cpu_count() or 1, MOST_WORKERS)
 
 
-def _play(policy: Policy, tasks: list[Task], store: RunStore, workers: int) -> None:
-    """Plays the tasks through a local pool under a progress bar."""
-    from kernel_gym.pool import EvaluatorPool
+def _play(policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int) -> None:
+    """Plays the tasks through an executor under a progress bar."""
+    from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.training.rollout import Rollout
 
@@ -131,7 +145,7 @@ def _play(policy: Policy, tasks: list[Task], store: RunStore, workers: int) -> N
     total = len(tasks) * config.turns
     with (
         _progress() as progress,
-        EvaluatorPool(device=config.device, workers=workers, seed=config.seed) as pool,
+        make_executor(executor, **_arguments(executor, config, workers)) as pool,
     ):
         bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
 
