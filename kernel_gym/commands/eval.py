@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +25,7 @@ from kernel_gym.commands.common import (
     RewardOption,
     SeedOption,
     console,
+    executor_arguments,
     messages,
     note,
     one_line_errors,
@@ -36,11 +36,9 @@ from kernel_gym.commands.common import (
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
 
-    from kernel_gym.store import RunConfig, RunStore
+    from kernel_gym.store import RunStore
     from kernel_gym.tasks import Task
     from kernel_gym.training.policies import Policy
-
-MOST_WORKERS = 8
 
 
 def evaluate(
@@ -94,7 +92,7 @@ def evaluate(
         _known_executor(executor)
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
     try:
-        _play(player, tasks, store, executor, workers or _default_workers())
+        _play(player, tasks, store, executor, workers)
     except KeyboardInterrupt:
         note(f"stopped; to continue, give the same command with --resume ({out})")
         raise typer.Exit(INTERRUPTED) from None
@@ -126,26 +124,20 @@ def _known_executor(name: str) -> None:
     require_executor(name)
 
 
-def _arguments(executor: str, config: RunConfig, workers: int) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"device": config.device, "seed": config.seed}
-    return arguments if executor == "inline" else {**arguments, "workers": workers}
-
-
-def _default_workers() -> int:
-    return min(os.cpu_count() or 1, MOST_WORKERS)
-
-
-def _play(policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int) -> None:
+def _play(
+    policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
+) -> None:
     """Plays the tasks through an executor under a progress bar."""
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
+    arguments = executor_arguments(executor, config.device, config.seed, workers)
     total = len(tasks) * config.turns
     with (
         _progress() as progress,
-        make_executor(executor, **_arguments(executor, config, workers)) as pool,
+        make_executor(executor, **arguments) as pool,
     ):
         bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
 
