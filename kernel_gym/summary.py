@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from kernel_gym.records import Clock, Outcome
@@ -53,8 +53,15 @@ def summarise(store: RunStore) -> RunSummary:
     Returns:
         One line a task, and the figures over all of them.
     """
-    tasks = tuple(summarise_task(task, store.turns(task)) for task in store.config.tasks)
-    records = store.records()
+    return summarise_records(store.config.tasks, store.records())
+
+
+def summarise_records(task_ids: Iterable[str], records: Sequence[TurnRecord]) -> RunSummary:
+    """Sums up records that need not be those of a store, over the given tasks."""
+    turns: dict[str, list[TurnRecord]] = {task_id: [] for task_id in task_ids}
+    for record in records:
+        turns[record.task].append(record)
+    tasks = tuple(summarise_task(task_id, found) for task_id, found in turns.items())
     solved = [task for task in tasks if task.best_turn is not None]
     rewards = [task.reward for task in tasks if task.reward is not None]
     return RunSummary(

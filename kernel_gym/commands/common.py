@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -34,7 +35,29 @@ SeedOption = Annotated[
     ),
 ]
 
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
+]
+RewardOption = Annotated[
+    str,
+    typer.Option(
+        "--reward", help="What scores a submission: a name, a .toml file, or module:function."
+    ),
+]
+
+MOST_WORKERS = 8
+
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
+
+
+def executor_arguments(
+    executor: str, device: str, seed: int | None, workers: int | None
+) -> dict[str, Any]:
+    """What an executor is made with; by default it has a worker a core, at most eight."""
+    arguments: dict[str, Any] = {"device": device, "seed": seed}
+    if executor != "inline":
+        arguments["workers"] = workers or min(os.cpu_count() or 1, MOST_WORKERS)
+    return arguments
 
 
 def print_json(data: Any) -> None:
@@ -90,9 +113,11 @@ def one_line_errors() -> Iterator[None]:
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
     from kernel_gym.devices import UnknownDevice
-    from kernel_gym.rewards import UnknownReward
+    from kernel_gym.executors import UnknownExecutor
+    from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
-    return (UnknownName, SuiteError, UnknownDevice, UnknownReward, StoreError, PolicyError)
+    names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
+    return (*names, SuiteError, RewardError, StoreError, PolicyError)
