@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -11,13 +12,14 @@ from gymnasium.error import InvalidAction, ResetNeeded
 
 from kernel_gym.devices import resolve
 from kernel_gym.devices.base import Device
+from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.shared import shared_evaluator
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
-from kernel_gym.tasks import Task, get_task, load_suite, prompt, train_workloads
+from kernel_gym.tasks import Task, get_task, prompt, train_workloads
 
 DEFAULT_SUITE = "quickstart"
 
@@ -53,19 +55,25 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
     def __init__(
         self,
-        task: str = DEFAULT_SUITE,
+        task: TaskChoice = DEFAULT_SUITE,
         device: str = "auto",
-        reward: str = "kernel-opt",
+        reward: str | Callable[..., Any] = "kernel-opt",
         max_turns: int = 3,
+        deterministic: bool = False,
         render_mode: str | None = None,
     ) -> None:
         """Chooses tasks, device and reward by name, so that the spec stays plain data.
 
         Args:
-            task: A task id such as `triton2triton/softmax`, or a suite to draw tasks from.
+            task: A task id such as `triton2triton/softmax`, a suite to draw tasks from, a list of
+                these, or a table of their weights.
             device: A device name such as `sim:gfx942`; `auto` takes a GPU when there is one.
-            reward: A registered reward.
+            reward: A registered reward, a `.toml` file, `module:function`, or a callable; see
+                :func:`kernel_gym.rewards.get_reward`.
             max_turns: Submissions an episode.
+            deterministic: Draw unseen workloads and data from the same seed in every turn of every
+                episode, so that an evaluation depends on the source alone. A policy that sees many
+                turns can then learn which workloads are drawn: for tests, not for training.
             render_mode: `ansi`, `human` or None.
 
         Raises:
@@ -76,9 +84,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = ", ".join(self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}; known: {known}")
-        self._task_ids = (get_task(task).id,) if "/" in task else _suite_ids(task)
-        resolve(device)
-        self._device_name = device
+        self._tasks = Tasks(task)
+        self.device_name = resolve(device)
+        self._deterministic = deterministic
         self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
@@ -102,7 +110,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
         Args:
             seed: Seed of the environment's generator: the task drawn, unseen workloads and data.
-            options: `{"task": id}` plays that task instead of drawing one.
+            options: `{"task": ...}` plays that task, or draws from that suite or those weights,
+                in this episode: the place for a curriculum.
 
         Returns:
             The first observation, and an info with the task and the device.
@@ -112,15 +121,16 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         super().reset(seed=seed)
         self._task = self._choose_task(dict(options or {}))
-        self._evaluator = shared_evaluator(self._device_name)
-        self._prompt = _prompt(self._task, self._evaluator.device)
+        self._device = shared_evaluator(self.device_name).device
+        self._prompt = _prompt(self._task, self._device)
         self._turn = 0
         self._feedback = ""
         self._best_source, self._best_speedup = "", 0.0
+        self._context = Context()
         self._last: tuple[Evaluation, RewardResult] | None = None
         if self.render_mode == "human":
             print(self._text())
-        return self._observation(), {"task": self._task.id, "device": self._evaluator.device.name}
+        return self._observation(), {"task": self._task.id, "device": self._device.name}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Evaluates one submission.
@@ -137,13 +147,34 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             InvalidAction: The action is not a string.
             ResetNeeded: No episode is under way.
         """
+        task_id, source, seed = self.request(action)
+        evaluator = shared_evaluator(self.device_name)
+        return self.conclude(action, evaluator.evaluate(get_task(task_id), source, seed))
+
+    def request(self, action: str) -> tuple[str, str, int]:
+        """The evaluation that a step with this action needs: task, source and seed.
+
+        A step is a request, its evaluation, and :meth:`conclude`. A vector environment evaluates
+        the requests of many episodes at a time.
+
+        Raises:
+            InvalidAction: The action is not a string.
+            ResetNeeded: No episode is under way.
+        """
         if not isinstance(action, str):
             raise InvalidAction(f"expected source text as str, found {type(action).__name__}")
         if self._task is None or self._turn >= self._max_turns:
             raise ResetNeeded("no episode is under way: call reset() first")
-        seed = int(self.np_random.integers(2**63))
-        evaluation = self._evaluator.evaluate(self._task, action, seed=seed)
-        result = self._reward(evaluation)
+        seed = 0 if self._deterministic else int(self.np_random.integers(2**63))
+        return self._task.id, action, seed
+
+    def conclude(
+        self, action: str, evaluation: Evaluation
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Ends the step that :meth:`request` began; returns what :meth:`step` does."""
+        assert self._task is not None
+        result = self._reward(evaluation, self._context.of(action))
+        self._context = self._context.after(evaluation)
         self._turn += 1
         self._feedback = feedback(self._task, evaluation)
         self._remember(action, evaluation)
@@ -167,9 +198,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         if options:
             unknown = ", ".join(repr(key) for key in sorted(options, key=str))
             raise ValueError(f"unknown reset option {unknown}; known: 'task'")
-        if chosen is not None:
-            return get_task(chosen)
-        return get_task(self._task_ids[int(self.np_random.integers(len(self._task_ids)))])
+        return (self._tasks if chosen is None else Tasks(chosen)).draw(self.np_random)
 
     def _remember(self, source: str, evaluation: Evaluation) -> None:
         """Keeps the best correct submission by the lower bound of its speedup."""
@@ -208,10 +237,6 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         evaluation, result = self._last
         value = "masked" if result.value is None else f"{result.value:.3f}"
         return f"{header}  {evaluation.outcome}  reward {value}\n{self._feedback}"
-
-
-def _suite_ids(name: str) -> tuple[str, ...]:
-    return tuple(task.id for task in load_suite(name).tasks)
 
 
 def _prompt(task: Task, device: Device) -> str:

@@ -12,5 +12,6 @@ __version__ = "0.1.0"
 gymnasium.register(
     id="KernelOpt-v0",
     entry_point="kernel_gym.envs.kernel_opt:KernelOptEnv",
+    vector_entry_point="kernel_gym.envs.vector:KernelOptVectorEnv",
     nondeterministic=True,
 )

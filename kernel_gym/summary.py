@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from kernel_gym.records import Clock, Outcome
@@ -16,6 +16,8 @@ class TaskSummary:
 
     task: str
     outcomes: tuple[str, ...]
+    rewards: tuple[float | None, ...]
+    """Of each turn, like `outcomes`."""
     best_turn: int | None
     """The turn of the best correct submission, by reward; None when none is correct."""
     reward: float | None
@@ -51,8 +53,15 @@ def summarise(store: RunStore) -> RunSummary:
     Returns:
         One line a task, and the figures over all of them.
     """
-    tasks = tuple(summarise_task(task, store.turns(task)) for task in store.config.tasks)
-    records = store.records()
+    return summarise_records(store.config.tasks, store.records())
+
+
+def summarise_records(task_ids: Iterable[str], records: Sequence[TurnRecord]) -> RunSummary:
+    """Sums up records that need not be those of a store, over the given tasks."""
+    turns: dict[str, list[TurnRecord]] = {task_id: [] for task_id in task_ids}
+    for record in records:
+        turns[record.task].append(record)
+    tasks = tuple(summarise_task(task_id, found) for task_id, found in turns.items())
     solved = [task for task in tasks if task.best_turn is not None]
     rewards = [task.reward for task in tasks if task.reward is not None]
     return RunSummary(
@@ -74,6 +83,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
     return TaskSummary(
         task=task_id,
         outcomes=tuple(str(turn.evaluation.outcome) for turn in turns),
+        rewards=tuple(turn.reward for turn in turns),
         best_turn=best.turn if best else None,
         reward=max(rewards, default=None),
         speedup=best.evaluation.speedup if best else None,

@@ -1,18 +1,30 @@
 """From an evaluation to a number.
 
 A reward is a callable from an :class:`~kernel_gym.records.Evaluation` to a :class:`RewardResult`.
-The terms it is made of are pure functions in :mod:`kernel_gym.rewards.terms`; named combinations of
-them are registered in :mod:`kernel_gym.rewards.presets`.
+The terms it is made of are pure functions, registered by name in :mod:`kernel_gym.rewards.terms`;
+how they are put together is in :mod:`kernel_gym.rewards.recipe`, and named combinations of them are
+in :mod:`kernel_gym.rewards.presets`.
 """
 
-from kernel_gym.rewards.presets import get_reward, register_reward, reward_names
-from kernel_gym.rewards.reward import Reward, RewardResult, UnknownReward
+from kernel_gym.rewards.lookup import get_reward
+from kernel_gym.rewards.presets import register_reward, reward_names
+from kernel_gym.rewards.recipe import Part, Recipe
+from kernel_gym.rewards.returns import returns
+from kernel_gym.rewards.reward import Context, Reward, RewardError, RewardResult, UnknownReward
+from kernel_gym.rewards.terms import term, term_names
 
 __all__ = [
+    "Context",
+    "Part",
+    "Recipe",
     "Reward",
+    "RewardError",
     "RewardResult",
     "UnknownReward",
     "get_reward",
     "register_reward",
+    "returns",
     "reward_names",
+    "term",
+    "term_names",
 ]

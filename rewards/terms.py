@@ -1,108 +1,88 @@
-"""The terms of a reward: pure functions from an evaluation to a finite number.
+"""The registry of terms, and what they share.
 
-Speeds enter as the lower bound of their interval and on a log scale, so that 2x and 0.5x are as far
-from the baseline as each other, and a doubling is worth the same wherever it happens.
+A term is a pure function from an evaluation to a finite number, known by name. To add one, decorate
+a function with :func:`term`; further parameters, all with defaults, can be set where the term is
+used, and one named `context` receives the :class:`~kernel_gym.rewards.reward.Context`.
 """
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from kernel_gym.records import Evaluation, Outcome, Stage
-from kernel_gym.tasks.workload import Split
+from kernel_gym.records import Evaluation
+from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError
 
 SLOWEST, FASTEST = 0.1, 10.0
 """Speedups are clamped to this range (rule 24 of the evaluation protocol)."""
 DEAD_BAND = 1.02
 """A speedup within this factor of 1 counts as none: a GPU's clock can hardly tell it apart."""
+MOST = 1e6
+"""No term is larger than this in magnitude, whatever a record says."""
 
-HACK = -1.0
-ALL_TRAIN_RIGHT = 0.10
-UNTIMED = 0.15
-CORRECT = 0.20
-CREDIT = {
-    Outcome.HACK: HACK,
-    Outcome.SCREENED: 0.0,
-    Outcome.COMPILE_ERROR: 0.02,
-    Outcome.RUNTIME_ERROR: 0.05,
-    Outcome.TIMEOUT: 0.05,
-    Outcome.WRONG_METADATA: 0.05,
-    Outcome.WRONG_VALUES: 0.05,
-    Outcome.UNSEEN_FAILED: ALL_TRAIN_RIGHT,
-    Outcome.INVALID_TIMING: UNTIMED,
-    Outcome.PASSED: CORRECT,
-}
-"""What an outcome is worth before speed counts. See :func:`credit`."""
+Term = Callable[..., float]
+_TERMS: dict[str, Term] = {}
 
 
-def correct(evaluation: Evaluation) -> float:
-    """The gate: 1 when every workload of every split was right and timed, else 0."""
-    return float(evaluation.outcome is Outcome.PASSED)
+def term(function: Term) -> Term:
+    """Registers a function as a term under its own name and returns it unchanged."""
+    if function.__name__ in _TERMS:
+        raise ValueError(f"term {function.__name__!r} is registered already")
+    _TERMS[function.__name__] = function
+    return function
 
 
-def credit(evaluation: Evaluation) -> float:
-    """Partial credit: how far the submission came.
+def term_names() -> tuple[str, ...]:
+    """The registered terms, sorted."""
+    return tuple(sorted(_TERMS))
 
-    The rungs are small and far below what a correct kernel earns, so that no policy settles on one;
-    they only give a policy that never gets a kernel right something to climb:
 
-    - a hack costs more than anything honest can lose;
-    - a screened source never reached a compiler: nothing;
-    - a source that does not compile at least kept the rules;
-    - one that runs wrongly compiled;
-    - one that is right on every train workload but not on adversarial or unseen ones is a kernel
-      for the shapes it was shown;
-    - one that is right everywhere but whose timing could not be trusted lacks only a time.
+def parameters(name: str) -> tuple[str, ...]:
+    """What can be set on a term.
+
+    Raises:
+        RewardError: No term has that name.
+    """
+    return tuple(p for p in list(inspect.signature(_find(name)).parameters)[1:] if p != "context")
+
+
+def value_of(
+    name: str,
+    evaluation: Evaluation,
+    context: Context = NOTHING_KNOWN,
+    settings: Mapping[str, Any] | None = None,
+) -> float:
+    """The value of a term, finite whatever the evaluation holds.
 
     Args:
-        evaluation: Any evaluation but one whose outcome is `infra`.
+        name: One of :func:`term_names`.
+        evaluation: What is scored.
+        context: What is known beyond it.
+        settings: The term's parameters that differ from their defaults.
 
     Returns:
-        The credit, between -1 and 0.2.
+        The value; NaN counts as 0, and infinities as a million.
     """
-    rung = CREDIT[evaluation.outcome]
-    beyond_train = evaluation.stage in (Stage.ADVERSARIAL, Stage.UNSEEN)
-    if beyond_train and 0.0 < rung < ALL_TRAIN_RIGHT:
-        return ALL_TRAIN_RIGHT
-    return rung
+    function, given = _find(name), dict(settings or {})
+    if "context" in inspect.signature(function).parameters:
+        given["context"] = context
+    return bounded(function(evaluation, **given))
 
 
-def speed(evaluation: Evaluation) -> float:
-    """Log speedup on the train workloads, from -1 (10x slower) to 1 (10x faster)."""
-    return log_speed(evaluation.speedup_low)
-
-
-def unseen_speed(evaluation: Evaluation) -> float:
-    """Log speedup on the unseen workloads, from -1 to 1."""
-    return log_speed(evaluation.unseen_speedup_low)
-
-
-def unseen_share(evaluation: Evaluation) -> float:
-    """Share of the unseen workloads that came out right; 0 when none was tried."""
-    results = evaluation.by_split(Split.UNSEEN)
-    return sum(result.passed for result in results) / len(results) if results else 0.0
-
-
-def retention(evaluation: Evaluation) -> float:
-    """How much of the train speed is left on unseen workloads: 1 for all of it, 0 for none.
-
-    It is one minus the gap between the two log speeds. With a ratio of speedups a candidate could
-    gain by being slower where it is shown; with the gap, being faster anywhere never costs.
-    """
-    gap = speed(evaluation) - unseen_speed(evaluation)
-    return 1.0 - min(max(gap, 0.0), 1.0)
-
-
-def transfer(evaluation: Evaluation) -> float:
-    """Half for being right on unseen workloads, half for being as fast there; 0 to 1."""
-    return 0.5 * unseen_share(evaluation) + 0.5 * retention(evaluation)
+def bounded(value: float) -> float:
+    """The value within plus and minus a million; NaN counts as 0."""
+    return 0.0 if math.isnan(value) else min(max(float(value), -MOST), MOST)
 
 
 def log_speed(speedup: float | None) -> float:
-    """A speedup on a log scale from -1 to 1, with a dead band around 1.
+    """A speedup on a log scale from -1 (10x slower) to 1 (10x faster), with a dead band around 1.
 
-    Outside the band the value starts at 0 and grows continuously: there is no step to aim for. An
-    absent or meaningless speedup counts as the slowest.
+    On this scale 2x and 0.5x are as far from the baseline as each other, and a doubling is worth
+    the same wherever it happens. Outside the band the value starts at 0 and grows continuously:
+    there is no step to aim for. An absent or meaningless speedup counts as the slowest.
 
     Args:
         speedup: Baseline time over candidate time.
@@ -116,3 +96,11 @@ def log_speed(speedup: float | None) -> float:
     band, span = math.log(DEAD_BAND), math.log(FASTEST)
     beyond = max(abs(position) - band, 0.0) / (span - band)
     return math.copysign(min(beyond, 1.0), position) if beyond else 0.0
+
+
+def _find(name: str) -> Term:
+    if name not in _TERMS:
+        near = difflib.get_close_matches(name, _TERMS, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(term_names())}"
+        raise RewardError(f"unknown term {name!r}; {hint}")
+    return _TERMS[name]

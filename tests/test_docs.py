@@ -44,7 +44,7 @@ def test_the_readme_example_runs(capsys):
     exec(compile(text, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
-    assert "turn 3: passed, reward 0.6" in printed
+    assert "turn 3: passed, reward 0.15" in printed
     assert printed.count(": passed") == 1
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kernel_gym.feedback import feedback
 from kernel_gym.records import Evaluation
-from kernel_gym.rewards import Reward, RewardResult
+from kernel_gym.rewards import Context, Reward, RewardResult
 from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.tasks import Task
 from kernel_gym.training.episode import Episode, Turn
@@ -92,7 +92,7 @@ class Rollout:
     def _record(self, episode: Episode, source: str, evaluation: Evaluation) -> Episode:
         """Scores and stores one turn."""
         task, number = episode.task, len(episode.turns) + 1
-        result = self.reward(evaluation)
+        result = self.reward(evaluation, _context(episode).of(source))
         record = TurnRecord(
             task=task.id,
             turn=number,
@@ -104,3 +104,11 @@ class Rollout:
         self.store.append(record, source)
         self.on_turn(record)
         return episode.after(Turn(source, evaluation, result, feedback(task, evaluation)))
+
+
+def _context(episode: Episode) -> Context:
+    """What the turns so far say about the next."""
+    context = Context()
+    for turn in episode.turns:
+        context = context.after(turn.evaluation)
+    return context

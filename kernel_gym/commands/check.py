@@ -11,6 +11,7 @@ from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
     JsonOption,
+    RewardOption,
     SeedOption,
     console,
     note,
@@ -21,6 +22,7 @@ from kernel_gym.commands.common import (
 
 if TYPE_CHECKING:
     from kernel_gym.records import Evaluation
+    from kernel_gym.rewards import RewardResult
     from kernel_gym.tasks import Task
 
 
@@ -29,6 +31,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: DeviceOption = "auto",
     seed: SeedOption = None,
+    reward: RewardOption = "kernel-opt",
     json: JsonOption = False,
 ) -> None:
     """Evaluate one source file on one task. Exit code 0 when it passes, 1 when it does not.
@@ -37,24 +40,25 @@ def check(
     """
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.records import Outcome
+    from kernel_gym.rewards import Context, get_reward
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
-        task = get_task(task_id)
+        task, scored = get_task(task_id), get_reward(reward)
         evaluator = Evaluator(device=device, seed=seed)
+    source = file.read_text(encoding="utf-8", errors="replace")
     with evaluator:
-        evaluation = evaluator.evaluate(task, file.read_text(encoding="utf-8", errors="replace"))
-    _show(task, evaluation, json)
+        evaluation = evaluator.evaluate(task, source)
+    _show(task, evaluation, scored(evaluation, Context().of(source)), json)
     if evaluation.outcome is not Outcome.PASSED:
         raise typer.Exit(FAILED)
 
 
-def _show(task: Task, evaluation: Evaluation, json: bool) -> None:
+def _show(task: Task, evaluation: Evaluation, result: RewardResult, json: bool) -> None:
     from kernel_gym.feedback import feedback
     from kernel_gym.records import Outcome
-    from kernel_gym.rewards import get_reward
 
-    result, text = get_reward()(evaluation), feedback(task, evaluation)
+    text = feedback(task, evaluation)
     if evaluation.outcome is Outcome.INFRA:
         note(f"infra: {evaluation.message}")
     if json:

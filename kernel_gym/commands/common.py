@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -33,7 +35,29 @@ SeedOption = Annotated[
     ),
 ]
 
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
+]
+RewardOption = Annotated[
+    str,
+    typer.Option(
+        "--reward", help="What scores a submission: a name, a .toml file, or module:function."
+    ),
+]
+
+MOST_WORKERS = 8
+
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
+
+
+def executor_arguments(
+    executor: str, device: str, seed: int | None, workers: int | None
+) -> dict[str, Any]:
+    """What an executor is made with; by default it has a worker a core, at most eight."""
+    arguments: dict[str, Any] = {"device": device, "seed": seed}
+    if executor != "inline":
+        arguments["workers"] = workers or min(os.cpu_count() or 1, MOST_WORKERS)
+    return arguments
 
 
 def print_json(data: Any) -> None:
@@ -56,17 +80,19 @@ def summary_table(summary: Any) -> Table:
     title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
     if summary.clock:
         title += f"; times are {summary.clock}"
-    table = Table(title=title, title_style="bold")
+    table = Table(title=title, title_style="bold", box=box.SIMPLE)
     table.add_column("task", no_wrap=True)
-    table.add_column("outcome of each turn", overflow="fold")
-    for header in ("reward", "speedup", "unseen"):
+    table.add_column("each turn", no_wrap=True)
+    for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
-        reward = "-" if task.reward is None else f"{task.reward:.3f}"
-        outcomes = ", ".join(map(styled_outcome, task.outcomes)) or "[dim]none[/]"
-        table.add_row(
-            task.task, outcomes, reward, factor(task.speedup), factor(task.unseen_speedup)
+        turns = zip(task.outcomes, task.rewards, strict=True)
+        outcomes = "\n".join(
+            f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
+            for name, value in turns
         )
+        speedups = factor(task.speedup), factor(task.unseen_speedup)
+        table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
     return table
 
 
@@ -87,9 +113,11 @@ def one_line_errors() -> Iterator[None]:
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
     from kernel_gym.devices import UnknownDevice
-    from kernel_gym.rewards import UnknownReward
+    from kernel_gym.executors import UnknownExecutor
+    from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
-    return (UnknownName, SuiteError, UnknownDevice, UnknownReward, StoreError, PolicyError)
+    names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
+    return (*names, SuiteError, RewardError, StoreError, PolicyError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +20,12 @@ from rich.text import Text
 from kernel_gym.commands.common import (
     INTERRUPTED,
     DeviceOption,
+    ExecutorOption,
     JsonOption,
+    RewardOption,
     SeedOption,
     console,
+    executor_arguments,
     messages,
     note,
     one_line_errors,
@@ -38,20 +40,19 @@ if TYPE_CHECKING:
     from kernel_gym.tasks import Task
     from kernel_gym.training.policies import Policy
 
-MOST_WORKERS = 8
-
 
 def evaluate(
     policy: Annotated[str, typer.Option(help="baseline, examples or folder:PATH.")],
     out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
     suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
     device: DeviceOption = "auto",
-    reward: Annotated[str, typer.Option(help="What scores the submissions.")] = "kernel-opt",
+    reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
     seed: SeedOption = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
     ] = None,
+    executor: ExecutorOption = "local",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Throw away the run in --out.")
@@ -88,9 +89,10 @@ def evaluate(
         )
         player = make_policy(policy)
         _known_reward(reward)
+        _known_executor(executor)
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
     try:
-        _play(player, tasks, store, workers or _default_workers())
+        _play(player, tasks, store, executor, workers)
     except KeyboardInterrupt:
         note(f"stopped; to continue, give the same command with --resume ({out})")
         raise typer.Exit(INTERRUPTED) from None
@@ -116,21 +118,26 @@ def _known_reward(name: str) -> None:
     get_reward(name)
 
 
-def _default_workers() -> int:
-    return min(os.cpu_count() or 1, MOST_WORKERS)
+def _known_executor(name: str) -> None:
+    from kernel_gym.executors import require_executor
+
+    require_executor(name)
 
 
-def _play(policy: Policy, tasks: list[Task], store: RunStore, workers: int) -> None:
-    """Plays the tasks through a local pool under a progress bar."""
-    from kernel_gym.pool import EvaluatorPool
+def _play(
+    policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
+) -> None:
+    """Plays the tasks through an executor under a progress bar."""
+    from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
+    arguments = executor_arguments(executor, config.device, config.seed, workers)
     total = len(tasks) * config.turns
     with (
         _progress() as progress,
-        EvaluatorPool(device=config.device, workers=workers, seed=config.seed) as pool,
+        make_executor(executor, **arguments) as pool,
     ):
         bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
 

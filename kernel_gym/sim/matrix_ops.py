@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
@@ -47,7 +47,7 @@ class MatrixShape:
         return 2 * self.m * self.m * self.k * self.blocks
 
 
-@lru_cache(maxsize=None)
+@cache
 def matrix_shape(mnemonic: str) -> MatrixShape | None:
     """The shape named by a mnemonic, or None if it is not a known MFMA."""
     match = _NAME.match(mnemonic)

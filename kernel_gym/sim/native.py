@@ -102,8 +102,12 @@ _SIGNATURES = {
     "sim_handler_sources": (ct.c_uint32, [ct.c_uint32]),
     "sim_program_new": (
         ct.c_void_p,
-        [ct.c_char_p, ct.c_uint32, ct.c_void_p, ct.c_uint32, ct.c_void_p]
-        + [ct.c_uint32, ct.c_uint32, ct.c_uint32, ct.c_uint32],
+        [
+            *(ct.c_char_p, ct.c_uint32),  # instructions
+            *(ct.c_void_p, ct.c_uint32),  # constant rows
+            *(ct.c_void_p, ct.c_uint32),  # scalar constants
+            *(ct.c_uint32, ct.c_uint32, ct.c_uint32),  # rows, blocks, source instructions
+        ],
     ),
     "sim_program_delete": (None, [ct.c_void_p]),
     "sim_engine_new": (ct.c_void_p, []),

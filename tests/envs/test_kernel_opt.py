@@ -14,6 +14,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
+from kernel_gym.devices import sim
 from kernel_gym.tasks import get_task, load_suite
 
 TASK = "triton2triton/softmax"
@@ -64,7 +65,7 @@ def test_the_baseline_is_rewarded_and_remembered(make):
     source = get_task(TASK).start_source
     observation, reward, terminated, truncated, info = env.step(source)
     assert (info["outcome"], terminated, truncated) == ("passed", False, False)
-    assert reward == pytest.approx(0.6, abs=0.05)
+    assert reward == pytest.approx(0.15, abs=0.02)
     assert observation["best_source"] == source
     assert observation["best_speedup"] == pytest.approx(1.0, rel=0.05)
     assert "modelled" in observation["feedback"]
@@ -208,9 +209,10 @@ def test_importing_the_package_stays_light(module):
     assert done.stdout.strip() == "[]"
 
 
-def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make):
+def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make, monkeypatch):
+    monkeypatch.setattr(sim, "CALL_TIMEOUT", 3.0)
     env = make(max_turns=2)
     env.reset(seed=random.Random(0).randrange(100))
     info = env.step("def softmax(x):\n    while True:\n        pass\n")[4]
-    assert info["outcome"] in ("timeout", "screened")
+    assert info["outcome"] == "timeout"
     assert env.step(get_task(TASK).start_source)[4]["outcome"] == "passed"

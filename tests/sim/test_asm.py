@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.sim.conftest import kernel_text
 
 from kernel_gym.sim.asm import parse, parse_instruction, split_operands
 from kernel_gym.sim.engine import AsmError, Engine, UnsupportedInstruction, pack_kernarg
 from kernel_gym.sim.memory_ops import swizzle_pattern
 from kernel_gym.sim.operands import literal32, literal64, parse_operand
+from tests.sim.support import kernel_text
 
 
 def test_operands_are_split_outside_brackets():

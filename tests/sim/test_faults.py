@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.sim.conftest import kernel_text, launch
 
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.faults import nearest_allocation
+from tests.sim.support import kernel_text, launch
 
 LOAD = "s_load_dwordx2 s[4:5], s[0:1], 0x0\n\tv_lshlrev_b32_e32 v1, 2, v0\n\t"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.sim.conftest import launch
+
+from tests.sim.support import launch
 
 SOURCE = Path(__file__).with_name("kernels.hip")
 CANDIDATES = ("clang++-19", "/usr/lib/llvm-19/bin/clang++", "/opt/rocm/llvm/bin/clang++")

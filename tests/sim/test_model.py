@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 import triton.language as tl
-from tests.sim import triton_kernels as kernels
-from tests.sim.conftest import launch
-from tests.sim.triton_kernels import compiled
 
-from kernel_gym.sim import native
 from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.sim.timing import estimate_traffic
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import launch
+from tests.sim.triton_kernels import compiled
 
 
 def modelled(engine, text, shared, grid, values, warps=4):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.sim.conftest import execute
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+from tests.sim.support import execute
 
 WORDS = hnp.arrays(np.uint32, 64, elements=st.integers(0, 2**32 - 1))
 FLOATS = hnp.arrays(

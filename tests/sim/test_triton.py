@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 import triton.language as tl
-from tests.sim import triton_kernels as kernels
-from tests.sim.conftest import run
-from tests.sim.triton_kernels import compiled
 
 from kernel_gym.sim.engine import Engine
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import run
+from tests.sim.triton_kernels import compiled
 
 
 @pytest.fixture(autouse=True)

@@ -94,7 +94,9 @@ PackedSources packed_source(const Wave& wave, const Operand& operand, RowPair& s
   }
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
-  if (kind != kScalar && !sign_low && !sign_high) return {rows[low_from_high], rows[high_from_high]};
+  if (kind != kScalar && !sign_low && !sign_high) {
+    return {rows[low_from_high], rows[high_from_high]};
+  }
   for (int c = 0; c < kChunks; c++) {
     put(space.words, c, load(rows[low_from_high], c) ^ sign_low);
     put(space.words + kLanes, c, load(rows[high_from_high], c) ^ sign_high);

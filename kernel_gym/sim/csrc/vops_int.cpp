@@ -31,6 +31,7 @@ BINARY(v_lshlrev_b32, U, b << (a & 31u));
 BINARY(v_lshrrev_b32, U, b >> (a & 31u));
 BINARY(v_ashrrev_i32, I, b >> (a & 31));
 BINARY(v_mul_lo_u32, U, a * b);
+BINARY(v_mul_hi_u32, U, mul_hi_lanes(a, b));
 BINARY(v_mul_u32_u24, U, low24(a) * low24(b));
 BINARY(v_mul_i32_i24, I, sext24(a) * sext24(b));
 BINARY(v_max_u32, U, a > b ? a : b);
@@ -38,7 +39,8 @@ BINARY(v_min_u32, U, a < b ? a : b);
 BINARY(v_max_i32, I, a > b ? a : b);
 BINARY(v_min_i32, I, a < b ? a : b);
 BINARY(v_bfm_b32, U, ones(a) << (b & 31u));
-BINARY(v_cvt_pk_u16_u32, U, pack16(a > 0xffffu ? splat(0xffffu) : a, b > 0xffffu ? splat(0xffffu) : b));
+SIM_INLINE U clamp_u16(U a) { return a > 0xffffu ? splat(0xffffu) : a; }
+BINARY(v_cvt_pk_u16_u32, U, pack16(clamp_u16(a), clamp_u16(b)));
 
 SIM_INLINE I clamp_i16(I a) {
   const I low = a < -32768 ? I{} - 32768 : a;
@@ -248,9 +250,8 @@ REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>, 3);
 REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
 
 const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  const u32* no = source(wave, inst->src[0], ra);
-  const u32* yes = source(wave, inst->src[1], rb);
+  const u32* no = source(wave, inst->src[0], wave.spare[0]);
+  const u32* yes = source(wave, inst->src[1], wave.spare[1]);
   const u64 condition = read64(wave.scalars, inst->src[2].index);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;

@@ -90,7 +90,6 @@ LANE_BINARY(v_bcnt_u32_b32, __builtin_popcount(x) + y);
 LANE_BINARY(v_mbcnt_lo_u32_b32, __builtin_popcount(x & (l >= 32 ? ~0u : (1u << l) - 1)) + y);
 LANE_BINARY(v_mbcnt_hi_u32_b32,
             __builtin_popcount(x & (l <= 32 ? 0u : (1u << (l - 32)) - 1)) + y);
-LANE_BINARY(v_mul_hi_u32, ((u64)x * y) >> 32);
 LANE_BINARY(v_mul_hi_i32, ((i64)(i32)x * (i32)y) >> 32);
 LANE_BINARY(v_mul_hi_u32_u24, ((u64)(x & 0xffffff) * (y & 0xffffff)) >> 32);
 LANE_BINARY(v_mul_hi_i32_i24, ((i64)((i32)(x << 8) >> 8) * ((i32)(y << 8) >> 8)) >> 32);

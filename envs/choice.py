@@ -1,0 +1,66 @@
+"""Which task an episode is about: one, a suite, or a list with weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kernel_gym.tasks import Task, get_task, load_suite
+
+TaskChoice = str | Sequence[str] | Mapping[str, float]
+"""A task id, a suite (by name or `.toml` path), a list of these, or their weights."""
+
+
+class Tasks:
+    """Draws tasks.
+
+    A suite's weight is shared evenly by its tasks; one that is named twice has both weights.
+
+    Args:
+        choice: A task id, a suite, a list of ids and suites, or a table of their weights.
+
+    Raises:
+        ValueError: The choice is empty, or a weight is no positive number.
+        KeyError: A name is unknown; the message lists near matches.
+
+    Example:
+        >>> tasks = Tasks({"triton2triton/softmax": 3.0, "triton2triton/gelu": 1.0})
+        >>> tasks.probabilities
+        {'triton2triton/softmax': 0.75, 'triton2triton/gelu': 0.25}
+    """
+
+    def __init__(self, choice: TaskChoice) -> None:
+        if isinstance(choice, str):
+            choice = [choice]
+        if not isinstance(choice, Mapping):
+            names = list(choice)
+            choice = {name: float(len(_ids(name)) * names.count(name)) for name in names}
+        weights: dict[str, float] = {}
+        for name, weight in choice.items():
+            if isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"weight of {name!r}: found {weight!r}, expected 0 or more")
+            ids = _ids(name)
+            for task_id in ids:
+                weights[task_id] = weights.get(task_id, 0.0) + weight / len(ids)
+        total = sum(weights.values())
+        if total <= 0:
+            raise ValueError(
+                "task: found nothing to draw from, expected a task, a suite or weights"
+            )
+        self.probabilities = {task: weight / total for task, weight in weights.items() if weight}
+        """How likely each task is, by its id."""
+
+    def draw(self, random: np.random.Generator) -> Task:
+        """One task."""
+        ids, shares = list(self.probabilities), list(self.probabilities.values())
+        if len(set(shares)) == 1:
+            return get_task(ids[int(random.integers(len(ids)))])
+        return get_task(ids[int(random.choice(len(ids), p=shares))])
+
+
+def _ids(name: str) -> tuple[str, ...]:
+    if "/" in name and not name.endswith(".toml"):
+        return (get_task(name).id,)
+    return tuple(task.id for task in load_suite(name).tasks)

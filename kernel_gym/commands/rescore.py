@@ -1,0 +1,52 @@
+"""`kernel-gym rescore`: a recorded run under another reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_gym.commands.common import (
+    JsonOption,
+    RewardOption,
+    console,
+    one_line_errors,
+    print_json,
+    summary_table,
+)
+
+
+def rescore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
+    reward: RewardOption,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it as a run of its own.", file_okay=False)
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Throw away the run in --out.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Score a recorded run under another reward, without evaluating anything.
+
+    Example: kernel-gym rescore runs/demo --reward agentkernelarena
+    """
+    from kernel_gym.rewards import get_reward
+    from kernel_gym.store import RunStore
+    from kernel_gym.summary import summarise_records
+    from kernel_gym.training.replay import rescore, write_rescored
+
+    with one_line_errors():
+        store, scored = RunStore(folder), get_reward(reward)
+        records = rescore(store, scored)
+        if out is not None:
+            write_rescored(store, records, reward, out, overwrite)
+    summary = summarise_records(store.config.tasks, records)
+    if json:
+        turns = [{"task": r.task, "turn": r.turn, "reward": r.reward} for r in records]
+        print_json({"reward": reward, **summary.as_dict(), "turns": turns})
+        return
+    console.print(summary_table(summary))
+    mean = "-" if summary.mean_reward is None else f"{summary.mean_reward:.4f}"
+    console.print(f"mean best reward under {reward}: {mean}", highlight=False)

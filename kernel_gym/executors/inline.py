@@ -1,0 +1,43 @@
+"""The simplest executor: each evaluation runs in the caller's thread while it submits."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.cache import EvaluationCache
+from kernel_gym.records import Evaluation
+from kernel_gym.tasks.registry import get_task
+
+
+class InlineExecutor(Executor):
+    """Evaluates at once, one at a time. The evaluator's own limits are the only deadline.
+
+    Example:
+        >>> from kernel_gym.executors import make_executor
+        >>> with make_executor("inline", seed=0) as executor:
+        ...     evaluation = executor.evaluate("triton2triton/softmax", "nonsense(")
+        >>> str(evaluation.outcome)
+        'compile_error'
+    """
+
+    def __init__(
+        self, device: str = "auto", seed: int | None = None, cache: EvaluationCache | None = None
+    ) -> None:
+        super().__init__(device, seed, cache)
+        self._evaluator = Evaluator(self.device)
+
+    def _start(self, request: Request) -> Future[Evaluation]:
+        future: Future[Evaluation] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            task = get_task(request.task)
+            future.set_result(self._evaluator.evaluate(task, request.source, request.seed))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def close(self) -> None:
+        """Ends the evaluator's workers."""
+        self._evaluator.close()

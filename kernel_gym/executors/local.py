@@ -1,0 +1,85 @@
+"""A pool on this machine: threads, since the work is in the evaluators' processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+
+from kernel_gym.evaluator import Caches, Evaluator
+from kernel_gym.executors.base import Request
+from kernel_gym.executors.cache import EvaluationCache
+from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
+from kernel_gym.records import Evaluation
+from kernel_gym.tasks.registry import get_task
+
+
+class LocalExecutor(SupervisedExecutor):
+    """Evaluates in parallel on one device of this machine.
+
+    Example:
+        >>> from kernel_gym.executors import make_executor
+        >>> with make_executor("local", workers=1, seed=0) as executor:
+        ...     evaluation = executor.submit("triton2triton/softmax", "nonsense(").result()
+        >>> str(evaluation.outcome)
+        'compile_error'
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        workers: int = 2,
+        seed: int | None = None,
+        deadline: float = DEADLINE,
+        cache: EvaluationCache | None = None,
+    ) -> None:
+        self._caches = Caches()
+        super().__init__(device, workers, seed, deadline, cache)
+
+    def _make_worker(self) -> LocalWorker:
+        return LocalWorker(Evaluator(self.device, caches=self._caches))
+
+
+class LocalWorker:
+    """An evaluator in a thread of its own.
+
+    A thread cannot be ended from outside. One that is given up on ends by itself, at the latest by
+    the evaluator's own limits, and closes its evaluator then.
+
+    Args:
+        evaluator: What evaluates; closed with the worker.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._requests: queue.SimpleQueue[tuple[Request, Future[Evaluation]] | None]
+        self._requests = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="evaluator", daemon=True)
+        self._thread.start()
+
+    def start(self, request: Request) -> Future[Evaluation]:
+        """Begins one."""
+        future: Future[Evaluation] = Future()
+        self._requests.put((request, future))
+        return future
+
+    def close(self) -> None:
+        """Ends an idle worker and waits for it."""
+        self._requests.put(None)
+        self._thread.join()
+
+    def kill(self) -> None:
+        """Gives the worker up."""
+        self._requests.put(None)
+
+    def _work(self) -> None:
+        while (item := self._requests.get()) is not None:
+            request, future = item
+            try:
+                task = get_task(request.task)
+                evaluation = self._evaluator.evaluate(task, request.source, request.seed)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(evaluation)
+        self._evaluator.close()

@@ -1,0 +1,235 @@
+"""A pool that loses workers without losing evaluations.
+
+Workers are made when there is work for them, up to a number, and replaced when they crash or take
+too long. What becomes of an evaluation:
+
+- a result is a result, whatever its outcome: a kernel that fails is never tried again;
+- a worker that cannot be made, and an outcome `infra`, are faults of ours: tried again, elsewhere;
+- a worker that dies or overruns its deadline may have done so because of the submission, so it is
+  not tried again: the outcome is `infra`, which training masks, and the pool goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import abstractmethod
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kernel_gym.devices import describe_devices
+from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.cache import EvaluationCache, Key
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.records import Evaluation, Outcome, Stage
+
+DEADLINE = 600.0
+"""Seconds an evaluation may take. The evaluator's own limits end a candidate long before."""
+RETRIES = 2
+"""How often an evaluation is tried again after a fault of ours."""
+QUEUE_PER_WORKER = 4
+
+
+class Worker(Protocol):
+    """Evaluates one submission at a time."""
+
+    def start(self, request: Request) -> Future[Evaluation]:
+        """Begins one; the future's exception means that the worker is lost."""
+        ...
+
+    def close(self) -> None:
+        """Ends an idle worker."""
+        ...
+
+    def kill(self) -> None:
+        """Ends a worker at once, whatever it does."""
+        ...
+
+
+class OurFault(Exception):
+    """A worker was lost for a reason that cannot lie in the submission: it is tried again."""
+
+
+@dataclass(eq=False)
+class _Job:
+    request: Request
+    answer: Future[Evaluation] = field(default_factory=Future)
+    retries: int = RETRIES
+
+
+@dataclass(eq=False)
+class _Run:
+    job: _Job
+    worker: Worker
+    future: Future[Evaluation]
+    ends: float
+
+
+class SupervisedExecutor(Executor):
+    """Hands requests to workers and watches over them, from a thread of its own.
+
+    Args:
+        device: A device name.
+        workers: Evaluations at one time.
+        seed: For submissions without one of their own.
+        deadline: Seconds an evaluation may take before its worker is replaced.
+        cache: Shared with other executors of a run.
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        workers: int = 2,
+        seed: int | None = None,
+        deadline: float = DEADLINE,
+        cache: EvaluationCache | None = None,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, found {workers}")
+        super().__init__(device, seed, cache)
+        self.workers, self.deadline = workers, deadline
+        self.replaced = 0
+        """Workers lost so far."""
+        self._room = threading.BoundedSemaphore(workers * (1 + QUEUE_PER_WORKER))
+        self._changed = threading.Condition()
+        self._queue: deque[_Job] = deque()
+        self._idle: list[Worker] = []
+        self._runs: dict[Future[Evaluation], _Run] = {}
+        self._done: deque[Future[Evaluation]] = deque()
+        self._closing = False
+        self._thread = threading.Thread(target=self._supervise, name="executor", daemon=True)
+        self._thread.start()
+
+    @abstractmethod
+    def _make_worker(self) -> Worker:
+        """A fresh worker; raising means that the machine cannot give one now."""
+
+    def _start(self, request: Request) -> Future[Evaluation]:
+        job = _Job(request)
+        self._room.acquire()
+        job.answer.add_done_callback(lambda answer: self._room.release())
+        with self._changed:
+            if self._closing:
+                job.answer.cancel()
+                raise RuntimeError("the executor is closed")
+            self._queue.append(job)
+            self._changed.notify()
+        return job.answer
+
+    def close(self) -> None:
+        """Drops what is queued, waits for what runs, and ends the workers."""
+        with self._changed:
+            self._closing = True
+            dropped = list(self._queue)
+            self._queue.clear()
+            self._changed.notify()
+        for job in dropped:
+            job.answer.cancel()
+        self._thread.join()
+        while self._idle:
+            self._idle.pop().close()
+
+    def _supervise(self) -> None:
+        """Waits for something to happen and acts on it, until closed and idle."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._stirred, timeout=self._patience())
+                done = [self._runs.pop(self._done.popleft()) for _ in range(len(self._done))]
+                late = [run for run in self._runs.values() if run.ends <= time.monotonic()]
+                for run in late:
+                    del self._runs[run.future]
+            for run in done:
+                self._finish(run)
+            for run in late:
+                self._lose(run, f"no result within {self.deadline:g} s", retry=False)
+            self._dispatch()
+            if self._closing and not self._runs and not self._queue:
+                return
+
+    def _stirred(self) -> bool:
+        free = len(self._runs) < self.workers
+        return bool(self._done or (self._queue and free) or (self._closing and not self._runs))
+
+    def _patience(self) -> float | None:
+        ends = min((run.ends for run in self._runs.values()), default=None)
+        return None if ends is None else max(ends - time.monotonic(), 0.0)
+
+    def _dispatch(self) -> None:
+        """Starts as many queued evaluations as there are workers for."""
+        while self._queue and len(self._runs) < self.workers:
+            with self._changed:
+                if not self._queue:
+                    return
+                job = self._queue.popleft()
+            if job.answer.cancelled():
+                continue
+            try:
+                worker = self._idle.pop() if self._idle else self._make_worker()
+                future = worker.start(job.request)
+            except Exception as error:
+                self._again(job, f"a worker could not be made: {error}")
+                continue
+            run = _Run(job, worker, future, time.monotonic() + self.deadline)
+            self._runs[future] = run
+            future.add_done_callback(self._note)
+
+    def _note(self, future: Future[Evaluation]) -> None:
+        """Tells the supervisor; one that it has given up on already is forgotten."""
+        with self._changed:
+            if future in self._runs:
+                self._done.append(future)
+                self._changed.notify()
+
+    def _finish(self, run: _Run) -> None:
+        """Takes the result of a run that ended by itself."""
+        error = run.future.exception()
+        if error is not None:
+            ours = isinstance(error, OurFault)
+            self._lose(run, f"the worker was lost: {error}", retry=ours)
+            return
+        self._idle.append(run.worker)
+        evaluation = run.future.result()
+        if evaluation.outcome is Outcome.INFRA and run.job.retries > 0:
+            self._again(run.job, evaluation.message)
+        else:
+            _answer(run.job, evaluation)
+
+    def _lose(self, run: _Run, why: str, retry: bool) -> None:
+        """Gives a worker up. The next evaluation gets a fresh one."""
+        self.replaced += 1
+        run.worker.kill()
+        if retry:
+            self._again(run.job, why)
+        else:
+            _answer(run.job, self._infra(run.job.request, why))
+
+    def _again(self, job: _Job, why: str) -> None:
+        if job.retries < 1 or self._closing:
+            _answer(job, self._infra(job.request, why))
+            return
+        job.retries -= 1
+        with self._changed:
+            self._queue.append(job)
+
+    def _infra(self, request: Request, why: str) -> Evaluation:
+        seed = 0 if request.seed is None else request.seed
+        key = Key.of(request.task, request.source, self.device, seed)
+        status = next(status for status in describe_devices() if status.name == self.device)
+        return Evaluation(
+            protocol_version=PROTOCOL_VERSION,
+            task=request.task,
+            device=self.device,
+            clock=status.clock,
+            source_sha256=key.source_sha256,
+            outcome=Outcome.INFRA,
+            stage=Stage.BUILD,
+            message=" ".join(why.split())[:500],
+            seed=request.seed,
+        )
+
+
+def _answer(job: _Job, evaluation: Evaluation) -> None:
+    if job.answer.set_running_or_notify_cancel():
+        job.answer.set_result(evaluation)

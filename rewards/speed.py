@@ -1,0 +1,139 @@
+"""Terms about speed. All are 0, or the slowest, for a kernel that did not pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from kernel_gym.records import Evaluation, Outcome, WorkloadResult
+from kernel_gym.rewards.reward import NOTHING_KNOWN, Context
+from kernel_gym.rewards.terms import MOST, log_speed, term
+from kernel_gym.tasks.workload import Split
+
+
+@term
+def speed(evaluation: Evaluation) -> float:
+    """Log speedup on the train workloads, from -1 to 1, by the lower bound of its interval."""
+    return log_speed(evaluation.speedup_low)
+
+
+@term
+def unseen_speed(evaluation: Evaluation, below: float = 1.0) -> float:
+    """Log speedup on the unseen workloads, from -1 to 1; slower than 1x is scaled by `below`."""
+    return _scaled(log_speed(evaluation.unseen_speedup_low), below)
+
+
+@term
+def carried_speed(evaluation: Evaluation, below: float = 1.0) -> float:
+    """The part of the train speed that is there on unseen workloads too: the lesser of the two.
+
+    Speed on the shapes shown counts as far as it carries over; more of it never costs anything.
+    """
+    return _scaled(min(speed(evaluation), unseen_speed(evaluation)), below)
+
+
+@term
+def retention(evaluation: Evaluation) -> float:
+    """How much of the train speed is left on unseen workloads: 1 for all of it, 0 for none.
+
+    One minus the gap between the two log speeds; being faster on the unseen ones is no gap.
+    """
+    gap = speed(evaluation) - unseen_speed(evaluation)
+    return 1.0 - min(max(gap, 0.0), 1.0)
+
+
+@term
+def speedup(
+    evaluation: Evaluation,
+    mean: str = "geometric",
+    cap: float = MOST,
+    least: float = 0.0,
+) -> float:
+    """Plain speedup on the train workloads; 0 for a kernel that did not pass.
+
+    Args:
+        evaluation: What is scored.
+        mean: `geometric` or `arithmetic` over the workloads' ratios, or `total`: all baseline times
+            together over all candidate times.
+        cap: The speedup is at most this.
+        least: A speedup below this counts as 0.
+
+    Returns:
+        The speedup, or 0 when a workload has no usable one.
+    """
+    if evaluation.outcome is not Outcome.PASSED:
+        return 0.0
+    ratio = min(_mean(evaluation, mean), cap)
+    return ratio if ratio >= least else 0.0
+
+
+@term
+def faster(evaluation: Evaluation, than: float = 1.0) -> float:
+    """1 when the geometric-mean speedup of a kernel that passed is above `than`, else 0."""
+    return float(speedup(evaluation) > than)
+
+
+@term
+def speed_of_light(evaluation: Evaluation) -> float:
+    """`1 / (1 + (T - T_sol) / (T_base - T_sol))`, the mean over train workloads.
+
+    0.5 at the baseline's time, 1 at the roofline's. A baseline that is at the roofline already
+    leaves nothing to gain: 1 for a candidate there as well, 0 for any other.
+    """
+    if evaluation.outcome is not Outcome.PASSED:
+        return 0.0
+    scores = [_speed_of_light(result) for result in evaluation.by_split(Split.TRAIN)]
+    found = sorted(score for score in scores if score is not None)
+    return sum(found) / len(found) if found else 0.0
+
+
+@term
+def improvement(evaluation: Evaluation, context: Context = NOTHING_KNOWN) -> float:
+    """By how much it beats the episode's best so far, in log speed; 0 when it does not.
+
+    The first correct submission is compared with the baseline.
+    """
+    if evaluation.outcome is not Outcome.PASSED:
+        return 0.0
+    before = 1.0 if context.best_speedup is None else context.best_speedup
+    return max(log_speed(evaluation.speedup_low) - log_speed(before), 0.0)
+
+
+def _scaled(position: float, below: float) -> float:
+    return position if position >= 0 else position * below
+
+
+def _mean(evaluation: Evaluation, mean: str) -> float:
+    results = evaluation.by_split(Split.TRAIN)
+    if mean == "geometric":
+        return _usable(evaluation.speedup)
+    if mean == "total":
+        spent = _total(result.candidate_seconds for result in results)
+        return _usable(_total(result.baseline_seconds for result in results) / spent)
+    if mean != "arithmetic":
+        raise ValueError(f"unknown mean {mean!r}; known: geometric, arithmetic, total")
+    ratios = sorted(_usable(result.speedup) for result in results)
+    if not ratios:
+        return _usable(evaluation.speedup)
+    return sum(ratios) / len(ratios) if ratios[0] > 0 else 0.0
+
+
+def _total(seconds: Iterable[float | None]) -> float:
+    """The sum in an order of its own; infinite when a time is missing, so that ratios are 0."""
+    known = [math.inf if s is None else s for s in seconds]
+    return math.fsum(sorted(known)) if known else math.inf
+
+
+def _usable(ratio: float | None) -> float:
+    if ratio is None or math.isnan(ratio) or ratio < 0:
+        return 0.0
+    return min(ratio, MOST)
+
+
+def _speed_of_light(result: WorkloadResult) -> float | None:
+    times = (result.candidate_seconds, result.baseline_seconds, result.roofline_seconds)
+    if any(time is None or not math.isfinite(time) for time in times):
+        return None
+    time, base, light = (float(t or 0.0) for t in times)
+    beyond, room = max(time - light, 0.0), max(base - light, 0.0)
+    return room / (room + beyond) if room + beyond > 0 else 1.0

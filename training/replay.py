@@ -1,0 +1,117 @@
+"""Recorded runs again: scored under another reward, or evaluated anew and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gym.executors import Executor, Request
+from kernel_gym.records import Clock, Evaluation, Outcome
+from kernel_gym.rewards import Context, Reward
+from kernel_gym.store import RunStore, TurnRecord
+
+
+def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
+    """The records of a run under another reward; nothing is evaluated.
+
+    Args:
+        store: The run.
+        reward: The other reward.
+
+    Returns:
+        The records in the run's order, with new rewards and terms.
+    """
+    rescored = []
+    for task_id, turns in _by_task(store.records()).items():
+        context = Context()
+        for turn in turns:
+            source = store.folder / turn.source
+            chars = len(store.source(turn)) if source.is_file() else None
+            result = reward(turn.evaluation, Context(context.best_speedup, chars))
+            update = {"reward": result.value, "terms": dict(result.terms), "task": task_id}
+            rescored.append(turn.model_copy(update=update))
+            context = context.after(turn.evaluation)
+    return rescored
+
+
+def write_rescored(
+    store: RunStore, records: Iterable[TurnRecord], reward: str, out: Path, overwrite: bool = False
+) -> RunStore:
+    """Writes rescored records as a run of its own.
+
+    Args:
+        store: The run they come from; its sources are copied.
+        records: What :func:`rescore` gave.
+        reward: The name of the other reward.
+        out: The folder of the new run.
+        overwrite: Throw away a run that `out` holds.
+
+    Returns:
+        The new run.
+    """
+    config = store.config.model_copy(update={"reward": reward})
+    copy = RunStore.start(out, config, overwrite=overwrite)
+    for record in records:
+        copy.append(record, store.source(record))
+    copy.finish()
+    return copy
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One recorded submission, evaluated again.
+
+    Attributes:
+        record: What was recorded.
+        evaluation: What was found now.
+        differences: The fields that differ.
+    """
+
+    record: TurnRecord
+    evaluation: Evaluation
+    differences: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether everything that must agree does."""
+        return not self.differences
+
+
+def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
+    """Evaluates every recorded submission again, with its recorded seed.
+
+    Where times are modelled every field must agree, bit for bit, but for wall-clock times; where
+    they are measured, only what the submission was found to be. Submissions whose record is a fault
+    of ours are left out: there is nothing to compare with.
+
+    Args:
+        store: The run.
+        executor: What evaluates; on the run's device.
+
+    Yields:
+        One result a submission, as they finish.
+    """
+    records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
+    requests = (Request(r.task, store.source(r), r.evaluation.seed) for r in records)
+    for position, evaluation in executor.results(requests):
+        record = records[position]
+        yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
+
+
+def _differences(recorded: Evaluation, found: Evaluation) -> tuple[str, ...]:
+    if recorded.clock is Clock.MODELLED:
+        if recorded.canonical() == found.canonical():
+            return ()
+        fields = [name for name in type(found).model_fields if name != "wall_seconds"]
+    else:
+        fields = ["task", "source_sha256", "outcome", "stage", "seed"]
+    dumps = (recorded.model_dump(mode="json"), found.model_dump(mode="json"))
+    return tuple(name for name in fields if repr(dumps[0][name]) != repr(dumps[1][name]))
+
+
+def _by_task(records: Iterable[TurnRecord]) -> dict[str, list[TurnRecord]]:
+    found: dict[str, list[TurnRecord]] = {}
+    for record in records:
+        found.setdefault(record.task, []).append(record)
+    return found
