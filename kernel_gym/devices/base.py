@@ -23,7 +23,7 @@ class InfraError(RuntimeError):
 
 
 class DeviceLostError(InfraError):
-    """The device ended or hangs while it works for a candidate: ours, unless it happens each time."""
+    """The device ended or hangs during a candidate's call: ours, unless it happens each time."""
 
 
 class FailureKind(StrEnum):
