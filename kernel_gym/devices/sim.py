@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import math
 import mmap
 import os
 import signal
@@ -28,6 +27,7 @@ from kernel_gym.devices.base import (
     InfraError,
     OutputTensor,
 )
+from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import MI300X
 from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.records import Clock, KernelFacts
@@ -43,10 +43,6 @@ CALL_TIMEOUT = 30.0
 LAUNCH_LIMIT = 10.0
 MEMORY = 2 << 30
 """Live bytes of one simulated GPU: workloads here are small twins."""
-MAX_OUTPUTS = 64
-"""More than any task has; each costs the judge a question to the device."""
-MAX_AXES = 16
-_DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if type(d) is torch.dtype}
 
 
 class SimDevice:
@@ -217,7 +213,7 @@ class SimSession:
         if isinstance(answer, Failed):
             return answer
         described = answer.get("outputs")
-        if not _are_outputs(described):
+        if not are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
         longest: dict[str, Any] = max(
@@ -238,25 +234,13 @@ class SimSession:
         """Copies one returned tensor from the device, trusting none of what the worker said."""
         if "wrong" in output:
             return OutputTensor(None, str(output["wrong"])[:200])
-        try:
-            dtype = _DTYPES[output["dtype"]]
-            shape = [int(n) for n in output["shape"]]
-            strides = [int(s) for s in output["strides"]]
-            address = int(output["address"])
-            span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return OutputTensor(None, "something that is no tensor")
-        if len(shape) > MAX_AXES or max((*shape, *strides, 0)) > sim_memory.ARENA_SIZE:
-            return OutputTensor(None, "a tensor larger than the device")
-        if min((*shape, *strides, 0)) < 0:
-            return OutputTensor(None, f"a tensor of shape {shape} and strides {strides}")
-        if 0 in shape and math.prod(max(n, 1) for n in shape) > sim_memory.ARENA_SIZE:
-            return OutputTensor(None, "a tensor larger than the device")
+        said = parse_output(output)
+        if isinstance(said, str):
+            return OutputTensor(None, said)
+        dtype, shape, strides, address = said.dtype, said.shape, said.strides, said.address
         if 0 in shape:
             return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype))
-        if math.prod(shape) > span:
-            return OutputTensor(None, "a tensor whose elements share memory")
-        size = span * dtype.itemsize
+        size = said.span * dtype.itemsize
         found = self._ask_device({"do": "locate", "address": address, "size": size})["allocation"]
         if found is None:
             return OutputTensor(None, "a tensor over memory that is not allocated")
@@ -358,11 +342,6 @@ def _failed(error: Any) -> Failed:
     kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
     name, message = str(error.get("type", "Error")), str(error.get("message", ""))
     return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
-
-
-def _are_outputs(described: Any) -> bool:
-    few = isinstance(described, list) and len(described) <= MAX_OUTPUTS
-    return few and all(isinstance(output, dict) for output in described)
 
 
 def _describe_fault(fault: dict[str, Any]) -> Failed:

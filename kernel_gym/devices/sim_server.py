@@ -16,6 +16,14 @@ import torch
 
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
+from kernel_gym.devices.sim_requests import (
+    RefusedError,
+    check_geometry,
+    check_registers,
+    check_text,
+    split,
+    whole,
+)
 from kernel_gym.devices.specs import MI300X
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel, ChannelError, Message
@@ -30,14 +38,8 @@ HOST_COPY_LATENCY = 10e-6
 
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
-MAX_TEXT = 4 << 20
-"""Most bytes of an assembler text."""
 PROCESS_MEMORY = 8 << 30
 """Private memory of this process, for hostile texts; the device's own memory is shared."""
-
-
-class RefusedError(Exception):
-    """The worker asked for something that the device does not do for it."""
 
 
 class DeviceServer:
@@ -108,7 +110,7 @@ class DeviceServer:
 
     def allocate_for_worker(self, size: int) -> dict[str, Any]:
         """The same for the worker, which chooses neither place nor name."""
-        answer = self.allocate(_whole(size, "size"))
+        answer = self.allocate(whole(size, "size"))
         if "address" in answer:
             self.worker_bytes += size
             self._owned.add(answer["address"])
@@ -128,9 +130,9 @@ class DeviceServer:
 
     def load(self, text: str, name: str | None, shared: int | None) -> dict[str, Any]:
         """Decodes a kernel; the answer describes its arguments and what the compiler used."""
-        _check_text(text)
+        check_text(text)
         kernel = self.engine.load(text, name, shared)
-        _check_registers(kernel)
+        check_registers(kernel)
         self.kernels.append(kernel)
         self.loaded.append(kernel.name)
         return {
@@ -144,7 +146,7 @@ class DeviceServer:
 
     def names(self, text: str) -> dict[str, Any]:
         """The kernels in an assembler text."""
-        _check_text(text)
+        check_text(text)
         return {"names": self.engine.kernel_names(text)}
 
     def launch(
@@ -159,8 +161,8 @@ class DeviceServer:
         """Runs a kernel and adds its modelled time to the call's."""
         if self.fault:
             raise RefusedError(f"the device is in error: {self.fault['message']}")
-        code = self._kernel(_whole(kernel, "kernel"))
-        _check_geometry(code, grid, block, lds)
+        code = self._kernel(whole(kernel, "kernel"))
+        check_geometry(code, grid, block, lds)
         if 0 in grid:
             return {}
         launched = (kernel, tuple(grid), tuple(block), lds)
@@ -175,7 +177,7 @@ class DeviceServer:
             code,
             tuple(grid),
             tuple(block),
-            pack_kernarg(code, _split(data, sizes), tuple(grid), tuple(block), lds),
+            pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
         )
@@ -207,7 +209,7 @@ class DeviceServer:
         """Copies host bytes to device memory, charged as a transfer over the host link."""
         if not data:
             return {}
-        if self.arena.locate(_whole(address, "address"), len(data)) is None:
+        if self.arena.locate(whole(address, "address"), len(data)) is None:
             raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
@@ -235,9 +237,9 @@ class DeviceServer:
 
     def _tensor(self, described: dict[str, Any], written: bool = False) -> torch.Tensor:
         dtype = getattr(torch, described["dtype"])
-        shape = [_whole(n, "a size") for n in described["shape"]]
-        strides = [_whole(s, "a stride") for s in described["strides"]]
-        _whole(described["address"], "address")
+        shape = [whole(n, "a size") for n in described["shape"]]
+        strides = [whole(s, "a stride") for s in described["strides"]]
+        whole(described["address"], "address")
         if written and any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True)):
             raise RefusedError("writing to a tensor whose elements share memory")
         if math.prod(shape) * dtype.itemsize > self.arena.capacity:
@@ -317,59 +319,6 @@ def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     if not isinstance(do, str) or do not in _FOR_WORKER:
         raise RefusedError(f"the device does not know the request {do!r}")
     return _FOR_WORKER[do](server, **header)
-
-
-def _whole(value: Any, what: str) -> int:
-    """A count that a worker has sent.
-
-    Raises:
-        RefusedError: it is not one.
-    """
-    if type(value) is not int or not 0 <= value < 1 << 62:
-        raise RefusedError(f"{what} is {str(value)[:40]}, expected a whole number")
-    return value
-
-
-def _check_text(text: Any) -> None:
-    if not isinstance(text, str) or len(text) > MAX_TEXT:
-        raise RefusedError(f"an assembler text must be text of at most {MAX_TEXT} characters")
-
-
-def _check_registers(kernel: Kernel) -> None:
-    """The text may not declare fewer vector registers than it uses: occupancy rests on that."""
-    used = kernel._decoded.builder.vector_registers
-    if used > kernel.total_registers:
-        raise RefusedError(
-            f"{kernel.name} declares {kernel.total_registers} vector registers and uses {used}"
-        )
-
-
-def _split(data: bytes, sizes: list[int]) -> list[bytes]:
-    if sum(_whole(size, "the size of an argument") for size in sizes) != len(data):
-        raise RefusedError("the arguments do not have the sizes that are said")
-    values, at = [], 0
-    for size in sizes:
-        values.append(data[at : at + size])
-        at += size
-    return values
-
-
-def _check_geometry(kernel: Kernel, grid: list[int], block: list[int], lds: int) -> None:
-    if len(grid) != 3 or len(block) != 3:
-        raise RefusedError(f"invalid launch: grid {grid}, block {block}, expected three sizes each")
-    for value in (*grid, *block, lds):
-        _whole(value, "a size of a launch")
-    threads = block[0] * block[1] * block[2]
-    limit = min(1024, kernel.max_workgroup or 1024)
-    if min(block) < 1 or threads > limit:
-        raise RefusedError(f"invalid launch: grid {grid}, block {block} (at most {limit} threads)")
-    if grid[0] * grid[1] * grid[2] > 1 << 31:
-        raise RefusedError(f"invalid launch: grid {grid} is too large")
-    total = kernel.lds_bytes + lds
-    if total > MI300X.lds_bytes:
-        raise RefusedError(
-            f"{kernel.name} asks for {total} bytes of LDS, {MI300X.lds_bytes} are there"
-        )
 
 
 def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
