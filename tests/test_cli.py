@@ -40,7 +40,7 @@ def suite(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("command", ["doctor", "tasks", "check", "eval", "report"])
+@pytest.mark.parametrize("command", ["doctor", "tasks", "check", "eval", "exploits", "report"])
 def test_help_has_an_example(command):
     assert "kernel-gym " + command in run(command, "--help").output
 
@@ -50,7 +50,22 @@ def test_doctor_tells_devices_and_versions():
     assert data["devices"][0]["name"] == DEVICE
     assert data["devices"][0]["clock"] == "modelled"
     assert data["versions"]["torch"] != "missing"
-    assert DEVICE in run("doctor").stdout
+    assert set(data["confinement"]) == {"active", "missing"}
+    shown = run("doctor").stdout
+    assert DEVICE in shown
+    assert "workers are confined by" in shown
+
+
+def test_a_suite_of_exploits_that_is_not_there_is_bad_input(tmp_path):
+    found = run("exploits", "--suite", str(tmp_path / "none"), code=2)
+    assert "no such folder" in found.output
+
+
+def test_one_exploit_is_blocked_and_told():
+    found = run("exploits", "--only", "c01_uninit*", "--device", DEVICE, "--json")
+    data = json.loads(found.stdout)
+    assert (data["exploits"], data["blocked"], data["false_alarms"]) == (1, 1, 0)
+    assert data["findings"][0]["outcome"] == "wrong_values"
 
 
 def test_tasks_lists_all_or_a_suite():

@@ -114,10 +114,11 @@ def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
     from kernel_gym.devices import UnknownDevice
     from kernel_gym.executors import UnknownExecutor
+    from kernel_gym.exploits import ExploitError
     from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
     names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
-    return (*names, SuiteError, RewardError, StoreError, PolicyError)
+    return (*names, SuiteError, RewardError, StoreError, PolicyError, ExploitError)

@@ -22,13 +22,29 @@ def doctor(json: JsonOption = False) -> None:
     """
     from kernel_gym.devices import describe_devices
 
-    devices = list(describe_devices())
+    devices, barriers = list(describe_devices()), confinement()
     if json:
-        print_json({"versions": versions(), "devices": [_as_dict(device) for device in devices]})
+        rows = [_as_dict(device) for device in devices]
+        print_json({"versions": versions(), "devices": rows, "confinement": barriers})
     else:
         _show(devices)
+        _show_confinement(barriers)
     if not any(device.usable for device in devices):
         raise typer.Exit(FAILED)
+
+
+def confinement() -> dict[str, Any]:
+    """The barriers around a worker here: those that are up, and those that are not, with why."""
+    from kernel_gym.devices.base import InfraError
+    from kernel_gym.devices.sim import SimDevice
+    from kernel_gym.tasks import get_task, task_ids
+
+    try:
+        session = SimDevice().open(get_task(task_ids()[0]))
+    except InfraError as error:
+        return {"active": [], "missing": {"workers": str(error)}}
+    session.close()
+    return session.confinement
 
 
 def versions() -> dict[str, str]:
@@ -70,3 +86,16 @@ def _show(devices: list[Any]) -> None:
             console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
         for mend in device.mends:
             console.print(f"  to mend it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
+
+
+def _show_confinement(found: dict[str, Any]) -> None:
+    from kernel_gym.sandbox.confine import WITHOUT
+
+    console.print(f"workers are confined by: {', '.join(found['active']) or 'nothing'}")
+    for name, why in found["missing"].items():
+        without = WITHOUT.get(name, "candidates cannot be evaluated")
+        console.print(
+            f"[yellow]missing: {name}[/] ({escape(why)}): {without}",
+            highlight=False,
+            soft_wrap=True,
+        )

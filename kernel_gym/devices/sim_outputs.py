@@ -1,4 +1,4 @@
-"""What a worker says of its outputs, read with distrust: sizes that overflow, strides that overlap."""
+"""What a worker says of its outputs, read with distrust: overflowing sizes, overlapping strides."""
 
 from __future__ import annotations
 

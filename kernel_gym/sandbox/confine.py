@@ -27,6 +27,21 @@ NAMESPACES = {
 }
 
 
+WITHOUT = {
+    "user namespace": "the namespaces below need root",
+    "process namespace": "those that workers leave behind are searched for and ended",
+    "network namespace": "workers reach the network unless Landlock denies TCP",
+    "IPC namespace": "workers share System V memory with others",
+    "mount namespace": "the file system is guarded by Landlock or the user id alone",
+    "read-only file system": "Landlock or the user id alone guard files; disk is not bounded",
+    "private /proc": "workers list other processes, but cannot look into them",
+    "user id of its own": "workers are the judge's own user",
+    "no capabilities": "workers keep the judge's rights",
+    "Landlock": "the view of files and the user id alone guard them",
+}
+"""What a barrier that is missing leaves open, for `kernel-gym doctor`."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Resource limits of one worker. Sizes are bytes."""
