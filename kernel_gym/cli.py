@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from kernel_gym.commands import check, doctor, eval, replay, report, rescore, tasks
+from kernel_gym.commands import bench, check, doctor, eval, replay, report, rescore, tasks
 
 app = typer.Typer(
     help="Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run.",
@@ -23,6 +23,7 @@ app.command("eval")(eval.evaluate)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
