@@ -337,7 +337,7 @@ def _check_text(text: Any) -> None:
 
 def _check_registers(kernel: Kernel) -> None:
     """The text may not declare fewer vector registers than it uses: occupancy rests on that."""
-    used = kernel._decoded.builder.vector_registers
+    used = kernel.decoded.builder.vector_registers
     if used > kernel.total_registers:
         raise RefusedError(
             f"{kernel.name} declares {kernel.total_registers} vector registers and uses {used}"
