@@ -1,6 +1,7 @@
 """Builds the simulator's C++ engine, once for each instruction set, and the HIP host runtime.
 
-Project metadata is in pyproject.toml; this file only adds the extension modules. The libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
+Project metadata is in pyproject.toml; this file only adds the extension modules. The
+libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
 picks one by the processor's features.
 """
 
@@ -18,9 +19,8 @@ SOURCES = Path("kernel_gym/sim/csrc")
 HIP_RUNTIME = "kernel_gym/worker/hip_runtime.cpp"
 COMMON_FLAGS = [
     "-std=c++17",
-    "-O2",
+    "-O3",
     "-g0",
-    "-ftree-vectorize",
     "-fno-strict-aliasing",
     "-ffp-contract=off",  # results must not depend on the compiler fusing operations
     "-fno-math-errno",
@@ -32,8 +32,10 @@ COMMON_FLAGS = [
     "-Wno-maybe-uninitialized",
 ]
 ISA_FLAGS = {
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c", "-mbmi2"]
-    + ["-mpopcnt", "-mlzcnt", "-mbmi", "-mprefer-vector-width=512"],
+    "avx512": [
+        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512"),
+        *("-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt"),
+    ],
     "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt"],
     "portable": [],
 }

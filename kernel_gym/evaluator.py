@@ -186,11 +186,6 @@ def _sha256(source: str) -> str:
 
 def _with_profile(attempt: Attempt) -> tuple[KernelFacts, ...]:
     """Adds what limits the slowest kernel of the first call, as the device's model saw it."""
-    profile = attempt.profile
-    update = {
-        "waves_per_simd": profile.get("waves_per_simd"),
-        "occupancy_limiter": profile.get("occupancy_limiter"),
-        "bound_by": profile.get("bound_by"),
-    }
-    name = profile.get("kernel")
+    update = dict(attempt.profile)
+    name = update.pop("kernel", None)
     return tuple(k.model_copy(update=update) if k.name == name else k for k in attempt.facts)

@@ -16,6 +16,8 @@ class TaskSummary:
 
     task: str
     outcomes: tuple[str, ...]
+    rewards: tuple[float | None, ...]
+    """Of each turn, like `outcomes`."""
     best_turn: int | None
     """The turn of the best correct submission, by reward; None when none is correct."""
     reward: float | None
@@ -81,6 +83,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
     return TaskSummary(
         task=task_id,
         outcomes=tuple(str(turn.evaluation.outcome) for turn in turns),
+        rewards=tuple(turn.reward for turn in turns),
         best_turn=best.turn if best else None,
         reward=max(rewards, default=None),
         speedup=best.evaluation.speedup if best else None,

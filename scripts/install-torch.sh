@@ -22,7 +22,7 @@ echo "Installing $torch ..."
 plan=$("${install[@]}" --dry-run --report - "$torch")
 if grep -qiE '"name": "(nvidia|cuda)[-_]' <<<"$plan"; then
   echo "The index of this pip offers PyTorch with CUDA. Name another one, for instance:" >&2
-  echo "  make ${MAKECMDGOALS:-setup} TORCH_INDEX=https://download.pytorch.org/whl/cpu" >&2
+  echo "  make ${MAKECMDGOALS:-setup} TORCH_INDEX=URL   (the CPU or ROCm index that pytorch.org prints)" >&2
   exit 1
 fi
 "${install[@]}" "$torch"

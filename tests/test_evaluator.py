@@ -9,6 +9,7 @@ from kernel_gym.tasks import Split, get_task
 TASK = "triton2triton/softmax"
 HEAD = "import torch, triton, triton.language as tl\n"
 
+TORCH = "import torch\ndef softmax(x): return torch.softmax(x, -1)"
 LOOP_ON_DEVICE = """
 @triton.jit
 def forever(x, out, n):
@@ -127,7 +128,7 @@ OUTCOMES = {
     "kernel": (HEAD + COMPILES_NOT, Outcome.COMPILE_ERROR, Stage.TRAIN),
     "raises": ("def softmax(x): raise KeyError(1)", Outcome.RUNTIME_ERROR, Stage.TRAIN),
     "stray": (HEAD + OUT_OF_BOUNDS, Outcome.RUNTIME_ERROR, Stage.TRAIN),
-    "torch": (HEAD + "def softmax(x): return torch.softmax(x, -1)", Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "torch": (TORCH, Outcome.RUNTIME_ERROR, Stage.TRAIN),
     "host read": (HEAD + "def softmax(x): return x.cpu()", Outcome.RUNTIME_ERROR, Stage.TRAIN),
     "nothing": ("def softmax(x): pass", Outcome.WRONG_METADATA, Stage.TRAIN),
     "its input": ("def softmax(x): return x", Outcome.WRONG_METADATA, Stage.TRAIN),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -79,17 +80,19 @@ def summary_table(summary: Any) -> Table:
     title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
     if summary.clock:
         title += f"; times are {summary.clock}"
-    table = Table(title=title, title_style="bold")
+    table = Table(title=title, title_style="bold", box=box.SIMPLE)
     table.add_column("task", no_wrap=True)
-    table.add_column("outcome of each turn", overflow="fold")
-    for header in ("reward", "speedup", "unseen"):
+    table.add_column("each turn", no_wrap=True)
+    for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
-        reward = "-" if task.reward is None else f"{task.reward:.3f}"
-        outcomes = ", ".join(map(styled_outcome, task.outcomes)) or "[dim]none[/]"
-        table.add_row(
-            task.task, outcomes, reward, factor(task.speedup), factor(task.unseen_speedup)
+        turns = zip(task.outcomes, task.rewards, strict=True)
+        outcomes = "\n".join(
+            f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
+            for name, value in turns
         )
+        speedups = factor(task.speedup), factor(task.unseen_speedup)
+        table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
     return table
 
 

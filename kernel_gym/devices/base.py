@@ -90,7 +90,10 @@ class Device(Protocol):
     spec: DeviceSpec
     clock: Clock
     scale: Scale
-    languages: Sequence[str]
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """What candidates can be written in here: "triton", "hip"."""
 
     @property
     def facts(self) -> str:

@@ -7,6 +7,7 @@ judge writes inputs and reads outputs through its own mapping of the GPU's memor
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import mmap
 import os
@@ -28,6 +29,7 @@ from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Child, TemplateError, shared_template
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
+from kernel_gym.worker.failures import clean
 
 LOAD_TIMEOUT = 30.0
 CALL_TIMEOUT = 30.0
@@ -99,10 +101,13 @@ class SimSession:
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
         options = {"threads": threads, "memory": MEMORY, "launch_limit": LAUNCH_LIMIT}
         device_end, worker_end = socket.socketpair()
-        environment = {"TRITON_CACHE_DIR": str(_baseline_cache())} if trusted else {}
+        cache = [str(_baseline_cache())] if trusted else []
+        environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
             self._device = template.fork("device", [memory, device_end.fileno()], options)
-            self._worker = template.fork("worker", [worker_end.fileno()], {}, Limits(), environment)
+            self._worker = template.fork(
+                "worker", [worker_end.fileno()], {}, Limits(), environment, trusted, cache
+            )
             ready = self._worker.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error
@@ -121,9 +126,7 @@ class SimSession:
             "source": source,
         }
         if self._task.language == "hip":
-            toolchain = hip_toolchain()
-            if not isinstance(toolchain, HipToolchain):
-                raise InfraError(f"{toolchain.problem}; install it: {toolchain.mend}")
+            toolchain = _toolchain()
             problem = self._task.problem
             first = len(problem.args)
             header["outputs"] = list(range(first, first + len(problem.outputs)))
@@ -159,7 +162,7 @@ class SimSession:
             self._worker.close()
             self._device.close()
 
-    # -- the call, step by step --------------------------------------------------------------------
+    # -- the call, step by step ----------------------------------------------------------------
 
     def _place_inputs(
         self, inputs: Mapping[str, Value]
@@ -176,7 +179,7 @@ class SimSession:
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
             self._view(start, size, torch.uint8).copy_(_storage_bytes(value))
-            args.append(_describe(start + offset, value.shape, value.stride(), value.dtype))
+            args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
         return args, buffers
 
     def _launcher_arguments(self, dims: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -204,7 +207,9 @@ class SimSession:
         if not isinstance(described, list) or not all(isinstance(o, dict) for o in described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
-        longest = max(record["launches"], key=lambda k: k.get("seconds") or 0.0, default={})
+        longest: dict[str, Any] = max(
+            record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
+        )
         loaded = record["loaded"]
         return Call(
             outputs=outputs,
@@ -213,7 +218,7 @@ class SimSession:
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
             retuned=len(set(loaded)) < len(loaded),
-            profile=longest.get("profile") or {},
+            profile=_profile(longest),
         )
 
     def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
@@ -255,7 +260,7 @@ class SimSession:
                 changed.append(name)
         return tuple(changed)
 
-    # -- the two pipes -------------------------------------------------------------------------------
+    # -- the two pipes -------------------------------------------------------------------------
 
     def _allocate(self, size: int, label: str) -> int:
         answer = self._ask_device({"do": "allocate", "size": size, "label": label})
@@ -298,6 +303,32 @@ class SimSession:
         return failed
 
 
+def _profile(launch: dict[str, Any]) -> dict[str, Any]:
+    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
+    profile = launch.get("profile") or {}
+    occupancy = profile.get("occupancy") or {}
+    return {
+        "kernel": launch.get("name"),
+        "bound_by": profile.get("bound_by"),
+        "waves_per_simd": occupancy.get("waves_per_simd"),
+        "occupancy_limiter": occupancy.get("limiter"),
+    }
+
+
+def _toolchain() -> HipToolchain:
+    """What HIP candidates need on our side.
+
+    Raises:
+        InfraError: it is not there; no candidate is to blame for that.
+    """
+    found = hip_toolchain()
+    if not isinstance(found, HipToolchain):
+        raise InfraError(f"{found.problem}; install it: {found.mend}")
+    if importlib.util.find_spec("kernel_gym.worker._hip_runtime") is None:
+        raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
+    return found
+
+
 def _failed(error: Any) -> Failed:
     """A worker's own account of its failure: believed, since it can only hurt itself."""
     error = error if isinstance(error, dict) else {}
@@ -310,11 +341,11 @@ def _describe_fault(fault: dict[str, Any]) -> Failed:
     kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
     where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
     if fault.get("source"):
-        where.append(f"at {fault['source'].rsplit('/', 1)[-1]}")
+        where.append(f"at {fault['source']}")
     detail = ", ".join(w for w in where if w)
     if fault.get("workgroup") is not None:
         detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
-    return Failed(kind, fault["message"], detail)
+    return Failed(kind, clean(fault["message"]), clean(detail))
 
 
 def _describe_exit(worker: Child) -> str:

@@ -64,7 +64,15 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     if bitcode is None:
         return MissingToolchain("no ROCm device libraries (ocml.bc)")
     isa = next(name for name in _ISA_LIBRARIES if (bitcode / f"{name}.bc").exists())
-    common = (clang, "-x", "hip", f"--offload-arch={arch}", "-std=c++17", "-w", "-ferror-limit=5")
+    common: tuple[str, ...] = (
+        clang,
+        "-x",
+        "hip",
+        f"--offload-arch={arch}",
+        "-std=c++17",
+        "-w",
+        "-ferror-limit=5",
+    )
     common += (f"--rocm-path={headers.parent}",)
     link: tuple[str, ...] = ()
     libraries = [name for name in (*_LIBRARIES, isa) if (bitcode / f"{name}.bc").exists()]

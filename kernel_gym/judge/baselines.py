@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import threading
 
-
 from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session
 from kernel_gym.judge.torch_model import reference_seconds
 from kernel_gym.tasks.sampling import make_inputs

@@ -8,7 +8,7 @@ from kernel_gym.tasks.workload import Workload
 
 
 def check_metadata(problem: Problem, workload: Workload, call: Call) -> str:
-    """What is wrong with the outputs' metadata or with the inputs afterwards; empty when nothing."""
+    """What is wrong with the outputs' metadata or the inputs afterwards; empty when nothing."""
     if call.modified_inputs:
         return f"the candidate wrote to its input {call.modified_inputs[0]!r}"
     if len(call.outputs) != len(problem.outputs):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from dataclasses import dataclass
 
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
@@ -54,6 +55,17 @@ def screen(source: str, language: str) -> Screened:
     return _screen_hip(source) if language == "hip" else _screen_python(source)
 
 
+def parse(source: str) -> ast.Module:
+    """Parses Python without running it, and without its warnings.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
 def _screen_hip(source: str) -> Screened:
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.S)
     for pattern, what in _FORBIDDEN_IN_HIP.items():
@@ -66,7 +78,7 @@ def _screen_hip(source: str) -> Screened:
 
 def _screen_python(source: str) -> Screened:
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Screened()
     try:

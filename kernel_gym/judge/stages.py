@@ -5,7 +5,6 @@ screen -> build -> train -> adversarial -> unseen -> time. Speed counts only if 
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 
 import torch
@@ -15,7 +14,7 @@ from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import PHYSICS_MARGIN, TIME_AGREEMENT
-from kernel_gym.judge.screen import screen
+from kernel_gym.judge.screen import parse, screen
 from kernel_gym.judge.values import same_twice
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.tasks.problem import Problem
@@ -168,7 +167,7 @@ def _check_again(
     expected: Expected,
     outputs: tuple[torch.Tensor, ...],
 ) -> Verdict | None:
-    """The same data twice must agree (rule 9); without its kernels the check must fail (rule 10)."""
+    """The same data twice must agree (rule 9); without its kernels it must fail (rule 10)."""
     again = attempt.call(workload, expected)
     attempt.repeated_seconds = again.seconds if isinstance(again, Call) else None
     verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
@@ -199,7 +198,7 @@ def _disagreement(attempt: Attempt) -> str:
 
 def _syntax_error(source: str) -> str:
     try:
-        ast.parse(source)
+        parse(source)
     except SyntaxError as error:
         return f"SyntaxError: {error.msg} (line {error.lineno})"
     except (ValueError, RecursionError, MemoryError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,9 @@ from kernel_gym.summary import RunSummary, TaskSummary
 INK, FAINT, SEEN, UNSEEN = "#010101", "#020202", "#030303", "#040404"
 _VARIABLES = {INK: "--ink", FAINT: "--faint", SEEN: "--seen", UNSEEN: "--unseen"}
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
+_POINTS_A_DECADE = 130
+_LABEL_POINTS = 10
+_ODD_RATIO = 1.15
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kernel-gym",
@@ -77,12 +81,12 @@ def seen_against_unseen(summary: RunSummary) -> str:
     def draw(axes: Axes) -> None:
         axes.plot([0.1, 10], [0.1, 10], color=FAINT, linestyle="--", linewidth=1, zorder=0)
         _dots(axes, solved, lambda row, task: (task.speedup, task.unseen_speedup), "", SEEN, "o")
-        for task in solved:
+        for task, lift in _spread_labels([task for task in solved if _transfers_oddly(task)]):
             at = (task.speedup or 1, task.unseen_speedup or 1)
             axes.annotate(
                 task.task.split("/")[1],
                 at,
-                xytext=(5, 5),
+                xytext=(5, 5 + lift),
                 textcoords="offset points",
                 fontsize=9,
             )
@@ -92,6 +96,23 @@ def seen_against_unseen(summary: RunSummary) -> str:
         axes.set_ylabel(f"on unseen workloads ({summary.clock})")
 
     return _svg(draw, (5.5, 4.8), "transfer")
+
+
+def _transfers_oddly(task: TaskSummary) -> bool:
+    """Whether its two speedups differ enough for the plot to name it."""
+    ratio = (task.unseen_speedup or 1) / (task.speedup or 1)
+    return not 1 / _ODD_RATIO < ratio < _ODD_RATIO
+
+
+def _spread_labels(tasks: list[TaskSummary]) -> list[tuple[TaskSummary, float]]:
+    """Each task with the points by which its label moves up, so that no two labels overlap."""
+    placed, lowest_free = [], -math.inf
+    for task in sorted(tasks, key=lambda task: task.unseen_speedup or 1):
+        wanted = math.log10(task.unseen_speedup or 1) * _POINTS_A_DECADE
+        height = max(wanted, lowest_free)
+        lowest_free = height + _LABEL_POINTS
+        placed.append((task, height - wanted))
+    return placed
 
 
 def _dots(

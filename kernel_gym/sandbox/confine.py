@@ -1,27 +1,30 @@
 """What a worker is denied: detected, applied step by step, and reported when it is missing.
 
-Called in the freshly forked child before any candidate code is in the process. What this does not
-cover yet: the file system is readable, and memory is limited by process, not in sum.
+Applied in the freshly forked child before any candidate code is in the process. Every barrier is
+put up where the kernel allows it; several of them stop the same thing, since none is everywhere.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWPID = 0x20000000
-_CLONE_NEWNET = 0x40000000
-_CLONE_NEWIPC = 0x08000000
-_PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
-_PR_SET_NO_NEW_PRIVS = 38
+from kernel_gym.sandbox import kernel_calls as kernel
+from kernel_gym.sandbox import landlock, view
 
-_libc = ctypes.CDLL(None, use_errno=True)
+FIRST_USER = 0x4000_0000
+"""User ids of workers start here, far from those of people, when the judge is root."""
+
+NAMESPACES = {
+    "process namespace": kernel.CLONE_NEWPID,
+    "network namespace": kernel.CLONE_NEWNET,
+    "IPC namespace": kernel.CLONE_NEWIPC,
+    "mount namespace": kernel.CLONE_NEWNS,
+}
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,9 @@ class Limits:
 
     memory: int = 6 << 30
     file_size: int = 256 << 20
+    home_size: int = 1 << 30
     open_files: int = 256
-    processes: int = 512
+    processes: int = 256
     cpu_seconds: int = 300
 
 
@@ -42,14 +46,22 @@ class Confinement:
     active: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
+    def attempt(self, name: str, step: Callable[[], object]) -> bool:
+        """Takes one step and notes whether the kernel allowed it."""
+        try:
+            step()
+        except OSError as error:
+            self.missing[name] = error.strerror or str(error)
+            return False
+        self.active.append(name)
+        return True
+
 
 def private_environment(home: Path) -> dict[str, str]:
     """The whole environment of a worker: nothing of the judge's is in it."""
-    temp = home / "tmp"
-    temp.mkdir(parents=True, exist_ok=True)
     return {
         "HOME": str(home),
-        "TMPDIR": str(temp),
+        "TMPDIR": str(home / "tmp"),
         "XDG_CACHE_HOME": str(home / "cache"),
         "TRITON_HOME": str(home),
         "TRITON_CACHE_DIR": str(home / "triton"),
@@ -75,40 +87,97 @@ def limit_resources(limits: Limits) -> None:
         resource.setrlimit(what, (value, value))
 
 
-def isolate_namespaces() -> Confinement:
-    """Leaves the judge's process, network and IPC namespaces, where the kernel allows it.
+def limit_memory(size: int) -> None:
+    """Bounds the private memory of a process of ours that works for a worker."""
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def isolate_namespaces(found: Confinement) -> None:
+    """Leaves the judge's process, network, IPC and mount namespaces, where the kernel allows it.
 
     The process namespace takes effect for the next fork: its first process is the namespace's
     init, and everything in it dies with that process.
     """
-    found = Confinement()
     if os.geteuid() != 0:
         uid, gid = os.geteuid(), os.getegid()
-        if _unshare(_CLONE_NEWUSER, "user namespace", found):
+        if found.attempt("user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER)):
             _map_identity(uid, gid)
-    _unshare(_CLONE_NEWPID, "process namespace", found)
-    _unshare(_CLONE_NEWNET, "network namespace", found)
-    _unshare(_CLONE_NEWIPC, "IPC namespace", found)
-    return found
+    for name, flag in NAMESPACES.items():
+        found.attempt(name, lambda flag=flag: kernel.unshare(flag))
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """Where a worker may be: its own folder, what it needs to read, what else it may write."""
+
+    home: Path
+    needed: tuple[str, ...]
+    writable: tuple[str, ...] = ()
+
+
+def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
+    """Takes files, rights and resources from this process, for good.
+
+    Args:
+        found: what the namespaces gave; the further barriers are added.
+        rooms: what stays of the file system.
+        limits: of resources.
+        user: the id that the process takes when it is root's; None keeps the judge's.
+    """
+    drops = user is not None and os.geteuid() == 0
+    owner = user if drops and user is not None else os.geteuid()
+    if "mount namespace" in found.active:
+        built = found.attempt(
+            "read-only file system",
+            lambda: view.build(
+                rooms.home, limits.home_size, owner, rooms.needed, list(rooms.writable)
+            ),
+        )
+        if built and "process namespace" in found.active:
+            found.attempt("private /proc", view.hide_processes)
+    (rooms.home / "tmp").mkdir(parents=True, exist_ok=True)
+    os.chdir(rooms.home / "tmp")
+    limit_resources(limits)
+    found.active.append("resource limits")
+    if drops:
+        for path in (rooms.home, rooms.home / "tmp"):
+            os.chown(path, owner, owner)
+        found.attempt("user id of its own", lambda: _become(owner, rooms.needed))
+    if not (os.geteuid() == 0 and user is None):
+        found.attempt("no capabilities", kernel.drop_capabilities)
+    die_with_parent()
+    readable = (*view.SYSTEM, *rooms.needed)
+    writable = (*view.DEVICES, str(rooms.home), *rooms.writable)
+    found.attempt("Landlock", lambda: landlock.restrict(readable, writable))
 
 
 def die_with_parent() -> None:
     """Asks the kernel to kill this process when its parent ends; forbids gaining privileges."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    kernel.set_parent_death_signal(signal.SIGKILL)
+    kernel.forbid_new_privileges()
 
 
 def forbid_inspection() -> None:
     """Makes the memory of this process unreadable for others of the same user."""
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    kernel.set_dumpable(False)
 
 
-def _unshare(flag: int, name: str, found: Confinement) -> bool:
-    if _libc.unshare(flag) == 0:
-        found.active.append(name)
-        return True
-    found.missing[name] = os.strerror(ctypes.get_errno())
-    return False
+def _become(user: int, needed: tuple[str, ...]) -> None:
+    """Takes another user id, unless that user could not read the interpreter.
+
+    Raises:
+        PermissionError: a folder of the interpreter is closed to others.
+    """
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, 0, 0)  # access() asks for the real id
+    closed = [path for path in needed if not os.access(path, os.R_OK | os.X_OK)]
+    if closed:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        raise PermissionError(1, f"{closed[0]} is not readable for other users")
+    os.setresuid(user, user, user)
 
 
 def _map_identity(uid: int, gid: int) -> None:

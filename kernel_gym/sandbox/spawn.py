@@ -83,8 +83,19 @@ class Template:
         options: dict[str, Any] | None = None,
         limits: Limits | None = None,
         environment: dict[str, str] | None = None,
+        trusted: bool = False,
+        writable: list[str] | None = None,
     ) -> Child:
         """Forks a child; its descriptor 3 is the other end of `Child.channel`, `fds` follow.
+
+        Args:
+            role: what it becomes, see :data:`kernel_gym.sandbox.template.ROLES`.
+            fds: descriptors handed over.
+            options: for the role.
+            limits: of a worker.
+            environment: variables besides a worker's private ones.
+            trusted: a worker that runs our own code keeps the judge's user id.
+            writable: folders that a worker may write besides its own.
 
         Raises:
             TemplateError: the template is gone.
@@ -97,6 +108,8 @@ class Template:
             "home": str(home),
             "environment": environment or {},
             "limits": asdict(limits or Limits()),
+            "trusted": trusted,
+            "writable": writable or [],
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()

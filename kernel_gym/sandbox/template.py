@@ -20,7 +20,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.sandbox import confine
+from kernel_gym.sandbox import confine, view
+from kernel_gym.sandbox import kernel_calls as kernel
 
 ROLES = {
     "worker": "kernel_gym.worker.main",
@@ -38,21 +39,26 @@ def main() -> None:
     torch = importlib.import_module("torch")
     torch.set_num_threads(1)  # no thread pool may exist when children are forked
     importlib.import_module("kernel_gym.worker.warm").warm()
+    kernel.become_subreaper()
+    needed = view.needed_folders()
     control.send(b"ready")
     children: dict[int, int | None] = {}
     try:
-        _serve(control, children)
+        _serve(control, children, needed)
     finally:
         for pid in list(children):
             _end(children, pid)
 
 
-def _serve(control: socket.socket, children: dict[int, int | None]) -> None:
+def _serve(
+    control: socket.socket, children: dict[int, int | None], needed: tuple[str, ...]
+) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
         ready = selector.select(timeout=1.0)
         _reap(children)
+        _end_strays(children)
         if not ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
@@ -66,14 +72,14 @@ def _serve(control: socket.socket, children: dict[int, int | None]) -> None:
         pid = os.fork()
         if pid == 0:
             control.close()
-            _child(request, fds)
+            _child(request, fds, needed)
         children[pid] = None
         for fd in fds:
             os.close(fd)
         control.send(json.dumps({"pid": pid}).encode())
 
 
-def _child(request: dict[str, Any], fds: list[int]) -> None:
+def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> None:
     """Becomes the role asked for; never returns."""
     status = 1
     try:
@@ -81,7 +87,7 @@ def _child(request: dict[str, Any], fds: list[int]) -> None:
         os.setsid()
         fds = _keep_only(fds)
         if request["role"] == "worker":
-            _become_worker(request)
+            _become_worker(request, needed)
         role = importlib.import_module(ROLES[request["role"]])
         role.main(fds, request["options"])
         status = 0
@@ -92,23 +98,24 @@ def _child(request: dict[str, Any], fds: list[int]) -> None:
         os._exit(status)
 
 
-def _become_worker(request: dict[str, Any]) -> None:
+def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
     home = Path(request["home"])
-    environment = confine.private_environment(home)
-    environment.update(request["environment"])
+    environment = confine.private_environment(home) | request["environment"]
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.close(null)
-    os.chdir(environment["TMPDIR"])
-    found = confine.isolate_namespaces()
-    request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
+    user = None if request["trusted"] else confine.FIRST_USER + os.getpid()
+    found = confine.Confinement()
+    confine.isolate_namespaces(found)
     if "process namespace" in found.active:
         _enter_process_namespace()
         confine.die_with_parent()
     os.environ.clear()
     os.environ.update(environment)
-    confine.limit_resources(confine.Limits(**request["limits"]))
+    rooms = confine.Rooms(home, needed, tuple(request["writable"]))
+    confine.confine(found, rooms, confine.Limits(**request["limits"]), user)
+    request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
 
 
 def _enter_process_namespace() -> None:
@@ -152,7 +159,31 @@ def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int |
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
     children.pop(pid, None)
+    _end_strays(children)
     return status
+
+
+def _end_strays(children: dict[int, int | None]) -> None:
+    """Ends what a worker left behind: orphans of the family come to this process as children."""
+    for _ in range(1000):
+        strays = [pid for pid in _own_children() if pid not in children]
+        if not strays:
+            return
+        for pid in strays:
+            _kill(pid)
+        for pid in strays:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _own_children() -> list[int]:
+    """Processes whose parent is this one."""
+    thread = os.getpid()
+    try:
+        text = Path(f"/proc/self/task/{thread}/children").read_text()
+    except OSError:
+        return []
+    return [int(pid) for pid in text.split()]
 
 
 def _reap(children: dict[int, int | None]) -> None:

@@ -169,21 +169,10 @@ class _Parser:
 
     def directive(self, name: str, argument: str, number: int, text: str) -> None:
         """Handle a line that begins with a dot."""
-        if name == ".amdhsa_kernel":
-            self.descriptor = self.module.descriptors.setdefault(argument, {})
-        elif name == ".end_amdhsa_kernel":
-            self.descriptor = None
-        elif name.startswith(".amdhsa_"):
-            if self.descriptor is not None:
-                self.descriptor[name[len(".amdhsa_") :]] = _integer(argument)
-        elif name == ".section":
-            self.in_text = argument.startswith(".text")
-            self.reader.section(argument)
-        elif name == ".text":
-            self.in_text = True
-        elif name in (".data", ".rodata", ".bss"):
-            self.in_text = False
-            self.reader.section(name)
+        if name.startswith((".amdhsa_", ".end_amdhsa")):
+            self.descriptor_line(name, argument)
+        elif name in (".section", ".text", ".data", ".rodata", ".bss"):
+            self.section(argument if name == ".section" else name)
         elif name == ".loc" and self.in_text:
             words = argument.split()
             self.location = (int(words[0]), int(words[1]))
@@ -191,12 +180,26 @@ class _Parser:
             self.file(argument)
         elif name == ".amdgcn_target":
             self.module.target = argument.strip('"')
-        elif name in (".p2align", ".fill") and self.in_text:
-            self.drop_preload_header(name, argument)
-        elif not self.in_text:
-            self.reader.directive(name, argument, number, text)
         elif name in (".comm", ".lcomm"):
             self.reader.common(argument)
+        elif not self.in_text:
+            self.reader.directive(name, argument, number, text)
+        elif name in (".p2align", ".fill"):
+            self.drop_preload_header(name, argument)
+
+    def descriptor_line(self, name: str, argument: str) -> None:
+        """Handle a line of a kernel descriptor."""
+        if name == ".amdhsa_kernel":
+            self.descriptor = self.module.descriptors.setdefault(argument, {})
+        elif name == ".end_amdhsa_kernel":
+            self.descriptor = None
+        elif self.descriptor is not None:
+            self.descriptor[name[len(".amdhsa_") :]] = _integer(argument)
+
+    def section(self, argument: str) -> None:
+        """Enter a section."""
+        self.in_text = argument.startswith(".text")
+        self.reader.section(argument)
 
     def file(self, argument: str) -> None:
         """Note ``.file 1 "directory" "name"``."""

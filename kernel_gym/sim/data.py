@@ -88,8 +88,8 @@ class DataReader:
             return
         content = self._current.content
         if name in _INTEGERS:
-            for value in argument.split(","):
-                self._integer(value.strip(), _INTEGERS[name], line, text)
+            for item in argument.split(","):
+                self._integer(item.strip(), _INTEGERS[name], line, text)
         elif name in (".zero", ".space", ".skip"):
             content += bytes(int(argument.split(",")[0], 0))
         elif name in (".ascii", ".asciz", ".string"):

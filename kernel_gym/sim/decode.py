@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm import Function, Instruction, Module
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.matrix_ops import MatrixDecoder
 from kernel_gym.sim.memory_ops import MemoryDecoder
+from kernel_gym.sim.native import Handler
 from kernel_gym.sim.operands import parse_operand
 from kernel_gym.sim.program import RECORD_SIZE, ProgramBuilder
 from kernel_gym.sim.scalar_ops import ENDS_BLOCK, IGNORED, CodeReference, ScalarDecoder
@@ -45,7 +47,7 @@ class _Linker:
 
 
 class _Decoder:
-    def __init__(self, module: Module, kernel: str, handlers: dict[str, int]) -> None:
+    def __init__(self, module: Module, kernel: str, handlers: Mapping[str, Handler]) -> None:
         self.module = module
         self.functions = _reachable(module, kernel)
         self.instructions = [i for f in self.functions for i in f.instructions]
@@ -116,7 +118,7 @@ class _Decoder:
         blocks = self.builder.blocks
         ends = [block.first for block in blocks[1:]] + [len(self.instructions)]
         heads = iter(blocks)
-        head_handler = self.builder.handler("block_head")
+        head_handler = self.builder.handler("block_head").number
         for block, end in zip(blocks, ends, strict=True):
             block.last = end
         for record in self.builder.records:
@@ -198,13 +200,13 @@ def _register_counts(instructions: list[Instruction]) -> tuple[int, int]:
     return counts["v"], counts["a"]
 
 
-def decode_kernel(module: Module, kernel: str, handlers: dict[str, int]) -> DecodedKernel:
+def decode_kernel(module: Module, kernel: str, handlers: Mapping[str, Handler]) -> DecodedKernel:
     """Decode a kernel.
 
     Args:
         module: The parsed text.
         kernel: Name of one of its kernels.
-        handlers: Operation name to number, from the engine library.
+        handlers: Operations by name, from the engine library.
 
     Returns:
         The decoded kernel.

@@ -16,20 +16,21 @@ import os
 import struct
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.asm import Module, parse
-from kernel_gym.sim.decode import DecodedKernel, decode_kernel
+from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.faults import KINDS, Fault, describe
 from kernel_gym.sim.kernarg import pack_arguments
+from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
-from kernel_gym.sim.occupancy import Occupancy, occupancy
-from kernel_gym.sim.timing import KernelTiming, Modelled, model_launch, sample_count
+from kernel_gym.sim.occupancy import Occupancy
+from kernel_gym.sim.timing import Modelled, model_launch, sample_count
 
 __all__ = [
     "AsmError",
@@ -46,102 +47,6 @@ _CACHED_KERNELS = 256
 _PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
 Dim3 = Sequence[int]
-
-
-class _Program:
-    """A program in the engine library, freed with this object."""
-
-    def __init__(self, library: native.Library, decoded: DecodedKernel) -> None:
-        builder = decoded.builder
-        rows = (ct.c_uint32 * max(1, len(builder.constant_rows)))(*builder.constant_rows)
-        scalars = builder.scalar_constants
-        scalar_array = (ct.c_uint32 * max(1, len(scalars)))(*scalars)
-        self._library = library
-        self._decoded = decoded
-        self._timing: KernelTiming | None = None
-        self.handle = library.api.sim_program_new(
-            builder.code(),
-            len(builder.records),
-            rows,
-            len(builder.constant_rows),
-            scalar_array,
-            len(scalars),
-            builder.rows,
-            len(builder.blocks),
-            len(decoded.instructions),
-        )
-
-    @property
-    def timing(self) -> KernelTiming:
-        """What the timing model needs, prepared at its first use."""
-        if self._timing is None:
-            self._timing = KernelTiming(self._library, self.handle, self._decoded)
-        return self._timing
-
-    def __del__(self) -> None:
-        if hasattr(self, "handle"):
-            self._library.api.sim_program_delete(self.handle)
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """A loaded kernel.
-
-    Attributes:
-        name: Its symbol.
-        arch: Target, such as ``gfx942``.
-        args: Arguments, hidden ones included.
-        kernarg_size: Bytes of the argument segment.
-        vgprs: Vector registers a lane.
-        agprs: Accumulation registers a lane.
-        sgprs: Scalar registers a wave.
-        vgpr_spills: Vector registers that the compiler spilled to scratch.
-        sgpr_spills: Scalar registers that the compiler spilled.
-        lds_bytes: LDS of a workgroup without the dynamic part.
-        scratch_bytes: Scratch of a lane.
-        max_workgroup: Threads that a workgroup may have.
-        instructions: Static instruction count.
-    """
-
-    name: str
-    arch: str
-    args: tuple[KernelArg, ...]
-    kernarg_size: int
-    vgprs: int
-    agprs: int
-    sgprs: int
-    vgpr_spills: int
-    sgpr_spills: int
-    lds_bytes: int
-    scratch_bytes: int
-    max_workgroup: int
-    instructions: int
-    _decoded: DecodedKernel = field(repr=False)
-    _program: _Program = field(repr=False)
-    _descriptor: dict[str, int] = field(repr=False)
-    _files: dict[int, str] = field(repr=False)
-
-    @property
-    def total_registers(self) -> int:
-        """Vector and accumulation registers that a lane is allocated."""
-        return self._descriptor.get("next_free_vgpr", self.vgprs + self.agprs)
-
-    def occupancy(self, block_threads: int, lds: int | None = None) -> Occupancy:
-        """Residency on a compute unit.
-
-        Args:
-            block_threads: Threads in a workgroup.
-            lds: LDS of a workgroup in bytes; default: the static amount.
-        """
-        lds_bytes = self.lds_bytes if lds is None else lds
-        return occupancy(block_threads, lds_bytes, self.total_registers)
-
-    def source_of(self, instruction: int) -> str:
-        """``file:line`` of an instruction, or empty if unknown."""
-        location = self._decoded.instructions[instruction].location
-        if location is None or not location[1]:
-            return ""
-        return f"{self._files.get(location[0], '?')}:{location[1]}"
 
 
 @dataclass(frozen=True)
@@ -269,10 +174,10 @@ class Engine:
             ),
             max_workgroup=values.get("max_flat_workgroup_size", 1024),
             instructions=len(decoded.instructions),
-            _decoded=decoded,
-            _program=_Program(self.library, decoded),
-            _descriptor=descriptor,
-            _files=module.files,
+            decoded=decoded,
+            program=Program(self.library, decoded),
+            descriptor=descriptor,
+            files=module.files,
         )
 
     # ---- launches
@@ -321,7 +226,7 @@ class Engine:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
         if model_time:
             request.sample_count, request.footprint = sample_count(workgroups), 1
-        self._api.sim_launch(self._handle, kernel._program.handle, ct.byref(request))
+        self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
         del keep
         if request.fault_kind:
             return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
@@ -333,13 +238,13 @@ class Engine:
     def _model(
         self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
     ) -> Modelled:
-        program = kernel._program
+        program = kernel.program
         modelled = model_launch(
             self.library, self._handle, program.handle, program.timing, request, residency
         )
         for entry in modelled.profile["hot"]:
             number = entry.pop("instruction")
-            entry["text"] = kernel._decoded.instructions[number].text
+            entry["text"] = kernel.decoded.instructions[number].text
             entry["source"] = kernel.source_of(number)
         return modelled
 
@@ -368,18 +273,18 @@ class Engine:
             64,
         )
         request.packet = ct.addressof(packet)
-        data = kernel._decoded.data
+        data = kernel.decoded.data
         if data is not None:
             request.data, request.data_size = ct.addressof(data), len(data)
-        _assign_registers(request, kernel._descriptor)
-        request.threads = 1 if kernel._decoded.ordered else self.threads
+        assign_registers(request, kernel.descriptor)
+        request.threads = 1 if kernel.decoded.ordered else self.threads
         request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
         return request, [segment, packet]
 
     def _fault(self, kernel: Kernel, request: native.LaunchRequest) -> Fault:
         kind = KINDS[request.fault_kind]
         number = request.fault_instruction
-        instruction = kernel._decoded.instructions[number].text
+        instruction = kernel.decoded.instructions[number].text
         source = kernel.source_of(number)
         workgroup = tuple(request.fault_workgroup)
         what = describe(
@@ -409,34 +314,6 @@ def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
     if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
         raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
     return filled[0], filled[1], filled[2]
-
-
-def _assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) -> None:
-    """Which scalar registers a wave starts with, by the kernel descriptor."""
-    request.kernarg_register = request.packet_register = native.NOT_WANTED
-    register = 4 if descriptor.get("user_sgpr_private_segment_buffer") else 0
-    if descriptor.get("user_sgpr_dispatch_ptr"):
-        request.packet_register = register
-        register += 2
-    if descriptor.get("user_sgpr_queue_ptr"):
-        register += 2
-    if descriptor.get("user_sgpr_kernarg_segment_ptr"):
-        request.kernarg_register = register
-        register += 2
-    if descriptor.get("user_sgpr_dispatch_id"):
-        register += 2
-    if descriptor.get("user_sgpr_flat_scratch_init"):
-        register += 2
-    if descriptor.get("user_sgpr_private_segment_size"):
-        register += 1
-    request.preload_register = register
-    request.preload_count = descriptor.get("user_sgpr_kernarg_preload_length", 0)
-    request.preload_offset = descriptor.get("user_sgpr_kernarg_preload_offset", 0)
-    register = descriptor.get("user_sgpr_count", register + request.preload_count)
-    for i, axis in enumerate("xyz"):
-        wanted = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
-        request.workgroup_register[i] = register if wanted else native.NOT_WANTED
-        register += 1 if wanted else 0
 
 
 def pack_kernarg(

@@ -63,6 +63,6 @@ def pack_arguments(
         segment[arg.offset : arg.offset + arg.size] = value
     for arg in args:
         if arg.hidden:
-            value = _hidden_value(arg.value_kind, grid, block, dynamic_lds)
-            segment[arg.offset : arg.offset + arg.size] = value.to_bytes(arg.size, "little")
+            number = _hidden_value(arg.value_kind, grid, block, dynamic_lds)
+            segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
     return bytes(segment)

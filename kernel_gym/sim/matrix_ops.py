@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
@@ -27,6 +27,9 @@ TYPES = {
     "f64": 9,
 }
 F64, I8 = 9, 2
+# Elements of A in a lane that exist, by type.
+_PER_LANE = {0: (4,), 1: (2, 4), 2: (4, 8), 7: (1,), 8: (2,), 9: (1,)}
+_PER_LANE |= {fp8: (8,) for fp8 in (3, 4, 5, 6)}
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,16 @@ class MatrixShape:
         return 2 * self.m * self.m * self.k * self.blocks
 
 
-@lru_cache(maxsize=None)
+@cache
 def matrix_shape(mnemonic: str) -> MatrixShape | None:
     """The shape named by a mnemonic, or None if it is not a known MFMA."""
     match = _NAME.match(mnemonic)
     if not match or match.group(5) not in TYPES or match.group(1) != match.group(2):
         return None
     m, _, k, blocks = (int(part or 1) for part in match.groups()[:4])
-    return MatrixShape(m, k, blocks, TYPES[match.group(5)])
+    shape = MatrixShape(m, k, blocks, TYPES[match.group(5)])
+    known = m in (4, 16, 32) and k * m * blocks in (64 * n for n in _PER_LANE[shape.type])
+    return shape if known else None
 
 
 class MatrixDecoder:

@@ -7,6 +7,7 @@ import os
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 ISAS = ("avx512", "avx2", "portable")
 ISA_VARIABLE = "KERNEL_GYM_SIM_ISA"
@@ -98,10 +99,15 @@ ACCESS_FIELDS = (
 _SIGNATURES = {
     "sim_handler_count": (ct.c_uint32, []),
     "sim_handler_name": (ct.c_char_p, [ct.c_uint32]),
+    "sim_handler_sources": (ct.c_uint32, [ct.c_uint32]),
     "sim_program_new": (
         ct.c_void_p,
-        [ct.c_char_p, ct.c_uint32, ct.c_void_p, ct.c_uint32, ct.c_void_p]
-        + [ct.c_uint32, ct.c_uint32, ct.c_uint32, ct.c_uint32],
+        [
+            *(ct.c_char_p, ct.c_uint32),  # instructions
+            *(ct.c_void_p, ct.c_uint32),  # constant rows
+            *(ct.c_void_p, ct.c_uint32),  # scalar constants
+            *(ct.c_uint32, ct.c_uint32, ct.c_uint32),  # rows, blocks, source instructions
+        ],
     ),
     "sim_program_delete": (None, [ct.c_void_p]),
     "sim_engine_new": (ct.c_void_p, []),
@@ -160,6 +166,13 @@ def choose_isa(isa: str | None = None) -> str:
     return wanted
 
 
+class Handler(NamedTuple):
+    """An operation of the engine: its number, and how many sources it reads at least."""
+
+    number: int
+    sources: int
+
+
 class Library:
     """A loaded engine library and its operation names."""
 
@@ -170,8 +183,10 @@ class Library:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.api, name)
             function.restype, function.argtypes = result, arguments
-        names = (self.api.sim_handler_name(i).decode() for i in range(self.api.sim_handler_count()))
-        self.handlers = {name: number for number, name in enumerate(names)}
+        self.handlers = {
+            self.api.sim_handler_name(i).decode(): Handler(i, self.api.sim_handler_sources(i))
+            for i in range(self.api.sim_handler_count())
+        }
 
 
 @lru_cache(maxsize=len(ISAS))

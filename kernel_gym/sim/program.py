@@ -6,9 +6,11 @@ The layouts mirror ``Inst`` and ``Operand`` in csrc/wave.h.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.native import Handler
 from kernel_gym.sim.operands import SCALAR_CONSTANTS
 
 LANES = 64  # words in a vector row
@@ -81,12 +83,12 @@ class ProgramBuilder:
     """Collects records and constants.
 
     Attributes:
-        handlers: Operation name to number, from the engine library.
+        handlers: Operations by name, from the engine library.
         vector_registers: Vector registers in use; accumulation registers follow them.
         accumulators: Accumulation registers in use.
     """
 
-    handlers: dict[str, int]
+    handlers: Mapping[str, Handler]
     vector_registers: int
     accumulators: int
     records: list[Record] = field(default_factory=list)
@@ -102,8 +104,8 @@ class ProgramBuilder:
         """Vector rows that a wave needs."""
         return self.vector_registers + self.accumulators + TEMPORARY_ROWS
 
-    def handler(self, name: str) -> int:
-        """The number of an operation.
+    def handler(self, name: str) -> Handler:
+        """An operation of the engine.
 
         Raises:
             UnsupportedInstruction: If the engine has no such operation.
@@ -113,9 +115,26 @@ class ProgramBuilder:
         except KeyError:
             raise UnsupportedInstruction(f"operation {name} is not implemented") from None
 
-    def emit(self, name: str, **fields: object) -> Record:
-        """Append an operation of the current source instruction."""
-        record = Record(self.handler(name), index=self.index, **fields)  # type: ignore[arg-type]
+    def emit(
+        self,
+        name: str,
+        *,
+        dst: int = 0,
+        dst2: int = 0,
+        sources: tuple[Source, ...] = (),
+        imm: int = 0,
+        aux: int = 0,
+        flags: int = 0,
+    ) -> Record:
+        """Append an operation of the current source instruction.
+
+        Raises:
+            UnsupportedInstruction: If there is no such operation, or it needs more sources.
+        """
+        number, needed = self.handler(name)
+        if len(sources) < needed:
+            raise UnsupportedInstruction(f"found {len(sources)} sources, expected {needed}")
+        record = Record(number, dst, dst2, sources, imm, aux, flags, self.index)
         self.records.append(record)
         return record
 

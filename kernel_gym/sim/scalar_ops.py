@@ -7,20 +7,66 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
-from kernel_gym.sim.operands import OperandText, literal32, literal64, parse_operand
+from kernel_gym.sim.operands import (
+    SCALAR_CONSTANTS,
+    OperandText,
+    literal32,
+    literal64,
+    parse_operand,
+)
 from kernel_gym.sim.program import NONE, SCALAR, ProgramBuilder, Record, Source
 
 # Instructions without an effect here: loads complete at once, denormals are always kept.
 IGNORED = frozenset(
-    """s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_depctr s_setprio s_sleep s_sethalt s_clause
-    s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol
-    s_setreg_b32 s_setreg_imm32_b32 s_sendmsg s_code_end s_incperflevel s_decperflevel
-    s_ttracedata s_endpgm_saved s_wakeup v_nop buffer_inv buffer_wbl2 buffer_wbinvl1
-    buffer_wbinvl1_vol ds_nop s_set_gpr_idx_off""".split()
+    {
+        "s_nop",
+        "s_waitcnt",
+        "s_waitcnt_vscnt",
+        "s_waitcnt_depctr",
+        "s_setprio",
+        "s_sleep",
+        "s_sethalt",
+        "s_clause",
+        "s_inst_prefetch",
+        "s_icache_inv",
+        "s_dcache_inv",
+        "s_dcache_wb",
+        "s_dcache_inv_vol",
+        "s_dcache_wb_vol",
+        "s_setreg_b32",
+        "s_setreg_imm32_b32",
+        "s_sendmsg",
+        "s_code_end",
+        "s_incperflevel",
+        "s_decperflevel",
+        "s_ttracedata",
+        "s_endpgm_saved",
+        "s_wakeup",
+        "v_nop",
+        "buffer_inv",
+        "buffer_wbl2",
+        "buffer_wbinvl1",
+        "buffer_wbinvl1_vol",
+        "ds_nop",
+        "s_set_gpr_idx_off",
+    }
 )
 ENDS_BLOCK = frozenset(
-    """s_branch s_endpgm s_barrier s_cbranch_execz s_cbranch_execnz s_cbranch_scc0 s_cbranch_scc1
-    s_cbranch_vccz s_cbranch_vccnz s_setpc_b64 s_swappc_b64 s_call_b64 s_trap""".split()
+    {
+        "s_branch",
+        "s_endpgm",
+        "s_barrier",
+        "s_cbranch_execz",
+        "s_cbranch_execnz",
+        "s_cbranch_scc0",
+        "s_cbranch_scc1",
+        "s_cbranch_vccz",
+        "s_cbranch_vccnz",
+        "s_setpc_b64",
+        "s_swappc_b64",
+        "s_call_b64",
+        "s_trap",
+    }
 )
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
@@ -129,8 +175,6 @@ class ScalarDecoder:
         self.references.append(
             CodeReference(number, symbol, kind == "gotpcrel32", self._origin, part == "hi")
         )
-        from kernel_gym.sim.operands import SCALAR_CONSTANTS
-
         return Source(SCALAR_CONSTANTS + number, SCALAR)
 
     def _destination(self, text: str) -> int:

@@ -1,10 +1,11 @@
 """The time a launch would take on an MI300X, modelled from what the launch did.
 
 ``T = launch + max(compute units, HBM, L2, Infinity Cache)``, plus a tenth of the three shorter
-terms because overlap is never perfect. The compute-unit time comes from a replay of sampled workgroups (csrc/timing.cpp), spread over all workgroups by their instruction
-counts. Memory traffic: the distinct lines that the whole launch touched are counted exactly;
-requests beyond the L1 are scaled up from the samples. The constants are not calibrated against
-hardware: use ratios and ranks.
+terms because overlap is never perfect. The compute-unit time comes from a replay of sampled
+workgroups (csrc/timing.cpp), spread over all workgroups by their instruction counts. Memory
+traffic: the distinct lines that the whole launch touched are counted exactly; requests beyond
+the L1 are scaled up from the samples. The constants are not calibrated against hardware: use
+ratios and ranks.
 """
 
 from __future__ import annotations

@@ -78,14 +78,17 @@ class DeviceTensor(torch.Tensor):
         """Device address of the first element."""
         if self._memory.size == 0:
             return 0
-        return self._memory.address + self._meta.storage_offset() * self._meta.element_size()
+        offset = int(self._meta.storage_offset())
+        return self._memory.address + offset * self._meta.element_size()
 
-    def __repr__(self, *_: Any, **__: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         """Shape and dtype: the values are on the device."""
         return f"DeviceTensor(shape={tuple(self.shape)}, dtype={self.dtype}, device='cuda:0')"
 
     @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Runs one operator: a view, an allocation, a copy, or a refusal."""
         return run_operator(func, args, kwargs or {}, _runtime_of(args, kwargs))
 

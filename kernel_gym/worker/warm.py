@@ -21,7 +21,7 @@ from kernel_gym.worker.tensor import DeviceMode, DeviceTensor, Memory
 
 
 @triton.jit
-def _double(x, n, BLOCK: tl.constexpr):
+def _double(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + offsets, mask=offsets < n, other=0.0).to(tl.float32)
     values = values * 2 + tl.sum(tl.exp(values), axis=0)
@@ -36,7 +36,7 @@ class _NoDevice:
 
 
 def warm() -> None:
-    """Compiles one kernel for gfx942 into a folder that is thrown away; runs a few meta operators."""
+    """Compiles one kernel for gfx942 into a folder that goes away; runs a few meta operators."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})

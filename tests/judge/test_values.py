@@ -35,7 +35,7 @@ def test_one_wrong_element_of_many_is_found_and_named():
 
 
 def test_a_small_systematic_error_fails_by_the_second_leg():
-    oracle, reference, found = _case(rows=4, columns=4096)
+    oracle, reference, _ = _case(rows=4, columns=4096)
     largest = torch.finfo(torch.float32).eps / 2 * oracle.abs().amax(1, keepdim=True)
     shifted = (oracle + 2 * largest).float()  # inside the first leg's four units everywhere
     verdict = compare_close("out", shifted, oracle, reference)
@@ -45,7 +45,7 @@ def test_a_small_systematic_error_fails_by_the_second_leg():
 
 def test_rows_have_tolerances_of_their_own():
     """An error that a large row would hide must not pass in a small one."""
-    oracle, reference, _ = _case(rows=2)
+    oracle, _, _ = _case(rows=2)
     oracle[0] *= 1e6
     found = oracle.float()
     found[1, 5] += 1e-2
@@ -112,7 +112,7 @@ def test_integers_are_compared_exactly():
 
 
 def test_the_same_call_twice_may_differ_by_rounding_and_no_more():
-    oracle, reference, found = _case()
+    oracle, _, found = _case()
     other = torch.nextafter(found, torch.tensor(math.inf))
     assert same_twice(found, other, oracle)
     other[0, 0] += 1e-3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import kernel_text, launch
 
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.faults import nearest_allocation
+from tests.sim.support import kernel_text, launch
 
 LOAD = "s_load_dwordx2 s[4:5], s[0:1], 0x0\n\tv_lshlrev_b32_e32 v1, 2, v0\n\t"
 
@@ -77,7 +77,9 @@ def test_misaligned_atomic(engine):
 def test_kernel_arguments_are_read_only(engine):
     body = "v_mov_b32_e32 v2, s0\n\tv_mov_b32_e32 v3, s1\n\tflat_load_dword v4, v[2:3]"
     assert fault_of(engine, body) is None
-    fault = fault_of(engine, body.replace("flat_load_dword v4, v[2:3]", "flat_store_dword v[2:3], v4"))
+    fault = fault_of(
+        engine, body.replace("flat_load_dword v4, v[2:3]", "flat_store_dword v[2:3], v4")
+    )
     assert fault.kind == "out_of_bounds_write"
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-import triton_kernels as kernels
-from conftest import launch
-from triton_kernels import compiled
+import triton.language as tl
 
-from kernel_gym.sim import native
 from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.sim.timing import estimate_traffic
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import launch
+from tests.sim.triton_kernels import compiled
 
 
 def modelled(engine, text, shared, grid, values, warps=4):
@@ -58,7 +59,7 @@ def test_transpose_through_lds_is_faster_than_naive(engine):
     assert transpose_seconds(engine, 64, 64) < transpose_seconds(engine, 1, 1024)
 
 
-def matmul_result(engine, tile, warps, stages=2, size=(1024, 1024, 256)):
+def matmul_result(engine, tile, warps, stages=2, size=(1024, 1024, 256), tile_k=32):
     m, n, k = size
     a, b = torch.randn(m, k).half(), torch.randn(k, n).half()
     out = torch.empty(m, n).half()
@@ -67,7 +68,8 @@ def matmul_result(engine, tile, warps, stages=2, size=(1024, 1024, 256)):
         ["*fp16"] * 3 + ["i32"] * 3,
         TILE_M=tile,
         TILE_N=tile,
-        TILE_K=32,
+        TILE_K=tile_k,
+        TOTAL=tl.float32,
         warps=warps,
         stages=stages,
     )
@@ -76,9 +78,12 @@ def matmul_result(engine, tile, warps, stages=2, size=(1024, 1024, 256)):
 
 
 def test_larger_matmul_tiles_are_faster(engine):
-    size = (2048, 2048, 256)  # enough tiles of every size to fill the device
-    tiles = ((16, 1), (32, 2), (64, 4), (128, 4))
-    seconds = [matmul_result(engine, tile, warps, size=size).seconds for tile, warps in tiles]
+    size = (2048, 2048, 512)  # enough tiles of every size to fill the device
+    shapes = ((16, 1, 32), (32, 2, 32), (64, 4, 32), (128, 8, 64))
+    seconds = [
+        matmul_result(engine, tile, warps, size=size, tile_k=tile_k).seconds
+        for tile, warps, tile_k in shapes
+    ]
     assert seconds == sorted(seconds, reverse=True)
 
 

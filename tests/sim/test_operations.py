@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import execute
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+from tests.sim.support import execute
 
 WORDS = hnp.arrays(np.uint32, 64, elements=st.integers(0, 2**32 - 1))
 FLOATS = hnp.arrays(
@@ -172,7 +173,9 @@ def test_fma_rounds_once(any_engine):
 @few
 @given(HALVES, HALVES)
 def test_packed_half(any_engine, a, b):
-    result = execute(any_engine, "v_pk_mul_f16 v20, v10, v11", [a.view(np.uint32), b.view(np.uint32)])
+    result = execute(
+        any_engine, "v_pk_mul_f16 v20, v10, v11", [a.view(np.uint32), b.view(np.uint32)]
+    )
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(result[0].view(np.float16), a * b)
 
@@ -227,7 +230,13 @@ def test_conversions(any_engine, x):
     np.testing.assert_array_equal(integers, expected)
 
 
-COMPARES = {"lt": np.less, "eq": np.equal, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+COMPARES = {
+    "lt": np.less,
+    "eq": np.equal,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 
 
 @pytest.mark.parametrize("relation", COMPARES)
@@ -313,7 +322,9 @@ def test_literals_and_inline_constants(any_engine):
         execute(any_engine, "v_mul_f32_e32 v20, 0.5, v10", [FA])[0].view(np.float32), FA / 2
     )
     result = execute(any_engine, "v_lshl_add_u64 v[20:21], v[10:11], 2, -1", [A, B], outputs=2)
-    wide = (A.astype(np.uint64) | B.astype(np.uint64) << np.uint64(32)) * np.uint64(4) - np.uint64(1)
+    wide = (A.astype(np.uint64) | B.astype(np.uint64) << np.uint64(32)) * np.uint64(4) - np.uint64(
+        1
+    )
     np.testing.assert_array_equal(result[0] | result[1].astype(np.uint64) << np.uint64(32), wide)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-import triton_kernels as kernels
-from conftest import run
-from triton_kernels import compiled
+import triton.language as tl
 
 from kernel_gym.sim.engine import Engine
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import run
+from tests.sim.triton_kernels import compiled
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +66,12 @@ def test_matmul(any_engine, case):
         a, b = (torch.randn(shape).to(getattr(torch, source)) for shape in ((m, k), (k, n)))
     out = torch.zeros(m, n, dtype=getattr(torch, target))
     types = [source_type, source_type, target_type, "i32", "i32", "i32"]
-    constants = {"TILE_M": tile, "TILE_N": tile, "TILE_K": 32}
+    total = tl.int32 if target == "int32" else tl.float32
+    constants = {"TILE_M": tile, "TILE_N": tile, "TILE_K": 32, "TOTAL": total}
     grid = (m // tile, n // tile)
-    launch(any_engine, kernels.matmul, types, grid, [a, b, out, m, n, k], warps, stages, **constants)
+    launch(
+        any_engine, kernels.matmul, types, grid, [a, b, out, m, n, k], warps, stages, **constants
+    )
     expected = a.double() @ b.double()
     torch.testing.assert_close(out.double(), expected, rtol=tolerance, atol=10 * tolerance)
 

@@ -93,17 +93,25 @@ def layer_norm(x, weight, bias, out, n, eps, BLOCK: tl.constexpr):
 
 @triton.jit
 def matmul(
-    a, b, out, m, n, k, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr
+    a,
+    b,
+    out,
+    m,
+    n,
+    k,
+    TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr,
+    TILE_K: tl.constexpr,
+    TOTAL: tl.constexpr = tl.float32,
 ):
     i = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
     j = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     p = tl.arange(0, TILE_K)
-    total = tl.zeros((TILE_M, TILE_N), out.dtype.element_ty if out.dtype.element_ty == tl.int32 else tl.float32)
+    total = tl.zeros((TILE_M, TILE_N), TOTAL)
     for start in range(0, k, TILE_K):
-        inside = start + p < k
-        x = tl.load(a + i[:, None] * k + (start + p)[None, :], mask=inside[None, :], other=0)
-        y = tl.load(b + (start + p)[:, None] * n + j[None, :], mask=inside[:, None], other=0)
-        total += tl.dot(x, y, out_dtype=total.dtype)
+        x = tl.load(a + i[:, None] * k + (start + p)[None, :])
+        y = tl.load(b + (start + p)[:, None] * n + j[None, :])
+        total += tl.dot(x, y, out_dtype=TOTAL)
     tl.store(out + i[:, None] * n + j[None, :], total.to(out.dtype.element_ty))
 
 

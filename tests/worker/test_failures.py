@@ -35,7 +35,10 @@ def test_the_trace_names_the_candidates_own_line_and_no_folder():
 
 
 def test_triton_quotes_the_source_first_and_the_reason_last():
-    code = "class CompilationError(Exception): pass\nraise CompilationError('at 2:8:\\n  x = y\\nno y')"
+    code = (
+        "class CompilationError(Exception): pass\n"
+        "raise CompilationError('at 2:8:\\n  x = y\\nno y')"
+    )
     assert _raised(code)["message"] == "no y"
 
 

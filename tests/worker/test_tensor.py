@@ -133,7 +133,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("work", REFUSED.values(), ids=REFUSED)
 def test_work_and_host_reads_are_refused_and_told(x, requests, work):
-    with pytest.raises(RuntimeError, match="refused|kernel"):
+    with pytest.raises(RuntimeError, match=r"refused|kernel"):
         work(x)
     assert "refuse" in requests.names()
 

@@ -8,6 +8,7 @@ namespace {
 struct Entry {
   const char* name;
   Handler handler;
+  u32 sources;
 };
 std::vector<Entry>& entries() {
   static std::vector<Entry> all;
@@ -16,7 +17,9 @@ std::vector<Entry>& entries() {
 
 }  // namespace
 
-void register_handler(const char* name, Handler handler) { entries().push_back({name, handler}); }
+void register_handler(const char* name, Handler handler, u32 sources) {
+  entries().push_back({name, handler, sources});
+}
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -24,11 +27,12 @@ extern "C" {
 
 EXPORT u32 sim_handler_count() { return (u32)entries().size(); }
 EXPORT const char* sim_handler_name(u32 i) { return entries()[i].name; }
+EXPORT u32 sim_handler_sources(u32 i) { return entries()[i].sources; }
 
 // `instructions` have the number of a handler in place of its address.
-EXPORT Program* sim_program_new(const Inst* instructions, u32 count, const u32* row_values, u32 row_count,
-                         const u32* scalar_constants, u32 scalar_count, u32 rows, u32 blocks,
-                         u32 source_instructions) {
+EXPORT Program* sim_program_new(const Inst* instructions, u32 count, const u32* row_values,
+                                u32 row_count, const u32* scalar_constants, u32 scalar_count,
+                                u32 rows, u32 blocks, u32 source_instructions) {
   Program* program = new Program;
   program->instructions.assign(instructions, instructions + count);
   for (Inst& inst : program->instructions) inst.handler = entries()[(u64)inst.handler].handler;

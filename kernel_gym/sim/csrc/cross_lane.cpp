@@ -89,8 +89,9 @@ const DppPattern& dpp_pattern(u32 control, u32 arg) {
 // imm: control | argument << 8 | bound_ctrl << 16; aux: lanes enabled by row_mask and bank_mask,
 // 16 bits, a bit for each bank of 4 lanes.
 const Inst* dpp_begin(Wave& wave, const Inst* inst) {
-  Row ra, result;
+  Row ra;
   const u32* a = source(wave, inst->src[0], ra);
+  u32* temporary = wave.regs + inst->dst;  // never a source itself
   const u32 control = inst->imm & 0xff;
   const DppPattern& pattern = dpp_pattern(control, inst->imm >> 8);
   const u64 exec = wave.exec();
@@ -105,17 +106,15 @@ const Inst* dpp_begin(Wave& wave, const Inst* inst) {
     for (int c = 0; c < kChunks; c++) {
       const __m512i index = _mm512_load_si512(pattern.lanes + kWidth * c);
       const __m512i moved = _mm512_permutexvar_epi32(index, (__m512i)load(a, c));
-      put(result.words, c, (U)_mm512_maskz_mov_epi32((__mmask16)(live >> (16 * c)), moved));
+      put(temporary, c, (U)_mm512_maskz_mov_epi32((__mmask16)(live >> (16 * c)), moved));
     }
   } else
 #endif
   {
-    for (int l = 0; l < kLanes; l++) result.words[l] = live >> l & 1 ? a[pattern.lanes[l]] : 0;
+    for (int l = 0; l < kLanes; l++) temporary[l] = live >> l & 1 ? a[pattern.lanes[l]] : 0;
   }
-  u32* temporary = wave.regs + inst->dst;
-  for (int c = 0; c < kChunks; c++) put(temporary, c, load(result.words, c));
-  u64 enabled = 0;
-  for (int bank = 0; bank < 16; bank++) {
+  u64 enabled = inst->aux == 0xffff ? kAllLanes : 0;
+  for (int bank = 0; bank < 16 && enabled != kAllLanes; bank++) {
     if (inst->aux >> bank & 1) enabled |= 0xfull << (4 * bank);
   }
   const bool bound_ctrl = inst->imm >> 16;

@@ -111,6 +111,7 @@ class Launch {
     workgroups_ = (u64)grid[0] * grid[1] * grid[2];
     threads_of_workgroup_ = request.block[0] * request.block[1] * request.block[2];
     waves_ = (threads_of_workgroup_ + kLanes - 1) / kLanes;
+    row_stride_ = program.rows + kSpareRows;
     scalar_stride_ = kScalarConstants + (u32)program.scalar_constants.size() + 16;
     memory_.allocations = engine.allocations.data();
     memory_.count = engine.allocations.size();
@@ -149,7 +150,7 @@ class Launch {
   const Program& program_;
   LaunchRequest& request_;
   u64 workgroups_;
-  u32 threads_of_workgroup_, waves_, scalar_stride_;
+  u32 threads_of_workgroup_, waves_, row_stride_, scalar_stride_;
   MemoryMap memory_ = {};
   bool use_footprint_ = false;
   u8 epoch_ = 0;
@@ -181,7 +182,7 @@ std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
     slot = std::move(free_slots.back());
     free_slots.pop_back();
   }
-  const size_t needed = (size_t)waves_ * program_.rows * sizeof(Row);
+  const size_t needed = (size_t)waves_ * row_stride_ * sizeof(Row);
   if (slot->capacity < needed) {
     free(slot->registers);
     slot->registers = (u32*)allocate_rows(needed);
@@ -207,7 +208,7 @@ void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
     slot.recorder = std::make_unique<Recorder>(program_.source_instructions, waves_,
                                                engine_.footprint.base());
   }
-  memset(slot.registers, 0, (size_t)waves_ * program_.rows * sizeof(Row));
+  memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   memset(slot.lds, kLdsFill, request_.lds_size);
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, i, block_counts);
 }
@@ -215,7 +216,8 @@ void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
 void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
   Wave& wave = slot.waves[number];
   wave = Wave();
-  wave.regs = slot.registers + (size_t)number * program_.rows * kLanes;
+  wave.regs = slot.registers + (size_t)number * row_stride_ * kLanes;
+  wave.spare = (Row*)wave.regs + program_.rows;
   wave.constants = program_.constants->words;
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = block_counts;
@@ -238,7 +240,9 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
             s + kScalarConstants);
   const u32 live = std::min<u32>(kLanes, threads_of_workgroup_ - number * kLanes);
   wave.exec() = live == kLanes ? kAllLanes : (1ull << live) - 1;
-  if (request_.kernarg_register != kNotWanted) write64(s, request_.kernarg_register, request_.kernarg);
+  if (request_.kernarg_register != kNotWanted) {
+    write64(s, request_.kernarg_register, request_.kernarg);
+  }
   if (request_.packet_register != kNotWanted) write64(s, request_.packet_register, request_.packet);
   memcpy(s + request_.preload_register, (const u32*)request_.kernarg + request_.preload_offset,
          4 * request_.preload_count);

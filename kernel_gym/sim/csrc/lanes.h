@@ -107,15 +107,11 @@ SIM_INLINE u64 to_bits(I condition, int chunk) {
 
 // Write `value` to the lanes of `row` that are active in `exec`.
 SIM_INLINE void store(u64 exec, u32* row, int chunk, U value) {
-#if defined(SIM_AVX512)
-  put(row, chunk, blend(exec, chunk, value, load(row, chunk)));
-#else
   if (LIKELY(exec == kAllLanes)) {
     put(row, chunk, value);
   } else {
     put(row, chunk, blend(exec, chunk, value, load(row, chunk)));
   }
-#endif
 }
 
 SIM_INLINE void store_row(u64 exec, u32* row, const u32* values) {
@@ -209,6 +205,25 @@ SIM_INLINE U to_half(F x) {
 #else
   U r;
   for (int i = 0; i < kWidth; i++) r[i] = float_to_half(x[i]);
+  return r;
+#endif
+}
+
+// The upper halves of the 64-bit products.
+SIM_INLINE U mul_hi_lanes(U a, U b) {
+#if defined(SIM_AVX512)
+  const __m512i even = _mm512_mul_epu32((__m512i)a, (__m512i)b);
+  const __m512i odd =
+      _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), _mm512_srli_epi64((__m512i)b, 32));
+  return (U)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+#elif defined(SIM_AVX2)
+  const __m256i even = _mm256_mul_epu32((__m256i)a, (__m256i)b);
+  const __m256i odd =
+      _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), _mm256_srli_epi64((__m256i)b, 32));
+  return (U)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#else
+  U r;
+  for (int i = 0; i < kWidth; i++) r[i] = (u32)(((u64)a[i] * b[i]) >> 32);
   return r;
 #endif
 }

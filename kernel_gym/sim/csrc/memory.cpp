@@ -112,29 +112,37 @@ bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
 // ---- transposition
 void rows_from_words(u64 exec, u32* rows, const u32* words, int count) {
   if (count == 1) {
-    store_row(exec, rows, words);
+    for (int c = 0; c < kChunks; c++) {
+      U x;
+      memcpy(&x, words + kWidth * c, sizeof x);  // no alignment is known
+      store(exec, rows, c, x);
+    }
     return;
   }
 #if defined(SIM_AVX512)
   if (count == 2) {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     for (int c = 0; c < kChunks; c++) {
-      const __m512i w0 = _mm512_load_si512(words + 32 * c);
-      const __m512i w1 = _mm512_load_si512(words + 32 * c + 16);
+      const __m512i w0 = _mm512_loadu_si512(words + 32 * c);
+      const __m512i w1 = _mm512_loadu_si512(words + 32 * c + 16);
       store(exec, rows, c, (U)_mm512_permutex2var_epi32(w0, even, w1));
       store(exec, rows + kLanes, c, (U)_mm512_permutex2var_epi32(w0, odd, w1));
     }
     return;
   }
   if (count == 4) {
-    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
-    const __m512i second = _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
+    const __m512i first =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+    const __m512i second =
+        _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
     for (int c = 0; c < kChunks; c++) {
-      const __m512i w0 = _mm512_load_si512(words + 64 * c);
-      const __m512i w1 = _mm512_load_si512(words + 64 * c + 16);
-      const __m512i w2 = _mm512_load_si512(words + 64 * c + 32);
-      const __m512i w3 = _mm512_load_si512(words + 64 * c + 48);
+      const __m512i w0 = _mm512_loadu_si512(words + 64 * c);
+      const __m512i w1 = _mm512_loadu_si512(words + 64 * c + 16);
+      const __m512i w2 = _mm512_loadu_si512(words + 64 * c + 32);
+      const __m512i w3 = _mm512_loadu_si512(words + 64 * c + 48);
       const __m512i a = _mm512_permutex2var_epi32(w0, first, w1);
       const __m512i b = _mm512_permutex2var_epi32(w0, second, w1);
       const __m512i d = _mm512_permutex2var_epi32(w2, first, w3);
@@ -171,8 +179,10 @@ void words_from_rows(const u32* rows, u32* words, int count) {
       // 128-bit part j of u_k holds lane 4 j + k
       const __m512i u0 = _mm512_unpacklo_epi64(t0, t2), u1 = _mm512_unpackhi_epi64(t0, t2);
       const __m512i u2 = _mm512_unpacklo_epi64(t1, t3), u3 = _mm512_unpackhi_epi64(t1, t3);
-      const __m512i p0 = _mm512_shuffle_i32x4(u0, u1, 0x44), p1 = _mm512_shuffle_i32x4(u2, u3, 0x44);
-      const __m512i p2 = _mm512_shuffle_i32x4(u0, u1, 0xee), p3 = _mm512_shuffle_i32x4(u2, u3, 0xee);
+      const __m512i p0 = _mm512_shuffle_i32x4(u0, u1, 0x44);
+      const __m512i p1 = _mm512_shuffle_i32x4(u2, u3, 0x44);
+      const __m512i p2 = _mm512_shuffle_i32x4(u0, u1, 0xee);
+      const __m512i p3 = _mm512_shuffle_i32x4(u2, u3, 0xee);
       _mm512_store_si512(words + 64 * c, _mm512_shuffle_i32x4(p0, p1, 0x88));
       _mm512_store_si512(words + 64 * c + 16, _mm512_shuffle_i32x4(p0, p1, 0xdd));
       _mm512_store_si512(words + 64 * c + 32, _mm512_shuffle_i32x4(p2, p3, 0x88));
@@ -226,16 +236,19 @@ SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u
   const u32* offsets = has_offset ? wave.regs + inst->src[0].index : zero.words;
   const u32* indices = has_index ? wave.regs + inst->src[3].index : zero.words;
   u64 in_range = 0;
-  for (int l = 0; l < kLanes; l++) {
-    const u64 offset = (u32)(offsets[l] + inst->imm);
-    access.addresses[l] = base + scalar_offset + offset + (u64)indices[l] * stride;
-  }
+  const u64 start = base + scalar_offset;
   if (stride == 0) {
-    for (int l = 0; l < kLanes; l++) {
-      const u64 end = (u64)(u32)(offsets[l] + inst->imm) + size + scalar_offset;
-      in_range |= (u64)(end <= records) << l;
+    for (int l = 0; l < kLanes; l++) access.addresses[l] = start + (u32)(offsets[l] + inst->imm);
+    const u64 taken = (u64)size + scalar_offset;
+    const U last = splat((u32)(records - taken));
+    for (int c = 0; c < kChunks && taken <= records; c++) {
+      in_range |= to_bits((I)(load(offsets, c) + inst->imm <= last), c);
     }
   } else {
+    for (int l = 0; l < kLanes; l++) {
+      const u64 offset = (u32)(offsets[l] + inst->imm);
+      access.addresses[l] = start + offset + (u64)indices[l] * stride;
+    }
     for (int l = 0; l < kLanes; l++) {
       const u64 end = (u64)(u32)(offsets[l] + inst->imm) + size;
       in_range |= (u64)(indices[l] < records && (!has_offset || end <= stride)) << l;

@@ -52,7 +52,8 @@ bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes,
 bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset, u32 size);
 bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size);
 
-// ---- word transposition between lane order in memory and rows
+// ---- word transposition between lane order in memory and rows; `words` need not be aligned when
+// they are read
 void rows_from_words(u64 exec, u32* rows, const u32* words, int count);
 void words_from_rows(const u32* rows, u32* words, int count);
 
@@ -64,10 +65,10 @@ SIM_INLINE void load_words(u64 exec, u32* dst, Address address) {
     bool contiguous = true;
     for (int l = 1; l < kLanes; l++) contiguous &= address(l) == first + (u64)l * 4 * count;
     if (contiguous) {
-      memcpy(buffer, first, sizeof buffer);
-    } else {
-      for (int l = 0; l < kLanes; l++) memcpy(buffer + count * l, address(l), 4 * count);
+      rows_from_words(exec, dst, (const u32*)first, count);
+      return;
     }
+    for (int l = 0; l < kLanes; l++) memcpy(buffer + count * l, address(l), 4 * count);
   } else {
     for (u64 lanes = exec; lanes; lanes &= lanes - 1) {
       const int l = __builtin_ctzll(lanes);
@@ -79,14 +80,18 @@ SIM_INLINE void load_words(u64 exec, u32* dst, Address address) {
 
 template <int count, class Address>
 SIM_INLINE void store_words(u64 exec, const u32* rows, Address address) {
-  alignas(64) u32 buffer[kLanes * count];
-  words_from_rows(rows, buffer, count);
+  alignas(64) u32 transposed[kLanes * count];
+  const u32* buffer = rows;
+  if (count > 1) {
+    words_from_rows(rows, transposed, count);
+    buffer = transposed;
+  }
   if (exec == kAllLanes) {
     u8* first = address(0);
     bool contiguous = true;
     for (int l = 1; l < kLanes; l++) contiguous &= address(l) == first + (u64)l * 4 * count;
     if (contiguous) {
-      memcpy(first, buffer, sizeof buffer);
+      memcpy(first, buffer, sizeof transposed);
     } else {
       for (int l = 0; l < kLanes; l++) memcpy(address(l), buffer + count * l, 4 * count);
     }
@@ -160,8 +165,18 @@ SIM_INLINE void store_lanes(u64 exec, const u32* rows, Address address) {
 // What a lane whose access is out of a buffer's range reads.
 template <Kind kind>
 SIM_INLINE void load_zeros(u64 lanes, u32* dst) {
-  const u64 zeros[2] = {0, 0};
-  if (lanes) load_lanes<kind>(lanes, dst, [&](int) { return (const u8*)zeros; });
+  if (!lanes) return;
+  if constexpr (is_words(kind)) {
+    for (u32 i = 0; i < size_of(kind) / 4; i++) {
+      for (int c = 0; c < kChunks; c++) store(lanes, dst + kLanes * i, c, U{});
+    }
+  } else {
+    const u16 zero = 0;
+    for (; lanes; lanes &= lanes - 1) {
+      const int l = __builtin_ctzll(lanes);
+      dst[l] = load_small(kind, (const u8*)&zero, dst[l]);
+    }
+  }
 }
 
 // ---- atomics

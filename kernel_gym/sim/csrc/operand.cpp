@@ -42,6 +42,12 @@ const u32* plain_rows(const Wave& wave, const Operand& operand, u32* out, int ro
 
 void modified_source(const Wave& wave, const Operand& operand, u32* out) {
   const u32* rows = plain_rows(wave, operand, out, 1);
+  if (!(operand.flags & ~(kAbs32 | kNeg32))) {  // the usual case
+    const u32 abs_bits = operand.flags & kAbs32 ? 0x80000000u : 0u;
+    const u32 neg_bits = operand.flags & kNeg32 ? 0x80000000u : 0u;
+    for (int c = 0; c < kChunks; c++) put(out, c, (load(rows, c) & ~abs_bits) ^ neg_bits);
+    return;
+  }
   for (int c = 0; c < kChunks; c++) put(out, c, modify(load(rows, c), operand.flags));
 }
 

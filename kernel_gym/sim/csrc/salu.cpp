@@ -59,7 +59,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     wave.scc() = (u32)(condition);                   \
     return inst + 1;                                 \
   }                                                  \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 #define SCALAR2(name, R, A, B, value, condition)     \
   const Inst* name(Wave& wave, const Inst* inst) {   \
@@ -72,7 +72,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     wave.scc() = (u32)(condition);                   \
     return inst + 1;                                 \
   }                                                  \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 #define COMPARE(name, A, condition)                  \
   const Inst* name(Wave& wave, const Inst* inst) {   \
@@ -81,7 +81,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     wave.scc() = (condition);                        \
     return inst + 1;                                 \
   }                                                  \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 // ---- moves
 SCALAR1(s_mov_b32, u32, u32, a, scc);
@@ -94,8 +94,8 @@ const Inst* s_cmov_b64(Wave& wave, const Inst* inst) {
   if (wave.scc()) write64(wave.scalars, inst->dst, read64(wave.scalars, inst->src[0].index));
   return inst + 1;
 }
-REGISTER(s_cmov_b32, s_cmov_b32);
-REGISTER(s_cmov_b64, s_cmov_b64);
+REGISTER(s_cmov_b32, s_cmov_b32, 1);
+REGISTER(s_cmov_b64, s_cmov_b64, 1);
 SCALAR2(s_cselect_b32, u32, u32, u32, scc ? a : b, scc);
 SCALAR2(s_cselect_b64, u64, u64, u64, scc ? a : b, scc);
 
@@ -175,7 +175,7 @@ SCALAR1(s_wqm_b64, u64, u64, a, r != 0);
     set<T>(wave, inst->dst, value);                              \
     return inst + 1;                                             \
   }                                                              \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 BITSET(s_bitset1_b32, u32, old | bit);
 BITSET(s_bitset0_b32, u32, old & ~bit);
 BITSET(s_bitset1_b64, u64, old | bit);
@@ -205,8 +205,8 @@ const Inst* s_bitcmp1_b64(Wave& wave, const Inst* inst) {
   wave.scc() = a >> (wave.scalars[inst->src[1].index] & 63) & 1;
   return inst + 1;
 }
-REGISTER(s_bitcmp0_b64, s_bitcmp0_b64);
-REGISTER(s_bitcmp1_b64, s_bitcmp1_b64);
+REGISTER(s_bitcmp0_b64, s_bitcmp0_b64, 2);
+REGISTER(s_bitcmp1_b64, s_bitcmp1_b64, 2);
 
 // ---- EXEC. The source is read before the destination is written: they may overlap.
 #define SAVEEXEC(name, value)                                  \
@@ -218,7 +218,7 @@ REGISTER(s_bitcmp1_b64, s_bitcmp1_b64);
     write64(wave.scalars, inst->dst, exec);                    \
     return inst + 1;                                           \
   }                                                            \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 SAVEEXEC(s_and_saveexec_b64, a& exec);
 SAVEEXEC(s_or_saveexec_b64, a | exec);
 SAVEEXEC(s_xor_saveexec_b64, a ^ exec);
@@ -291,8 +291,8 @@ const Inst* s_swappc_b64(Wave& wave, const Inst* inst) {
   return jump(wave, inst, target);
 }
 REGISTER(s_getpc_b64, s_getpc_b64);
-REGISTER(s_setpc_b64, s_setpc_b64);
-REGISTER(s_swappc_b64, s_swappc_b64);
+REGISTER(s_setpc_b64, s_setpc_b64, 1);
+REGISTER(s_swappc_b64, s_swappc_b64, 1);
 
 // ---- clocks: instructions executed so far stand for cycles, so that runs repeat exactly
 const Inst* s_memtime(Wave& wave, const Inst* inst) {

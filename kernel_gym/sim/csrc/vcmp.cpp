@@ -13,9 +13,8 @@ SIM_INLINE const Inst* write_condition(Wave& wave, const Inst* inst, u64 bits) {
 
 template <class Op>
 const Inst* compare(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  const u32* b = source(wave, inst->src[1], wave.spare[1]);
   u64 bits = 0;
   for (int c = 0; c < kChunks; c++) bits |= to_bits(Op::apply(load(a, c), load(b, c)), c);
   return write_condition(wave, inst, bits);
@@ -28,7 +27,7 @@ const Inst* compare(Wave& wave, const Inst* inst) {
       return (I)(expression);                   \
     }                                           \
   };                                            \
-  REGISTER(name, compare<name>)
+  REGISTER(name, compare<name>, 2)
 
 #define COMPARE_ALL(type, convert)                            \
   COMPARE(v_cmp_lt_##type, convert(a) < convert(b));          \
@@ -94,7 +93,7 @@ const Inst* compare64(Wave& wave, const Inst* inst) {
   struct name {                                         \
     static bool apply(T a, T b) { return expression; }  \
   };                                                    \
-  REGISTER(name, compare64<T, name>)
+  REGISTER(name, compare64<T, name>, 2)
 
 #define COMPARE64_ALL(type, T)                 \
   COMPARE64(v_cmp_lt_##type, T, a < b);        \
@@ -160,8 +159,8 @@ const Inst* compare_class(Wave& wave, const Inst* inst) {
   }
   return write_condition(wave, inst, bits);
 }
-REGISTER(v_cmp_class_f16, compare_class<10, 5>);
-REGISTER(v_cmp_class_f32, compare_class<23, 8>);
-REGISTER(v_cmp_class_f64, compare_class<52, 11>);
+REGISTER(v_cmp_class_f16, compare_class<10, 5>, 2);
+REGISTER(v_cmp_class_f32, compare_class<23, 8>, 2);
+REGISTER(v_cmp_class_f64, compare_class<52, 11>, 2);
 
 }  // namespace

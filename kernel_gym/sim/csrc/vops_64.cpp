@@ -31,7 +31,7 @@ SIM_INLINE void store64(u64 exec, u32* dst, const u64* values) {
     store64(wave.exec(), wave.regs + inst->dst, result);  \
     return inst + 1;                                      \
   }                                                       \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 #define WIDE_BINARY(name, expression)                     \
   const Inst* name(Wave& wave, const Inst* inst) {        \
@@ -46,7 +46,7 @@ SIM_INLINE void store64(u64 exec, u32* dst, const u64* values) {
     store64(wave.exec(), wave.regs + inst->dst, result);  \
     return inst + 1;                                      \
   }                                                       \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 WIDE_UNARY(v_mov_b64, x);
 WIDE_UNARY(v_rcp_f64, as_u64(1.0 / f));
@@ -89,7 +89,7 @@ WIDE_BINARY(v_min_f64, as_u64(std::fmin(f, g)));
     store64(wave.exec(), wave.regs + inst->dst, result);  \
     return inst + 1;                                      \
   }                                                       \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 SHIFT(v_lshlrev_b64, x << n);
 SHIFT(v_lshrrev_b64, x >> n);
@@ -107,7 +107,7 @@ const Inst* v_ldexp_f64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_ldexp_f64, v_ldexp_f64);
+REGISTER(v_ldexp_f64, v_ldexp_f64, 2);
 
 // ---- conversions. FROM_32(name, expression of `x`, `f`): u64; TO_32(name, expression of `f`): u32
 #define FROM_32(name, expression)                         \
@@ -124,7 +124,7 @@ REGISTER(v_ldexp_f64, v_ldexp_f64);
     store64(wave.exec(), wave.regs + inst->dst, result);  \
     return inst + 1;                                      \
   }                                                       \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 #define TO_32(name, expression)                           \
   const Inst* name(Wave& wave, const Inst* inst) {        \
@@ -138,7 +138,7 @@ REGISTER(v_ldexp_f64, v_ldexp_f64);
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                      \
   }                                                       \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 FROM_32(v_cvt_f64_f32, f);
 FROM_32(v_cvt_f64_i32, (i32)x);
@@ -173,7 +173,7 @@ const Inst* v_fma_f64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_fma_f64, v_fma_f64);
+REGISTER(v_fma_f64, v_fma_f64, 3);
 
 const Inst* v_lshl_add_u64(Wave& wave, const Inst* inst) {
   RowPair ra, rc;
@@ -186,7 +186,7 @@ const Inst* v_lshl_add_u64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_lshl_add_u64, v_lshl_add_u64);
+REGISTER(v_lshl_add_u64, v_lshl_add_u64, 3);
 
 template <bool is_signed>
 const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
@@ -210,8 +210,8 @@ const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, carry & wave.exec());
   return inst + 1;
 }
-REGISTER(v_mad_u64_u32, multiply_add_wide<false>);
-REGISTER(v_mad_i64_i32, multiply_add_wide<true>);
+REGISTER(v_mad_u64_u32, multiply_add_wide<false>, 3);
+REGISTER(v_mad_i64_i32, multiply_add_wide<true>, 3);
 
 // ---- f64 division
 SIM_INLINE int exponent_bits(double f) { return (int)((as_u64(f) >> 52) & 2047); }
@@ -259,7 +259,7 @@ const Inst* v_div_scale_f64(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, flags & wave.exec());
   return inst + 1;
 }
-REGISTER(v_div_scale_f64, v_div_scale_f64);
+REGISTER(v_div_scale_f64, v_div_scale_f64, 3);
 
 const Inst* v_div_fmas_f64(Wave& wave, const Inst* inst) {
   RowPair ra, rb, rc;
@@ -277,7 +277,7 @@ const Inst* v_div_fmas_f64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_div_fmas_f64, v_div_fmas_f64);
+REGISTER(v_div_fmas_f64, v_div_fmas_f64, 3);
 
 SIM_INLINE u64 fix_division(u64 quotient, u64 denominator, u64 numerator) {
   const double d = as_f64(denominator), n = as_f64(numerator);
@@ -302,7 +302,7 @@ const Inst* v_div_fixup_f64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_div_fixup_f64, v_div_fixup_f64);
+REGISTER(v_div_fixup_f64, v_div_fixup_f64, 3);
 
 // ---- argument reduction of sin and cos: 53 bits of 2/pi, chosen by the exponent
 constexpr u64 kTwoOverPi[20] = {
@@ -336,6 +336,6 @@ const Inst* v_trig_preop_f64(Wave& wave, const Inst* inst) {
   store64(wave.exec(), wave.regs + inst->dst, result);
   return inst + 1;
 }
-REGISTER(v_trig_preop_f64, v_trig_preop_f64);
+REGISTER(v_trig_preop_f64, v_trig_preop_f64, 2);
 
 }  // namespace

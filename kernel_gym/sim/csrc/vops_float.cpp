@@ -94,7 +94,9 @@ PackedSources packed_source(const Wave& wave, const Operand& operand, RowPair& s
   }
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
-  if (kind != kScalar && !sign_low && !sign_high) return {rows[low_from_high], rows[high_from_high]};
+  if (kind != kScalar && !sign_low && !sign_high) {
+    return {rows[low_from_high], rows[high_from_high]};
+  }
   for (int c = 0; c < kChunks; c++) {
     put(space.words, c, load(rows[low_from_high], c) ^ sign_low);
     put(space.words + kLanes, c, load(rows[high_from_high], c) ^ sign_high);
@@ -136,9 +138,9 @@ const Inst* packed_f32(Wave& wave, const Inst* inst) {
   }
   return inst + 1;
 }
-REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>);
-REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>);
-REGISTER(v_pk_mul_f32, packed_f32<Packed::kMul>);
-REGISTER(v_pk_fma_f32, packed_f32<Packed::kFma>);
+REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>, 2);
+REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>, 2);
+REGISTER(v_pk_mul_f32, packed_f32<Packed::kMul>, 2);
+REGISTER(v_pk_fma_f32, packed_f32<Packed::kFma>, 3);
 
 }  // namespace

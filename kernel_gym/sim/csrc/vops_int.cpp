@@ -31,6 +31,7 @@ BINARY(v_lshlrev_b32, U, b << (a & 31u));
 BINARY(v_lshrrev_b32, U, b >> (a & 31u));
 BINARY(v_ashrrev_i32, I, b >> (a & 31));
 BINARY(v_mul_lo_u32, U, a * b);
+BINARY(v_mul_hi_u32, U, mul_hi_lanes(a, b));
 BINARY(v_mul_u32_u24, U, low24(a) * low24(b));
 BINARY(v_mul_i32_i24, I, sext24(a) * sext24(b));
 BINARY(v_max_u32, U, a > b ? a : b);
@@ -38,7 +39,8 @@ BINARY(v_min_u32, U, a < b ? a : b);
 BINARY(v_max_i32, I, a > b ? a : b);
 BINARY(v_min_i32, I, a < b ? a : b);
 BINARY(v_bfm_b32, U, ones(a) << (b & 31u));
-BINARY(v_cvt_pk_u16_u32, U, pack16(a > 0xffffu ? splat(0xffffu) : a, b > 0xffffu ? splat(0xffffu) : b));
+SIM_INLINE U clamp_u16(U a) { return a > 0xffffu ? splat(0xffffu) : a; }
+BINARY(v_cvt_pk_u16_u32, U, pack16(clamp_u16(a), clamp_u16(b)));
 
 SIM_INLINE I clamp_i16(I a) {
   const I low = a < -32768 ? I{} - 32768 : a;
@@ -210,7 +212,7 @@ const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
   store_row(wave.exec(), dst, result.words);
   return inst + 1;
 }
-REGISTER(v_perm_b32, v_perm_b32);
+REGISTER(v_perm_b32, v_perm_b32, 3);
 
 // ---- carries. dst2: carry-out (scalar pair), src[2]: carry-in (scalar pair)
 enum class Carry { kAdd, kSub, kSubRev };
@@ -240,17 +242,16 @@ const Inst* carry_op(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, carry_out & exec);
   return inst + 1;
 }
-REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>);
-REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>);
-REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>);
-REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>);
-REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>);
-REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>);
+REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>, 2);
+REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>, 2);
+REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>, 2);
+REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>, 3);
+REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>, 3);
+REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
 
 const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  const u32* no = source(wave, inst->src[0], ra);
-  const u32* yes = source(wave, inst->src[1], rb);
+  const u32* no = source(wave, inst->src[0], wave.spare[0]);
+  const u32* yes = source(wave, inst->src[1], wave.spare[1]);
   const u64 condition = read64(wave.scalars, inst->src[2].index);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;
@@ -259,6 +260,6 @@ const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
   }
   return inst + 1;
 }
-REGISTER(v_cndmask_b32, v_cndmask_b32);
+REGISTER(v_cndmask_b32, v_cndmask_b32, 3);
 
 }  // namespace

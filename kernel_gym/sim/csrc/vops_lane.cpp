@@ -22,7 +22,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 1)
 
 #define LANE_BINARY(name, expression)                       \
   const Inst* name(Wave& wave, const Inst* inst) {          \
@@ -38,7 +38,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 2)
 
 #define LANE_TERNARY(name, expression)                      \
   const Inst* name(Wave& wave, const Inst* inst) {          \
@@ -53,7 +53,7 @@ namespace {
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
     return inst + 1;                                        \
   }                                                         \
-  REGISTER(name, name)
+  REGISTER(name, name, 3)
 
 // ---- f32
 LANE_UNARY(v_log_f32, as_u32(flush(math::log2(flush(f)))));
@@ -90,7 +90,6 @@ LANE_BINARY(v_bcnt_u32_b32, __builtin_popcount(x) + y);
 LANE_BINARY(v_mbcnt_lo_u32_b32, __builtin_popcount(x & (l >= 32 ? ~0u : (1u << l) - 1)) + y);
 LANE_BINARY(v_mbcnt_hi_u32_b32,
             __builtin_popcount(x & (l <= 32 ? 0u : (1u << (l - 32)) - 1)) + y);
-LANE_BINARY(v_mul_hi_u32, ((u64)x * y) >> 32);
 LANE_BINARY(v_mul_hi_i32, ((i64)(i32)x * (i32)y) >> 32);
 LANE_BINARY(v_mul_hi_u32_u24, ((u64)(x & 0xffffff) * (y & 0xffffff)) >> 32);
 LANE_BINARY(v_mul_hi_i32_i24, ((i64)((i32)(x << 8) >> 8) * ((i32)(y << 8) >> 8)) >> 32);
@@ -181,8 +180,8 @@ const Inst* unpack_fp8(Wave& wave, const Inst* inst) {
   store_row(wave.exec(), dst + kLanes, result.words + kLanes);
   return inst + 1;
 }
-REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>);
-REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>);
+REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>, 1);
+REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>, 1);
 
 // ---- integer dot products and sums of absolute differences
 template <int bits, bool is_signed>
@@ -296,7 +295,7 @@ const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst2, flags & exec);
   return inst + 1;
 }
-REGISTER(v_div_scale_f32, v_div_scale_f32);
+REGISTER(v_div_scale_f32, v_div_scale_f32, 3);
 
 const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
   Row ra, rb, rc, result;
@@ -316,7 +315,7 @@ const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
   store_row(exec, wave.regs + inst->dst, result.words);
   return inst + 1;
 }
-REGISTER(v_div_fmas_f32, v_div_fmas_f32);
+REGISTER(v_div_fmas_f32, v_div_fmas_f32, 3);
 
 u32 fix_division(u32 quotient, u32 denominator, u32 numerator) {
   const float d = as_f32(denominator), n = as_f32(numerator);
@@ -350,7 +349,7 @@ const Inst* v_div_fixup_f32(Wave& wave, const Inst* inst) {
   store_row(exec, dst, result.words);
   return inst + 1;
 }
-REGISTER(v_div_fixup_f32, v_div_fixup_f32);
+REGISTER(v_div_fixup_f32, v_div_fixup_f32, 3);
 
 SIM_INLINE u32 fix_half_division(u32 quotient, u32 denominator, u32 numerator) {
   const float d = h(denominator), n = h(numerator);

@@ -98,8 +98,17 @@ struct MemoryMap {
 class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
 
+struct alignas(64) Row {
+  u32 words[kLanes];
+};
+struct alignas(64) RowPair {
+  u32 words[2 * kLanes];
+};
+constexpr u32 kSpareRows = 3;
+
 struct Wave {
   u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
+  Row* spare;            // kSpareRows rows for operands that must be built
   const u32* constants;  // splatted literal rows of the kernel
   u32* scalars;
   u64* block_counts;
@@ -136,23 +145,20 @@ SIM_INLINE void write64(u32* scalars, u32 index, u64 value) {
 }
 
 // ---- handler registration: name -> function, looked up once when a kernel is loaded
-void register_handler(const char* name, Handler handler);
+// `sources`: how many it reads at least; the decoder refuses instructions with fewer.
+void register_handler(const char* name, Handler handler, u32 sources);
 struct Registration {
-  Registration(const char* name, Handler handler) { register_handler(name, handler); }
+  Registration(const char* name, Handler handler, u32 sources = 0) {
+    register_handler(name, handler, sources);
+  }
 };
+// REGISTER(name, handler) or REGISTER(name, handler, sources)
 #define REGISTER(name, ...) static const Registration register_##name(#name, __VA_ARGS__)
 
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
                         u32 size);
 
 // ---- vector sources
-struct alignas(64) Row {
-  u32 words[kLanes];
-};
-struct alignas(64) RowPair {
-  u32 words[2 * kLanes];
-};
-
 // Applies the modifiers of `operand` to its lanes (out of line: the rare case).
 void modified_source(const Wave& wave, const Operand& operand, u32* out);
 void modified_source64(const Wave& wave, const Operand& operand, u32* out);
@@ -193,11 +199,11 @@ SIM_INLINE u64 pair(const u32* rows, int lane) {
   return (u64)rows[lane] | ((u64)rows[kLanes + lane] << 32);
 }
 
-// ---- shapes shared by the vector operation files
+// ---- shapes shared by the vector operation files. They build operands in the wave's spare rows:
+// aligned rows on the stack would cost every call an aligned frame.
 template <class Op>
 const Inst* unary(Wave& wave, const Inst* inst) {
-  Row ra;
-  const u32* a = source(wave, inst->src[0], ra);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
@@ -206,9 +212,8 @@ const Inst* unary(Wave& wave, const Inst* inst) {
 
 template <class Op>
 const Inst* binary(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  const u32* b = source(wave, inst->src[1], wave.spare[1]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
@@ -217,10 +222,9 @@ const Inst* binary(Wave& wave, const Inst* inst) {
 
 template <class Op>
 const Inst* ternary(Wave& wave, const Inst* inst) {
-  Row ra, rb, rc;
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
-  const u32* d = source(wave, inst->src[2], rc);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  const u32* b = source(wave, inst->src[1], wave.spare[1]);
+  const u32* d = source(wave, inst->src[2], wave.spare[2]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -237,7 +241,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, unary<name>)
+  REGISTER(name, unary<name>, 1)
 
 #define BINARY(name, T, expression)      \
   struct name {                          \
@@ -247,7 +251,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, binary<name>)
+  REGISTER(name, binary<name>, 2)
 
 #define TERNARY(name, T, expression)     \
   struct name {                          \
@@ -258,4 +262,4 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
       return (U)(expression);            \
     }                                    \
   };                                     \
-  REGISTER(name, ternary<name>)
+  REGISTER(name, ternary<name>, 3)

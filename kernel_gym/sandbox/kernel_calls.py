@@ -1,0 +1,95 @@
+"""Linux calls that Python's library lacks, as functions that raise OSError."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+
+_MOUNT_SETATTR = 442  # the same number on every architecture, like all calls since 5.1
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID = 1, 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int) -> int:
+    """The result of a call of the C library.
+
+    Raises:
+        OSError: it is negative.
+    """
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def syscall(number: int, *args: object) -> int:
+    """A system call by number.
+
+    Raises:
+        OSError: it failed.
+    """
+    return check(_libc.syscall(ctypes.c_long(number), *args))
+
+
+def unshare(flags: int) -> None:
+    """Leaves the namespaces named by `flags` for new ones."""
+    check(_libc.unshare(flags))
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """Mounts a file system."""
+    encoded = (os.fsencode(source), os.fsencode(target), kind.encode() if kind else None)
+    check(_libc.mount(*encoded, ctypes.c_ulong(flags), options.encode() or None))
+
+
+def set_read_only(path: str, read_only: bool, recursive: bool = False) -> None:
+    """Makes a mount (with those below it) read-only and deaf to set-user-id bits, or writable."""
+    given = _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID if read_only else 0
+    cleared = 0 if read_only else _MOUNT_ATTR_RDONLY
+    attributes = (ctypes.c_uint64 * 4)(given, cleared, 0, 0)
+    flags = _AT_RECURSIVE if recursive else 0
+    where = ctypes.c_char_p(os.fsencode(path))
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    syscall(_MOUNT_SETATTR, _AT_FDCWD, where, flags, ctypes.byref(attributes), size)
+
+
+def set_parent_death_signal(signal: int) -> None:
+    """The signal that this process gets when its parent ends; lost when the user id changes."""
+    check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0))
+
+
+def forbid_new_privileges() -> None:
+    """No program started from here gains rights by its file."""
+    check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Whether others of the same user may read this process's memory."""
+    check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0))
+
+
+def become_subreaper() -> None:
+    """Orphans among the descendants become children of this process."""
+    check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability, for good."""
+    for number in range(64):
+        _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # refused above the last and without rights
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    check(_libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())))

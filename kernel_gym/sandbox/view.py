@@ -1,0 +1,94 @@
+"""The file system as a worker sees it: read-only, without other people's folders, its home in memory.
+
+Built in a mount namespace of the worker's own. Folders in which users keep things are replaced by
+empty ones that hold only what the interpreter needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from kernel_gym.sandbox import kernel_calls as kernel
+
+HIDDEN = ("/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/run", "/mnt")
+"""Folders that a worker sees empty but for what is needed from them."""
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/proc", "/dev", "/sys")
+"""Folders that a worker may read besides those of the interpreter."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+"""Device files that a worker may write."""
+_PRIVATE = kernel.MS_NOSUID | kernel.MS_NODEV
+
+
+def needed_folders() -> tuple[str, ...]:
+    """Where the interpreter and all modules loaded so far come from, outermost folders only."""
+    places = {sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isdir, sys.path)}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and os.path.isabs(file):
+            places.add(os.path.dirname(file))
+    places |= {os.path.realpath(place) for place in places}
+    return _outermost(places)
+
+
+def build(home: Path, size: int, owner: int, needed: tuple[str, ...], writable: list[str]) -> None:
+    """Builds the view in this process's mount namespace.
+
+    Args:
+        home: the worker's folder; a file system in memory of its own is put there.
+        size: most bytes below it.
+        owner: user and group id that it belongs to.
+        needed: folders that stay readable wherever they are.
+        writable: folders that stay writable.
+
+    Raises:
+        OSError: the kernel refuses a step.
+    """
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    kept = {path: os.open(path, os.O_PATH) for path in (*needed, *writable)}
+    try:
+        for folder in HIDDEN:
+            if os.path.isdir(folder) and not os.path.islink(folder):
+                _hide(folder, kept)
+    finally:
+        for fd in kept.values():
+            os.close(fd)
+    home.mkdir(parents=True, exist_ok=True)
+    options = f"size={size},nr_inodes=65536,mode=700,uid={owner},gid={owner}"
+    kernel.mount("home", str(home), "tmpfs", _PRIVATE, options)
+    for path in writable:
+        kernel.mount(path, path, None, kernel.MS_BIND)
+    kernel.set_read_only("/", True, recursive=True)
+    for path in (str(home), *writable):
+        kernel.set_read_only(path, False)
+
+
+def hide_processes() -> None:
+    """Shows only the processes of this process namespace in /proc.
+
+    Raises:
+        OSError: the kernel refuses, as it does in containers that mask parts of /proc.
+    """
+    kernel.mount("proc", "/proc", "proc", _PRIVATE | kernel.MS_NOEXEC)
+
+
+def _hide(folder: str, kept: dict[str, int]) -> None:
+    """Puts an empty file system over a folder, and back into it what is kept."""
+    inside = [path for path in kept if path.startswith(folder + "/")]
+    if folder in kept:
+        return
+    kernel.mount("hidden", folder, "tmpfs", _PRIVATE, "size=1m,mode=755")
+    for path in inside:
+        with contextlib.suppress(FileExistsError):
+            os.makedirs(path)
+        kernel.mount(f"/proc/self/fd/{kept[path]}", path, None, kernel.MS_BIND | kernel.MS_REC)
+
+
+def _outermost(places: set[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for place in sorted(places):
+        if not any(place == outer or place.startswith(outer.rstrip("/") + "/") for outer in found):
+            found.append(place)
+    return tuple(found)
