@@ -68,7 +68,7 @@ def envs(
     def source() -> str:
         return f"{kernel}\n{comment} {next(numbers)}\n"
 
-    ways = {
+    ways: dict[str, tuple[Any, int]] = {
         "one env": (single, 1),
         "eight in sequence": (sequential, NUM_ENVS),
         f"vector env, {executor}": (vector, NUM_ENVS),

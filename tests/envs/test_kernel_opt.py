@@ -14,6 +14,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
+from kernel_gym.devices import sim
 from kernel_gym.tasks import get_task, load_suite
 
 TASK = "triton2triton/softmax"
@@ -232,11 +233,9 @@ def test_importing_the_package_stays_light(module):
 
 
 def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make, monkeypatch):
-    from kernel_gym.devices import sim
-
-    monkeypatch.setattr(sim, "CALL_TIMEOUT", 2.0)
+    monkeypatch.setattr(sim, "CALL_TIMEOUT", 3.0)
     env = make(max_turns=2)
     env.reset(seed=random.Random(0).randrange(100))
     info = env.step("def softmax(x):\n    while True:\n        pass\n")[4]
-    assert info["outcome"] in ("timeout", "screened")
+    assert info["outcome"] == "timeout"
     assert env.step(get_task(TASK).start_source)[4]["outcome"] == "passed"
