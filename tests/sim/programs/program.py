@@ -231,9 +231,7 @@ def compare(program: Program, data: Data, found: torch.Tensor, wanted: torch.Ten
         return
     atol = program.rtol if program.atol is None else program.atol
     wanted = rounded(wanted.double(), data.type)
-    torch.testing.assert_close(
-        found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True
-    )
+    torch.testing.assert_close(found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True)
 
 
 def check(program: Program, module: ModuleType, engine: Engine) -> None:
