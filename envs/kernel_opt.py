@@ -13,13 +13,13 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from kernel_gym.devices import resolve
 from kernel_gym.devices.base import Device
 from kernel_gym.envs.choice import TaskChoice, Tasks
-from kernel_gym.envs.shared import shared_evaluator
+from kernel_gym.envs.shared import shared_executor
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
-from kernel_gym.tasks import Task, get_task, prompt, train_workloads
+from kernel_gym.tasks import Task, prompt, train_workloads
 
 DEFAULT_SUITE = "quickstart"
 
@@ -121,7 +121,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         super().reset(seed=seed)
         self._task = self._choose_task(dict(options or {}))
-        self._device = shared_evaluator(self.device_name).device
+        self._device = shared_executor(self.device_name).evaluator.device
         self._prompt = _prompt(self._task, self._device)
         self._turn = 0
         self._feedback = ""
@@ -147,9 +147,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             InvalidAction: The action is not a string.
             ResetNeeded: No episode is under way.
         """
-        task_id, source, seed = self.request(action)
-        evaluator = shared_evaluator(self.device_name)
-        return self.conclude(action, evaluator.evaluate(get_task(task_id), source, seed))
+        request = self.request(action)
+        executor = shared_executor(self.device_name)
+        return self.conclude(action, executor.evaluate(*request))
 
     def request(self, action: str) -> tuple[str, str, int]:
         """The evaluation that a step with this action needs: task, source and seed.

@@ -1,7 +1,7 @@
-"""One evaluator per process and device, shared by the environments that live there.
+"""One executor per process and device, shared by the environments that live there.
 
-Starting a device costs seconds; environments come and go. The evaluators are closed when the
-process exits, or by :func:`close_evaluators`.
+Starting a device costs seconds; environments come and go. The executors are closed when the process
+exits, or by :func:`close_executors`.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.executors.inline import InlineExecutor
 
-_EVALUATORS: dict[tuple[int, str], Evaluator] = {}
+_EXECUTORS: dict[tuple[int, str], InlineExecutor] = {}
 
 
-def shared_evaluator(device: str) -> Evaluator:
-    """The evaluator of this process for a device, started on first use.
+def shared_executor(device: str) -> InlineExecutor:
+    """The executor of this process for a device, started on first use.
 
     Args:
         device: A device name, or `auto`.
 
     Returns:
-        An evaluator that other environments of this process may be using too.
+        An executor that other environments of this process may be using too.
     """
-    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.executors.inline import InlineExecutor
 
     key = (os.getpid(), device)
-    if key not in _EVALUATORS:
-        _EVALUATORS[key] = Evaluator(device=device)
-    return _EVALUATORS[key]
+    if key not in _EXECUTORS:
+        _EXECUTORS[key] = InlineExecutor(device)
+    return _EXECUTORS[key]
 
 
 @atexit.register
-def close_evaluators() -> None:
-    """Closes every evaluator this process started; those of a parent process are not ours."""
-    for key in [key for key in _EVALUATORS if key[0] == os.getpid()]:
-        _EVALUATORS.pop(key).close()
+def close_executors() -> None:
+    """Closes every executor this process started; those of a parent process are not ours."""
+    for key in [key for key in _EXECUTORS if key[0] == os.getpid()]:
+        _EXECUTORS.pop(key).close()

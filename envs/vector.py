@@ -97,7 +97,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
             raise ValueError(f"seed: found {len(seeds)} seeds, expected {self.num_envs}")
         if seeds[0] is not None:
             self._np_random, self._np_random_seed = gymnasium.utils.seeding.np_random(seeds[0])
-        observations, infos = [], {}
+        observations: list[dict[str, Any]] = []
+        infos: dict[str, Any] = {}
         for i, (env, own) in enumerate(zip(self.envs, seeds, strict=True)):
             observation, info = env.reset(seed=own, options=options)
             observations.append(observation)
@@ -120,7 +121,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
             raise ValueError(f"actions: found {len(sources)}, expected {self.num_envs}")
         requests = [env.request(source) for env, source in zip(self.envs, sources, strict=True)]
         answers = [self.executor.submit(*request) for request in requests]
-        observations, infos = [], {}
+        observations: list[dict[str, Any]] = []
+        infos: dict[str, Any] = {}
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
         for i, (env, source, answer) in enumerate(zip(self.envs, sources, answers, strict=True)):

@@ -15,3 +15,8 @@ gymnasium.register(
     vector_entry_point="kernel_gym.envs.vector:KernelOptVectorEnv",
     nondeterministic=True,
 )
+gymnasium.register(
+    id="KernelTune-v0",
+    entry_point="kernel_gym.envs.kernel_tune:KernelTuneEnv",
+    nondeterministic=True,
+)

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import typer
 
-from kernel_gym.commands import check, doctor, eval, exploits, replay, report, rescore, tasks
+from kernel_gym.commands import (
+    bench,
+    check,
+    doctor,
+    eval,
+    exploits,
+    replay,
+    report,
+    rescore,
+    tasks,
+)
 
 app = typer.Typer(
     help="Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run.",
@@ -24,6 +34,7 @@ app.command()(exploits.exploits)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

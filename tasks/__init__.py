@@ -21,10 +21,12 @@ from kernel_gym.tasks.registry import (
     UnknownName,
     get_problem,
     get_task,
+    get_tuning,
     load_suite,
     problem_names,
     suites,
     task_ids,
+    tunable_names,
 )
 from kernel_gym.tasks.sampling import (
     adversarial_workloads,
@@ -34,6 +36,7 @@ from kernel_gym.tasks.sampling import (
 )
 from kernel_gym.tasks.signature import c_prototype, python_prototype
 from kernel_gym.tasks.task import Mode, Task
+from kernel_gym.tasks.tuning import Tuning
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "SuiteError",
     "Task",
     "TensorArg",
+    "Tuning",
     "UnknownName",
     "Value",
     "Workload",
@@ -63,6 +67,7 @@ __all__ = [
     "draw",
     "get_problem",
     "get_task",
+    "get_tuning",
     "load_suite",
     "make_inputs",
     "points",
@@ -72,5 +77,6 @@ __all__ = [
     "suites",
     "task_ids",
     "train_workloads",
+    "tunable_names",
     "unseen_workloads",
 ]

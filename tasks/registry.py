@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Mode, Task, modes_of
+from kernel_gym.tasks.tuning import Tuning
 
 _HERE = Path(__file__).parent
 _PROBLEMS = _HERE / "problems"
@@ -77,6 +78,22 @@ def get_problem(name: str) -> Problem:
             f"problems/{name}/problem.py: name: found {problem.name!r}, expected {name!r}"
         )
     return problem
+
+
+def tunable_names() -> list[str]:
+    """The problems with a schedule space, sorted; imports none of them."""
+    return sorted(path.parent.name for path in _PROBLEMS.glob("*/tune.py"))
+
+
+def get_tuning(problem_name: str) -> Tuning:
+    """The schedule space of a problem.
+
+    Raises:
+        UnknownName: The problem has none; the message lists those that have.
+    """
+    if problem_name not in tunable_names():
+        raise UnknownName("schedule space", problem_name, tunable_names())
+    return import_module(f"kernel_gym.tasks.problems.{problem_name}.tune").TUNING
 
 
 @cache

@@ -38,7 +38,7 @@ class EvaluationCache:
         capacity: How many are kept.
     """
 
-    def __init__(self, capacity: int = 65536) -> None:
+    def __init__(self, capacity: int = 4096) -> None:
         self._capacity = capacity
         self._entries: OrderedDict[Key, Evaluation] = OrderedDict()
         self._lock = threading.Lock()

@@ -26,18 +26,18 @@ class InlineExecutor(Executor):
         self, device: str = "auto", seed: int | None = None, cache: EvaluationCache | None = None
     ) -> None:
         super().__init__(device, seed, cache)
-        self._evaluator = Evaluator(self.device)
+        self.evaluator = Evaluator(self.device)
 
     def _start(self, request: Request) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()
         future.set_running_or_notify_cancel()
         try:
             task = get_task(request.task)
-            future.set_result(self._evaluator.evaluate(task, request.source, request.seed))
+            future.set_result(self.evaluator.evaluate(task, request.source, request.seed))
         except Exception as error:
             future.set_exception(error)
         return future
 
     def close(self) -> None:
         """Ends the evaluator's workers."""
-        self._evaluator.close()
+        self.evaluator.close()

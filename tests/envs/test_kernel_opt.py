@@ -97,6 +97,27 @@ def test_other_turns_draw_other_unseen_workloads(make):
     assert len(seeds) == 2
 
 
+def test_deterministic_turns_are_evaluated_once(make):
+    env = make(deterministic=True)
+    env.reset(seed=0)
+    one, other = env.step("x(")[4], env.step("x(")[4]
+    assert one["evaluation"] == other["evaluation"]
+    assert one["evaluation"]["seed"] == 0
+
+
+def test_rewards_are_chosen_by_name_file_or_function(make, tmp_path):
+    table = tmp_path / "mine.toml"
+    table.write_text("[terms]\ncompiled = 3.0\n[ungated]\nimprovement = 1.0\n")
+    rewards = ("agentkernelarena", str(table), lambda evaluation: len(evaluation.message))
+    values = []
+    for reward in rewards:
+        env = make(reward=reward)
+        env.reset(seed=0)
+        values.append(env.step(WRONG)[1])
+    assert values[:2] == [20.0, 3.0]
+    assert values[2] > 0
+
+
 def test_tasks_are_drawn_from_the_suite_by_seed(make):
     env = make(task="quickstart")
     drawn = [env.reset(seed=seed)[1]["task"] for seed in range(20)]
@@ -108,6 +129,8 @@ def test_tasks_are_drawn_from_the_suite_by_seed(make):
 def test_options_choose_the_task(make):
     env = make(task="quickstart")
     _, info = env.reset(options={"task": TASK})
+    assert info["task"] == TASK
+    _, info = env.reset(options={"task": {TASK: 1.0, "triton2triton/gelu": 0.0}})
     assert info["task"] == TASK
     with pytest.raises(ValueError, match="unknown reset option 'shape'; known: 'task'"):
         env.reset(options={"shape": [1]})

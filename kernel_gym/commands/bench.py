@@ -1,0 +1,110 @@
+"""`kernel-gym bench`: how fast things go on this machine, as ratios."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from kernel_gym.commands.common import (
+    DeviceOption,
+    ExecutorOption,
+    JsonOption,
+    console,
+    one_line_errors,
+    print_json,
+)
+
+app = typer.Typer(help="Measure throughput on this machine.", no_args_is_help=True)
+NUM_ENVS = 8
+
+
+@app.callback()
+def bench() -> None:
+    """Measure throughput on this machine."""
+
+
+@app.command()
+def envs(
+    task: Annotated[str, typer.Option(help="A task id.")] = "triton2triton/layer_norm",
+    steps: Annotated[int, typer.Option(min=8, help="Submissions each way.")] = 64,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of the vector env; by default one a core.")
+    ] = None,
+    executor: ExecutorOption = "local",
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Steps a second of one env, eight in sequence, and a vector env of eight.
+
+    Every submission is the task's own kernel with a comment that makes it a new one, so that
+    nothing comes from a cache. Each way is warmed up by one step of all its envs.
+
+    Example: kernel-gym bench envs --steps 16
+    """
+    import gymnasium
+
+    import kernel_gym  # noqa: F401
+    from kernel_gym.tasks import get_task
+    from kernel_gym.tasks.task import kernel_path
+
+    with one_line_errors():
+        found = get_task(task)
+        options: dict[str, Any] = {"task": task, "device": device, "max_turns": 1_000_000}
+        sequential = gymnasium.make_vec(
+            "KernelOpt-v0", NUM_ENVS, vectorization_mode="sync", **options
+        )
+        vector = gymnasium.make_vec(
+            "KernelOpt-v0", NUM_ENVS, executor=executor, workers=workers, **options
+        )
+        single = gymnasium.make("KernelOpt-v0", **options)
+    kernel = kernel_path(found.problem, found.language).read_text(encoding="utf-8")
+    comment = "#" if found.language == "triton" else "//"
+    numbers = iter(range(10**9))
+
+    def source() -> str:
+        return f"{kernel}\n{comment} {next(numbers)}\n"
+
+    ways: dict[str, tuple[Any, int]] = {
+        "one env": (single, 1),
+        "eight in sequence": (sequential, NUM_ENVS),
+        f"vector env, {executor}": (vector, NUM_ENVS),
+    }
+    rates = _rates(ways, steps // NUM_ENVS, source)
+    for env, _ in ways.values():
+        env.close()
+    _show(rates, json)
+
+
+def _rates(
+    ways: dict[str, tuple[Any, int]], rounds: int, source: Callable[[], str]
+) -> dict[str, float]:
+    """Steps a second each way. The ways take turns, so that other load weighs on all alike."""
+    seconds = dict.fromkeys(ways, 0.0)
+    for env, width in ways.values():
+        env.reset(seed=0)
+        env.step(source() if width == 1 else tuple(source() for _ in range(width)))
+    for _ in range(rounds):
+        for name, (env, width) in ways.items():
+            start = time.perf_counter()
+            for _ in range(NUM_ENVS // width):
+                env.step(source() if width == 1 else tuple(source() for _ in range(width)))
+            seconds[name] += time.perf_counter() - start
+    return {name: rounds * NUM_ENVS / spent for name, spent in seconds.items()}
+
+
+def _show(rates: dict[str, float], json: bool) -> None:
+    first = next(iter(rates.values()))
+    ratios = {name: rate / first for name, rate in rates.items()}
+    if json:
+        print_json({"steps_per_second": rates, "ratio": ratios})
+        return
+    table = Table()
+    for header in ("", "steps a second", "over one env"):
+        table.add_column(header, justify="left" if not header else "right")
+    for name, rate in rates.items():
+        table.add_row(name, f"{rate:.2f}", f"{ratios[name]:.2f}x")
+    console.print(table)

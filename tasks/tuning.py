@@ -1,0 +1,42 @@
+"""Schedules: a kernel with holes in it, and what may fill them.
+
+A problem whose folder has a `tune.py` with a `TUNING` can be played as `KernelTune-v0`, where an
+action chooses a schedule instead of writing a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Template
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A parametrised Triton kernel.
+
+    Attributes:
+        space: The values that each parameter may take, by name.
+        template: A source in which `$NAME` stands for the value of a parameter.
+
+    Example:
+        >>> tuning = Tuning({"BLOCK": (64, 128), "WARPS": (1, 2)}, "f(BLOCK=$BLOCK, warps=$WARPS)")
+        >>> tuning.render((1, 0))
+        'f(BLOCK=128, warps=1)'
+    """
+
+    space: Mapping[str, tuple[int, ...]]
+    template: str
+
+    def schedule(self, choice: Sequence[int]) -> dict[str, int]:
+        """The values that a choice stands for.
+
+        Args:
+            choice: The position of each parameter's value, in the order of the space.
+        """
+        pairs = zip(self.space.items(), choice, strict=True)
+        return {name: values[int(position)] for (name, values), position in pairs}
+
+    def render(self, choice: Sequence[int]) -> str:
+        """The source for a choice."""
+        return Template(self.template).substitute(self.schedule(choice))

@@ -1,0 +1,49 @@
+"""Ray: the same records, placement by architecture, and what a lost actor costs."""
+
+import pytest
+
+from kernel_gym.executors import make_executor
+from kernel_gym.executors.on_ray import RayExecutor
+from kernel_gym.records import Outcome
+from kernel_gym.tasks import get_task
+from tests.executors.test_executors import SLEEPS, TASK
+
+pytestmark = pytest.mark.ray
+SIM = {"device": "sim:gfx942"}
+
+
+def test_the_records_are_those_of_the_inline_executor(cluster):
+    sources = ["x(", "import ctypes", get_task(TASK).start_source]
+    with make_executor("inline", seed=3, **SIM) as inline:
+        expected = [inline.evaluate(TASK, source).canonical() for source in sources]
+    with make_executor("ray", workers=2, seed=3, arch="gfx942", **SIM) as executor:
+        futures = [executor.submit(TASK, source) for source in sources]
+        assert [future.result().canonical() for future in futures] == expected
+        assert executor.submit(TASK, sources[0]).result() is futures[0].result()
+
+
+def test_an_architecture_that_no_node_has_is_waited_for_until_the_deadline(cluster):
+    with make_executor("ray", workers=1, seed=0, arch="gfx1100", deadline=1.0, **SIM) as executor:
+        assert executor.evaluate(TASK, "x(").outcome is Outcome.INFRA
+
+
+def test_a_lost_actor_is_replaced_and_its_submission_not_tried_again(cluster, recording):
+    import ray
+
+    with recording(RayExecutor)(workers=1, seed=0, **SIM) as executor:
+        lost = executor.submit(TASK, SLEEPS)
+        ray.kill(executor.made.get().actor)
+        assert lost.result().outcome is Outcome.INFRA
+        assert "worker was lost" in lost.result().message
+        assert executor.evaluate(TASK, "x(").outcome is Outcome.COMPILE_ERROR
+        assert executor.replaced == 1
+
+
+def test_an_actor_that_overruns_is_replaced(cluster, recording):
+    with recording(RayExecutor)(workers=1, seed=0, deadline=10.0, **SIM) as executor:
+        assert executor.evaluate(TASK, "x(").outcome is Outcome.COMPILE_ERROR
+        late = executor.submit(TASK, SLEEPS)
+        after = executor.submit(TASK, "y(")
+        assert late.result().outcome is Outcome.INFRA
+        assert after.result().outcome is Outcome.COMPILE_ERROR
+        assert executor.made.qsize() == 2
