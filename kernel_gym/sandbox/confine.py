@@ -156,9 +156,7 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
     limit_resources(limits)
     found.active.append("resource limits")
     if drops:
-        for path in (rooms.home, rooms.home / "tmp"):
-            os.chown(path, owner, owner)
-        found.attempt("user id of its own", lambda: _become(owner, rooms.needed))
+        found.attempt("user id of its own", lambda: _become(owner, rooms))
     if not (os.geteuid() == 0 and user is None):
         found.attempt("no capabilities", kernel.drop_capabilities)
     die_with_parent()
@@ -178,7 +176,7 @@ def forbid_inspection() -> None:
     kernel.set_dumpable(False)
 
 
-def _become(user: int, needed: tuple[str, ...]) -> None:
+def _become(user: int, rooms: Rooms) -> None:
     """Takes another user id, unless that user could not read the interpreter.
 
     Raises:
@@ -187,11 +185,13 @@ def _become(user: int, needed: tuple[str, ...]) -> None:
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, 0, 0)  # access() asks for the real id
-    closed = [path for path in needed if not os.access(path, os.R_OK | os.X_OK)]
+    closed = [path for path in rooms.needed if not os.access(path, os.R_OK | os.X_OK)]
     if closed:
         os.setresuid(0, 0, 0)
         os.setresgid(0, 0, 0)
         raise PermissionError(1, f"{closed[0]} is not readable for other users")
+    for path in (rooms.home, rooms.home / "tmp"):
+        os.chown(path, user, user)
     os.setresuid(user, user, user)
 
 
