@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def _descendants():
     return family
 
 
-def _open_descriptors(pid):
+def _descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
@@ -140,12 +141,17 @@ def test_the_interpreter_is_among_the_needed_folders():
 
 
 @pytest.mark.timeout(600)
-def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task):
+def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sources = [task.baseline_source if s == "baseline" else s for s in KINDS]
-    evaluator.evaluate(task, sources[0])
-    homes, pid = set(Path("/tmp").glob("kernel-gym-*")), shared_template()._process.pid
-    before = (_descendants(), _open_descriptors("self"), _open_descriptors(pid))
+    evaluator.evaluate(task, sources[0])  # the baseline's worker stays
+    template = shared_template()._process.pid
+    homes = set(tmp_path.iterdir())
+    processes, ours, theirs = _descendants(), _descriptors("self"), _descriptors(template)
     for i in range(100):
-        evaluator.evaluate(task, sources[i % len(sources)] if i % 20 == 0 or i % 7 else sources[1])
-    assert (_descendants(), _open_descriptors("self"), _open_descriptors(pid)) == before
-    assert set(Path("/tmp").glob("kernel-gym-*")) == homes
+        evaluator.evaluate(task, sources[1 + i % (len(sources) - 1)])
+    evaluator.evaluate(task, sources[0])
+    assert _descendants() == processes
+    assert _descriptors("self") == ours
+    assert _descriptors(template) == theirs
+    assert set(tmp_path.iterdir()) == homes
