@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import typer
 
-from kernel_gym.commands import bench, check, doctor, eval, replay, report, rescore, tasks
+from kernel_gym.commands import (
+    bench,
+    check,
+    doctor,
+    eval,
+    exploits,
+    replay,
+    report,
+    rescore,
+    tasks,
+)
 
 app = typer.Typer(
     help="Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run.",
@@ -20,6 +30,7 @@ app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
+app.command()(exploits.exploits)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from kernel_gym.devices import SIMULATED, resolve
-from kernel_gym.devices.base import Device, InfraError
+from kernel_gym.devices.base import Device, DeviceLostError, InfraError
 from kernel_gym.devices.sim import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.baselines import Baseline, BaselineTimes
@@ -76,16 +76,14 @@ class Evaluator:
         """
         seed = seed if seed is not None else self._seed
         used = secrets.randbits(63) if seed is None else seed
-        for _ in range(INFRA_RETRIES):
+        errors: list[Exception] = []
+        while len(errors) <= INFRA_RETRIES:
             try:
                 return self._evaluate_once(task, source, used)
-            except (InfraError, TemplateError):
+            except (InfraError, TemplateError) as error:
                 self._baseline.close()
-        try:
-            return self._evaluate_once(task, source, used)
-        except (InfraError, TemplateError) as error:
-            self._baseline.close()
-            return self._infra(task, source, used, str(error))
+                errors.append(error)
+        return self._gave_up(task, source, used, errors)
 
     def close(self) -> None:
         """Ends the resident workers."""
@@ -159,16 +157,18 @@ class Evaluator:
             wall_seconds=wall,
         )
 
-    def _infra(self, task: Task, source: str, seed: int, message: str) -> Evaluation:
+    def _gave_up(self, task: Task, source: str, seed: int, errors: list[Exception]) -> Evaluation:
+        """A record without results. A device lost each time is lost by the candidate."""
+        lost = all(isinstance(error, DeviceLostError) for error in errors)
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=task.id,
             device=self.device.name,
             clock=self.device.clock,
             source_sha256=_sha256(source),
-            outcome=Outcome.INFRA,
-            stage=Stage.BUILD,
-            message=message,
+            outcome=Outcome.RUNTIME_ERROR if lost else Outcome.INFRA,
+            stage=Stage.TRAIN if lost else Stage.BUILD,
+            message=f"in each of {len(errors)} tries: {errors[-1]}" if lost else str(errors[-1]),
             seed=seed,
             versions=self.device.versions(),
         )

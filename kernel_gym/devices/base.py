@@ -22,6 +22,10 @@ class InfraError(RuntimeError):
     """Something of ours failed: retried, then reported as `infra`, never paid as a zero."""
 
 
+class DeviceLostError(InfraError):
+    """The device ended or hangs during a candidate's call: ours, unless it happens each time."""
+
+
 class FailureKind(StrEnum):
     """How a candidate failed in its worker."""
 

@@ -20,7 +20,14 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
-from kernel_gym.devices.base import Call, Failed, FailureKind, InfraError, OutputTensor
+from kernel_gym.devices.base import (
+    Call,
+    DeviceLostError,
+    Failed,
+    FailureKind,
+    InfraError,
+    OutputTensor,
+)
 from kernel_gym.devices.specs import MI300X
 from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.records import Clock, KernelFacts
@@ -36,6 +43,9 @@ CALL_TIMEOUT = 30.0
 LAUNCH_LIMIT = 10.0
 MEMORY = 2 << 30
 """Live bytes of one simulated GPU: workloads here are small twins."""
+MAX_OUTPUTS = 64
+"""More than any task has; each costs the judge a question to the device."""
+MAX_AXES = 16
 _DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if type(d) is torch.dtype}
 
 
@@ -141,9 +151,12 @@ class SimSession:
         if self._dead:
             return self._dead
         self._ask_device({"do": "begin", "noop": noop})
-        args, buffers = self._place_inputs(inputs)
-        if self._task.language == "hip":
-            args += self._launcher_arguments(dims)
+        try:
+            args, buffers = self._place_inputs(inputs)
+            if self._task.language == "hip":
+                args += self._launcher_arguments(dims)
+        except _DeviceFull as error:
+            return self._fail(Failed(FailureKind.RUNTIME, str(error)))
         answer = self._ask_worker({"do": "call", "args": args}, CALL_TIMEOUT)
         try:
             return self._collect(answer, inputs, buffers)
@@ -204,7 +217,7 @@ class SimSession:
         if isinstance(answer, Failed):
             return answer
         described = answer.get("outputs")
-        if not isinstance(described, list) or not all(isinstance(o, dict) for o in described):
+        if not _are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
         longest: dict[str, Any] = max(
@@ -233,8 +246,12 @@ class SimSession:
             span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         except (KeyError, TypeError, ValueError, OverflowError):
             return OutputTensor(None, "something that is no tensor")
-        if min(shape, default=0) < 0 or min(strides, default=0) < 0:
+        if len(shape) > MAX_AXES or max((*shape, *strides, 0)) > sim_memory.ARENA_SIZE:
+            return OutputTensor(None, "a tensor larger than the device")
+        if min((*shape, *strides, 0)) < 0:
             return OutputTensor(None, f"a tensor of shape {shape} and strides {strides}")
+        if 0 in shape and math.prod(max(n, 1) for n in shape) > sim_memory.ARENA_SIZE:
+            return OutputTensor(None, "a tensor larger than the device")
         if 0 in shape:
             return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype))
         if math.prod(shape) > span:
@@ -264,6 +281,8 @@ class SimSession:
 
     def _allocate(self, size: int, label: str) -> int:
         answer = self._ask_device({"do": "allocate", "size": size, "label": label})
+        if "error" in answer and answer["worker_bytes"]:
+            raise _DeviceFull("the candidate's earlier calls have used up the device's memory")
         if "error" in answer:
             raise InfraError(f"a workload does not fit the simulated device: {answer['error']}")
         return answer["address"]
@@ -279,7 +298,7 @@ class SimSession:
         try:
             return self._device.channel.request(header, timeout=LAUNCH_LIMIT * 3).header
         except ChannelError as error:
-            raise InfraError(f"the simulated device failed: {error}") from error
+            raise DeviceLostError(f"the simulated device failed: {error}") from error
 
     def _ask_worker(self, header: dict[str, Any], timeout: float) -> dict[str, Any] | Failed:
         try:
@@ -329,12 +348,21 @@ def _toolchain() -> HipToolchain:
     return found
 
 
+class _DeviceFull(Exception):
+    """No room for the judge's buffers beside what the candidate holds."""
+
+
 def _failed(error: Any) -> Failed:
     """A worker's own account of its failure: believed, since it can only hurt itself."""
     error = error if isinstance(error, dict) else {}
     kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
     name, message = str(error.get("type", "Error")), str(error.get("message", ""))
     return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
+
+
+def _are_outputs(described: Any) -> bool:
+    few = isinstance(described, list) and len(described) <= MAX_OUTPUTS
+    return few and all(isinstance(output, dict) for output in described)
 
 
 def _describe_fault(fault: dict[str, Any]) -> Failed:

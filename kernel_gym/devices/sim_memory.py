@@ -104,13 +104,13 @@ class Arena:
         self._starts: list[int] = []
         self._by_start: dict[int, Allocation] = {}
 
-    def allocate(self, size: int, label: str, offset: int = 0) -> Allocation:
-        """Reserves `size` bytes at an aligned address plus `offset`.
+    def allocate(self, size: int, label: str) -> Allocation:
+        """Reserves `size` bytes at an aligned address.
 
         Raises:
             DeviceMemoryError: more than the capacity would be live, or the addresses ran out.
         """
-        start = -(-self._next // ALIGNMENT) * ALIGNMENT + offset
+        start = -(-self._next // ALIGNMENT) * ALIGNMENT
         if size < 0 or self.live + size > self.capacity or start + size > ARENA_BASE + ARENA_SIZE:
             raise DeviceMemoryError(
                 f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"

@@ -6,6 +6,7 @@ and launch it, like the driver of a real GPU, and cannot read memory, counters o
 
 from __future__ import annotations
 
+import math
 import selectors
 import socket
 from dataclasses import asdict
@@ -16,6 +17,7 @@ import torch
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.specs import MI300X
+from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel, ChannelError, Message
 from kernel_gym.sim.engine import AsmError, Engine, Kernel, pack_kernarg
 
@@ -24,6 +26,14 @@ POISON = 0xFF
 HOST_LINK = 55e9
 """Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
 HOST_COPY_LATENCY = 10e-6
+
+
+WORKER_PATIENCE = 5.0
+"""Seconds that a worker may take to send the rest of a message, or to read an answer."""
+MAX_TEXT = 4 << 20
+"""Most bytes of an assembler text."""
+PROCESS_MEMORY = 8 << 30
+"""Private memory of this process, for hostile texts; the device's own memory is shared."""
 
 
 class RefusedError(Exception):
@@ -39,6 +49,13 @@ class DeviceServer:
         self.arena = Arena(options["memory"])
         self.launch_limit = options["launch_limit"]
         self.kernels: list[Kernel] = []
+        self.worker_bytes = 0
+        """Ever allocated by the worker."""
+        self.open = True
+        """Whether the worker may ask for anything: not between the end of a call and the next."""
+        self._owned: set[int] = set()
+        self._durations: dict[tuple[Any, ...], float] = {}
+        self._pretended = 0.0
         self._allocations_changed = True
         self._counter = 0
         self.before = self.seconds = 0.0
@@ -47,6 +64,7 @@ class DeviceServer:
     def begin(self, noop: bool) -> dict[str, Any]:
         """Starts a call: clears counters; with `noop` kernels are accepted but do nothing."""
         self.noop = noop
+        self.open = True
         self.before += self.seconds
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
@@ -56,7 +74,12 @@ class DeviceServer:
         return {}
 
     def end(self) -> dict[str, Any]:
-        """Ends a call: modelled seconds, launches with their profiles, faults, refusals."""
+        """Ends a call: modelled seconds, launches with their profiles, faults, refusals.
+
+        From here to the next `begin` the worker is refused everything, so that no work is done
+        after the clock was read and before the outputs are.
+        """
+        self.open = False
         return {
             "seconds": self.seconds,
             "launches": self.launches,
@@ -65,10 +88,13 @@ class DeviceServer:
             "fault": self.fault,
         }
 
-    def allocate(self, size: int, label: str | None = None, offset: int = 0) -> dict[str, Any]:
+    def allocate(self, size: int, label: str | None = None) -> dict[str, Any]:
         """Allocates poisoned memory; returns its address."""
         self._counter += 1
-        found = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}", offset)
+        try:
+            found = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}")
+        except DeviceMemoryError as error:
+            return {"error": str(error), "kind": "memory", "worker_bytes": self.worker_bytes}
         if size:
             sim_memory.device_tensor(found.start, [size], [1], torch.uint8).fill_(POISON)
         self._allocations_changed = True
@@ -80,6 +106,21 @@ class DeviceServer:
             self._allocations_changed = True
         return {}
 
+    def allocate_for_worker(self, size: int) -> dict[str, Any]:
+        """The same for the worker, which chooses neither place nor name."""
+        answer = self.allocate(_whole(size, "size"))
+        if "address" in answer:
+            self.worker_bytes += size
+            self._owned.add(answer["address"])
+        return answer
+
+    def free_for_worker(self, address: int) -> dict[str, Any]:
+        """Frees what the worker itself has allocated."""
+        if address not in self._owned:
+            raise RefusedError("the worker frees what it has not allocated")
+        self._owned.discard(address)
+        return self.free(address)
+
     def locate(self, address: int, size: int) -> dict[str, Any]:
         """Whether a range lies within one live allocation, and in which."""
         found = self.arena.locate(address, size)
@@ -87,7 +128,9 @@ class DeviceServer:
 
     def load(self, text: str, name: str | None, shared: int | None) -> dict[str, Any]:
         """Decodes a kernel; the answer describes its arguments and what the compiler used."""
+        _check_text(text)
         kernel = self.engine.load(text, name, shared)
+        _check_registers(kernel)
         self.kernels.append(kernel)
         self.loaded.append(kernel.name)
         return {
@@ -101,6 +144,7 @@ class DeviceServer:
 
     def names(self, text: str) -> dict[str, Any]:
         """The kernels in an assembler text."""
+        _check_text(text)
         return {"names": self.engine.kernel_names(text)}
 
     def launch(
@@ -115,11 +159,13 @@ class DeviceServer:
         """Runs a kernel and adds its modelled time to the call's."""
         if self.fault:
             raise RefusedError(f"the device is in error: {self.fault['message']}")
-        code = self._kernel(kernel)
+        code = self._kernel(_whole(kernel, "kernel"))
         _check_geometry(code, grid, block, lds)
         if 0 in grid:
             return {}
-        if self.noop:
+        launched = (kernel, tuple(grid), tuple(block), lds)
+        if self.noop:  # the worker's clock goes on as it did, so that it cannot tell
+            self._pretended += self._durations.get(launched, MI300X.launch_seconds)
             self.launches.append({"kernel": kernel})
             return {}
         if self._allocations_changed:
@@ -137,30 +183,31 @@ class DeviceServer:
             self.fault = asdict(result.fault)
             raise RefusedError(result.fault.message)
         self.seconds += result.seconds or 0.0
+        self._durations[launched] = result.seconds or 0.0
         self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
         return {}
 
     def fill(self, tensor: dict[str, Any], value: float | int | bool) -> dict[str, Any]:
         """Sets a tensor to a constant, charged as a fill kernel."""
-        target = self._tensor(tensor)
+        target = self._tensor(tensor, written=True)
+        target.fill_(value)
         self.seconds += MI300X.operator_seconds(target.nbytes, 0, target.dtype)
-        if not self.noop:
-            target.fill_(value)
         return {}
 
     def copy(self, source: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
         """Copies between two tensors of one dtype, charged as a copy kernel."""
-        into, out_of = self._tensor(target), self._tensor(source)
+        into, out_of = self._tensor(target, written=True), self._tensor(source)
         if into.dtype != out_of.dtype:
             raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
+        into.copy_(out_of)
         self.seconds += MI300X.operator_seconds(2 * into.nbytes, 0, into.dtype)
-        if not self.noop:
-            into.copy_(out_of)
         return {}
 
     def upload(self, address: int, data: bytes) -> dict[str, Any]:
         """Copies host bytes to device memory, charged as a transfer over the host link."""
-        if self.arena.locate(address, len(data)) is None:
+        if not data:
+            return {}
+        if self.arena.locate(_whole(address, "address"), len(data)) is None:
             raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
@@ -175,7 +222,7 @@ class DeviceServer:
 
     def clock(self) -> dict[str, Any]:
         """Modelled busy seconds since the start, for candidates that time or tune themselves."""
-        return {"seconds": self.before + self.seconds}
+        return {"seconds": self.before + self.seconds + self._pretended}
 
     def facts(self) -> dict[str, Any]:
         """What the compiler made of every kernel loaded so far."""
@@ -186,11 +233,15 @@ class DeviceServer:
             raise RefusedError(f"no kernel {index} is loaded")
         return self.kernels[index]
 
-    def _tensor(self, described: dict[str, Any]) -> torch.Tensor:
+    def _tensor(self, described: dict[str, Any], written: bool = False) -> torch.Tensor:
         dtype = getattr(torch, described["dtype"])
-        shape, strides = described["shape"], described["strides"]
-        if any(s < 0 for s in strides) or any(n < 0 for n in shape):
-            raise RefusedError("a tensor with negative sizes or strides")
+        shape = [_whole(n, "a size") for n in described["shape"]]
+        strides = [_whole(s, "a stride") for s in described["strides"]]
+        _whole(described["address"], "address")
+        if written and any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True)):
+            raise RefusedError("writing to a tensor whose elements share memory")
+        if math.prod(shape) * dtype.itemsize > self.arena.capacity:
+            raise RefusedError("a tensor larger than the device's memory")
         span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         size = 0 if 0 in shape else span * dtype.itemsize
         if size and self.arena.locate(described["address"], size) is None:
@@ -199,13 +250,25 @@ class DeviceServer:
 
 
 _FOR_JUDGE = ("begin", "end", "allocate", "free", "locate", "facts")
-_FOR_WORKER = ("allocate", "free", "load", "names", "fill", "copy", "refuse", "clock")
+_FOR_WORKER = {
+    "allocate": DeviceServer.allocate_for_worker,
+    "free": DeviceServer.free_for_worker,
+    "load": DeviceServer.load,
+    "names": DeviceServer.names,
+    "fill": DeviceServer.fill,
+    "copy": DeviceServer.copy,
+    "refuse": DeviceServer.refuse,
+    "clock": DeviceServer.clock,
+}
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the judge (first descriptor), over shared memory (second), and the worker (third)."""
     torch.set_num_threads(1)
-    judge, worker = (Channel(socket.socket(fileno=fd)) for fd in (fds[0], fds[2]))
+    judge = Channel(socket.socket(fileno=fds[0]))
+    worker = Channel(socket.socket(fileno=fds[2]), buffers=1)
+    confine.limit_memory(PROCESS_MEMORY)
+    confine.forbid_inspection()
     sim_memory.map_device(fds[1])
     server = DeviceServer(options)
     selector = selectors.DefaultSelector()
@@ -215,45 +278,75 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         for key, _ in selector.select():
             channel: Any = key.fileobj
             try:
-                key.data(server, channel, channel.recv(timeout=60.0))
+                key.data(server, channel, channel.recv(timeout=WORKER_PATIENCE))
             except ChannelError:
                 if channel is judge:
                     return
                 selector.unregister(channel)
+                channel.close()
 
 
 def _answer_judge(server: DeviceServer, channel: Channel, message: Message) -> None:
     do = message.header.pop("do")
     if do not in _FOR_JUDGE:
         raise ValueError(f"the judge asked for {do!r}")
-    try:
-        channel.send(getattr(server, do)(**message.header))
-    except DeviceMemoryError as error:
-        channel.send({"error": str(error)})
+    channel.send(getattr(server, do)(**message.header))
 
 
 def _answer_worker(server: DeviceServer, channel: Channel, message: Message) -> None:
     """Answers anything a worker may send; whatever is wrong with it is the worker's error."""
+    try:
+        answer = _serve_worker(server, message)
+    except (RefusedError, AsmError, DeviceMemoryError) as error:
+        answer = {"error": str(error)[:2000], "kind": type(error).__name__}
+    except Exception as error:  # a hostile request may raise anything, and must not end the device
+        answer = {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
+    channel.send(answer, timeout=WORKER_PATIENCE)
+
+
+def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     header = dict(message.header)
     do = header.pop("do", None)
     data = message.buffers[0] if message.buffers else b""
-    try:
-        if do == "launch":
-            answer = server.launch(**header, data=data)
-        elif do == "upload":
-            answer = server.upload(**header, data=data)
-        elif do in _FOR_WORKER:
-            answer = getattr(server, do)(**header)
-        else:
-            raise RefusedError(f"the device does not know the request {do!r}")
-    except (RefusedError, AsmError, DeviceMemoryError) as error:
-        answer = {"error": str(error), "kind": type(error).__name__}
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
-        answer = {"error": f"a malformed request: {error}", "kind": "malformed"}
-    channel.send(answer)
+    if not server.open:
+        raise RefusedError("the call has ended")
+    if do == "launch":
+        return server.launch(**header, data=data)
+    if do == "upload":
+        return server.upload(**header, data=data)
+    if not isinstance(do, str) or do not in _FOR_WORKER:
+        raise RefusedError(f"the device does not know the request {do!r}")
+    return _FOR_WORKER[do](server, **header)
+
+
+def _whole(value: Any, what: str) -> int:
+    """A count that a worker has sent.
+
+    Raises:
+        RefusedError: it is not one.
+    """
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise RefusedError(f"{what} is {str(value)[:40]}, expected a whole number")
+    return value
+
+
+def _check_text(text: Any) -> None:
+    if not isinstance(text, str) or len(text) > MAX_TEXT:
+        raise RefusedError(f"an assembler text must be text of at most {MAX_TEXT} characters")
+
+
+def _check_registers(kernel: Kernel) -> None:
+    """The text may not declare fewer vector registers than it uses: occupancy rests on that."""
+    used = kernel.decoded.builder.vector_registers
+    if used > kernel.total_registers:
+        raise RefusedError(
+            f"{kernel.name} declares {kernel.total_registers} vector registers and uses {used}"
+        )
 
 
 def _split(data: bytes, sizes: list[int]) -> list[bytes]:
+    if sum(_whole(size, "the size of an argument") for size in sizes) != len(data):
+        raise RefusedError("the arguments do not have the sizes that are said")
     values, at = [], 0
     for size in sizes:
         values.append(data[at : at + size])
@@ -262,9 +355,13 @@ def _split(data: bytes, sizes: list[int]) -> list[bytes]:
 
 
 def _check_geometry(kernel: Kernel, grid: list[int], block: list[int], lds: int) -> None:
+    if len(grid) != 3 or len(block) != 3:
+        raise RefusedError(f"invalid launch: grid {grid}, block {block}, expected three sizes each")
+    for value in (*grid, *block, lds):
+        _whole(value, "a size of a launch")
     threads = block[0] * block[1] * block[2]
     limit = min(1024, kernel.max_workgroup or 1024)
-    if min(grid) < 0 or min(block) < 1 or threads > limit:
+    if min(block) < 1 or threads > limit:
         raise RefusedError(f"invalid launch: grid {grid}, block {block} (at most {limit} threads)")
     if grid[0] * grid[1] * grid[2] > 1 << 31:
         raise RefusedError(f"invalid launch: grid {grid} is too large")

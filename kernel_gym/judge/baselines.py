@@ -67,9 +67,9 @@ class Baseline:
             return reference_seconds(task.problem, inputs, self._device.spec)
         try:
             call = self._open(task).call(inputs, workload.dims)
-        except InfraError:
+        except InfraError as error:
             self.close()
-            raise
+            raise InfraError(str(error)) from error  # a lost device is no doing of the candidate
         if isinstance(call, Call) and call.retuned:
             call = self._open(task).call(inputs, workload.dims)
         if isinstance(call, Failed):

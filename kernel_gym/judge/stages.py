@@ -46,8 +46,7 @@ def check_train(attempt: Attempt) -> Verdict | None:
     """Values on every workload that the policy was shown; a repeat and a no-op replay on one."""
     problem = attempt.task.problem
     for index, workload in enumerate(train_workloads(problem, attempt.device.scale)):
-        expected = attempt.expected(workload, "train")
-        verdict, outputs = _check(attempt, workload, expected)
+        verdict, expected, outputs = _check(attempt, workload, "train")
         if verdict is None and index == 0:
             verdict = _check_again(attempt, workload, expected, outputs)
         if verdict is not None:
@@ -59,7 +58,7 @@ def check_adversarial(attempt: Attempt) -> Verdict | None:
     """Values on odd sizes, strides and distributions; the first failure ends the evaluation."""
     task = attempt.task
     for workload in adversarial_workloads(task.problem, attempt.device.scale, task.language):
-        verdict, _ = _check(attempt, workload, attempt.expected(workload, "adversarial"))
+        verdict, *_ = _check(attempt, workload, "adversarial")
         if verdict is not None:
             return hidden(verdict, Split.ADVERSARIAL)
     return None
@@ -71,7 +70,7 @@ def check_unseen(attempt: Attempt) -> Verdict | None:
     seed = attempt.data_seed("unseen")
     first: Verdict | None = None
     for workload in unseen_workloads(task.problem, attempt.device.scale, task.language, seed):
-        verdict, _ = _check(attempt, workload, attempt.expected(workload, "unseen"))
+        verdict, *_ = _check(attempt, workload, "unseen")
         first = first or verdict
         if verdict is not None and verdict.outcome in (Outcome.TIMEOUT, Outcome.RUNTIME_ERROR):
             break  # the worker is gone or its device is in error
@@ -122,20 +121,26 @@ PIPELINE: tuple[tuple[Stage, StageFunction], ...] = (
 
 
 def _check(
-    attempt: Attempt, workload: Workload, expected: Expected
-) -> tuple[Verdict | None, tuple[torch.Tensor, ...]]:
+    attempt: Attempt, workload: Workload, purpose: str
+) -> tuple[Verdict | None, Expected, tuple[torch.Tensor, ...]]:
     """One workload: call, metadata, launches, values. Records the result either way."""
+    problem = attempt.task.problem
+    expected = attempt.expected(workload, purpose)
     call = attempt.call(workload, expected)
-    if isinstance(call, Call) and call.retuned:
-        call = attempt.call(workload, expected)  # the first call tuned itself: time the second
-    verdict, fields, outputs = _judge(attempt.task.problem, workload, expected, call)
+    verdict, fields, outputs = _judge(problem, workload, expected, call)
+    if verdict is None and isinstance(call, Call) and call.retuned:
+        # The first call tuned itself: time a second one, on fresh data, or it could hand out what
+        # the first has computed.
+        expected = attempt.expected(workload, f"{purpose} after tuning")
+        call = attempt.call(workload, expected)
+        verdict, fields, outputs = _judge(problem, workload, expected, call)
     if isinstance(call, Call):
         attempt.profile = attempt.profile or call.profile
-        for operator in call.refused:
-            attempt.label(f"refused {operator}")
+        for operator in call.refused if workload.split is Split.TRAIN else ():
+            attempt.label(f"refused {operator}")  # of hidden workloads it might tell the sizes
         fields |= {"candidate_seconds": call.seconds, "launches": call.launches}
     attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)
-    return verdict, outputs
+    return verdict, expected, outputs
 
 
 def _judge(

@@ -17,8 +17,7 @@ _PREFIX = struct.Struct("<II")
 _LENGTH = struct.Struct("<Q")
 
 MAX_HEADER = 16 << 20
-MAX_BUFFERS = 64
-MAX_BUFFER = 1 << 30
+MAX_BUFFER = 256 << 20
 
 
 class ChannelError(Exception):
@@ -50,28 +49,38 @@ class Channel:
 
     Args:
         sock: a connected stream socket, owned by the channel from now on.
+        buffers: most raw buffers that a message from the peer may carry.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, buffers: int = 0) -> None:
         self._sock = sock
+        self._buffers = buffers
 
     def fileno(self) -> int:
         """The descriptor, for selectors."""
         return self._sock.fileno()
 
-    def send(self, header: dict[str, Any], *buffers: bytes | memoryview) -> None:
-        """Sends one message.
+    def send(
+        self,
+        header: dict[str, Any],
+        *buffers: bytes | memoryview,
+        timeout: float | None = None,
+    ) -> None:
+        """Sends one message; each part of it within `timeout` seconds.
 
         Raises:
             ChannelClosed: the peer is gone.
+            ChannelTimeout: the peer does not read.
         """
         text = json.dumps(header, separators=(",", ":")).encode()
         lengths = b"".join(_LENGTH.pack(len(b)) for b in buffers)
-        self._sock.settimeout(None)
+        self._sock.settimeout(timeout)
         try:
             self._sock.sendall(_PREFIX.pack(len(text), len(buffers)) + lengths + text)
             for buffer in buffers:
                 self._sock.sendall(buffer)
+        except TimeoutError as error:
+            raise ChannelTimeout("the peer does not read") from error
         except OSError as error:
             raise ChannelClosed(f"the pipe is closed: {error}") from error
 
@@ -85,7 +94,7 @@ class Channel:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, deadline))
-        if text_length > MAX_HEADER or count > MAX_BUFFERS:
+        if text_length > MAX_HEADER or count > self._buffers:
             raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
         lengths = [_LENGTH.unpack(self._read(_LENGTH.size, deadline))[0] for _ in range(count)]
         if any(length > MAX_BUFFER for length in lengths):
@@ -98,7 +107,7 @@ class Channel:
         self, header: dict[str, Any], *buffers: bytes | memoryview, timeout: float | None = None
     ) -> Message:
         """Sends a message and waits for the answer to it."""
-        self.send(header, *buffers)
+        self.send(header, *buffers, timeout=timeout)
         return self.recv(timeout)
 
     def close(self) -> None:

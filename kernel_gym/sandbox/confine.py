@@ -31,7 +31,7 @@ NAMESPACES = {
 class Limits:
     """Resource limits of one worker. Sizes are bytes."""
 
-    memory: int = 6 << 30
+    memory: int = 4 << 30
     file_size: int = 256 << 20
     home_size: int = 1 << 30
     open_files: int = 256

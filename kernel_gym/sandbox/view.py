@@ -1,4 +1,4 @@
-"""The file system as a worker sees it: read-only, without other people's folders, its home in memory.
+"""The file system as a worker sees it: read-only, its home in memory, others' folders empty.
 
 Built in a mount namespace of the worker's own. Folders in which users keep things are replaced by
 empty ones that hold only what the interpreter needs.

@@ -160,7 +160,7 @@ class _Decoder:
         return data
 
     def fill(self, reference: CodeReference, target: int) -> None:
-        distance = target - (CODE_BASE + RECORD_SIZE * reference.origin)
+        distance = target + reference.offset - (CODE_BASE + RECORD_SIZE * reference.origin)
         word = distance >> 32 if reference.high else distance
         self.builder.scalar_constants[reference.constant] = word & 0xFFFFFFFF
 

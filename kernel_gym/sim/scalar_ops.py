@@ -70,6 +70,7 @@ ENDS_BLOCK = frozenset(
 )
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
+_LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes behind s_getpc_b64 in an address computation
 _RELOCATION = re.compile(r"^([\w.$@]+?)@(gotpcrel32|rel32)@(lo|hi)([+-]\d+)?$")
 # 64-bit operations with a 32-bit source, or the reverse: widths of (destination, sources...)
 _MIXED_WIDTHS = {
@@ -101,6 +102,7 @@ class CodeReference:
         through_table: Whether the address of a pointer to the symbol is wanted.
         origin: Record after ``s_getpc_b64`` from which the distance counts.
         high: Whether the upper 32 bits are wanted.
+        offset: Bytes behind the symbol.
     """
 
     constant: int
@@ -108,6 +110,7 @@ class CodeReference:
     through_table: bool
     origin: int
     high: bool
+    offset: int
 
 
 class ScalarDecoder:
@@ -172,8 +175,11 @@ class ScalarDecoder:
         # A unique key keeps the constant apart from ordinary ones until it is filled in.
         number = len(self._builder.scalar_constants)
         self._builder.scalar_constants.append(0)
+        # The written addend counts from the literal, which lies behind s_getpc_b64's result.
+        offset = int(relocation.group(4) or 0) - _LITERAL_PLACE[part]
+        through_table, high = kind == "gotpcrel32", part == "hi"
         self.references.append(
-            CodeReference(number, symbol, kind == "gotpcrel32", self._origin, part == "hi")
+            CodeReference(number, symbol, through_table, self._origin, high, offset)
         )
         return Source(SCALAR_CONSTANTS + number, SCALAR)
 

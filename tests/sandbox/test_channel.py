@@ -17,7 +17,7 @@ from kernel_gym.sandbox.channel import (
 @pytest.fixture
 def ends():
     ours, theirs = socket.socketpair()
-    yield Channel(ours), theirs
+    yield Channel(ours, buffers=2), theirs
     ours.close()
     theirs.close()
 

@@ -1,0 +1,144 @@
+"""Workers: what they are denied, and that nothing of them stays."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.devices.sim import SimDevice
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.records import Outcome
+from kernel_gym.sandbox.confine import Confinement
+from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.sandbox.view import needed_folders
+from kernel_gym.tasks import get_task
+
+TASK = "triton2triton/softmax"
+TELL = "import posix, json\ndef softmax(x):\n    raise RuntimeError(json.dumps({}))\n"
+DESCRIPTORS = """
+import posix
+
+def is_open(fd):
+    try:
+        posix.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+def softmax(x):
+    raise RuntimeError([fd for fd in range(200) if is_open(fd)])
+"""
+KINDS = (
+    "baseline",
+    "def softmax(x): return x",
+    "import posix\ndef softmax(x): posix._exit(3)",
+    "import posix\ndef softmax(x): posix.kill(posix.getpid(), 9)",
+    "nonsense(",
+    "import posix\nposix.mkdir('shut', 0)\ndef softmax(x): [posix.fork() for _ in range(3)]",
+    "def softmax(x): x.cpu()",
+)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return get_task(TASK)
+
+
+@pytest.fixture(scope="module")
+def evaluator():
+    with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+        yield evaluator
+
+
+@pytest.fixture
+def ask(evaluator, task):
+    """Evaluates an expression in a worker."""
+
+    def ask(expression):
+        found = evaluator.evaluate(task, TELL.format(expression))
+        return json.loads(found.message.removeprefix("RuntimeError: "))
+
+    return ask
+
+
+def _descendants():
+    """Processes of our template and of what it has started."""
+    parents = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        parents[int(pid)] = int(text.rpartition(")")[2].split()[1])
+    family = {shared_template()._process.pid}
+    while more := {p for p, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
+
+
+def _open_descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_the_environment_is_scrubbed(ask, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_JUDGE", "1")
+    assert set(ask("sorted(k.decode() for k in posix.environ)")) == {
+        "HOME", "LANG", "OMP_NUM_THREADS", "PATH", "TMPDIR", "TRITON_CACHE_DIR",
+        "TRITON_DEFAULT_FP_FUSION", "TRITON_HOME", "XDG_CACHE_HOME",
+    }  # fmt: skip
+
+
+def test_only_the_two_pipes_are_open(evaluator, task):
+    """Standard streams lead nowhere; 3 and 4 are the pipes."""
+    found = evaluator.evaluate(task, DESCRIPTORS)
+    assert found.message == "RuntimeError: [0, 1, 2, 3, 4]"
+
+
+def test_a_killed_worker_is_reported_with_its_signal(evaluator, task):
+    found = evaluator.evaluate(task, KINDS[3])
+    assert found.outcome is Outcome.RUNTIME_ERROR
+    assert "SIGKILL" in found.message
+
+
+def test_an_exit_is_reported_with_its_status(evaluator, task):
+    assert "status 3" in evaluator.evaluate(task, KINDS[2]).message
+
+
+def test_the_confinement_is_reported(task):
+    session = SimDevice().open(task)
+    session.close()
+    found = session.confinement
+    assert set(found) == {"active", "missing"}
+    assert "resource limits" in found["active"]
+    assert not set(found["active"]) & set(found["missing"])
+    assert all(isinstance(why, str) and why for why in found["missing"].values())
+
+
+def test_a_missing_barrier_is_noted_with_its_reason():
+    def refused():
+        raise PermissionError(1, "Operation not permitted")
+
+    found = Confinement()
+    assert not found.attempt("something", refused)
+    assert found.attempt("another", lambda: None)
+    assert (found.active, found.missing) == (["another"], {"something": "Operation not permitted"})
+
+
+def test_the_interpreter_is_among_the_needed_folders():
+    needed = needed_folders()
+    for file in (os.__file__, json.__file__, pytest.__file__):
+        assert any(file.startswith(folder) for folder in needed)
+    assert not any(a != b and a.startswith(b + "/") for a in needed for b in needed)
+
+
+@pytest.mark.timeout(600)
+def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task):
+    sources = [task.baseline_source if s == "baseline" else s for s in KINDS]
+    evaluator.evaluate(task, sources[0])
+    homes, pid = set(Path("/tmp").glob("kernel-gym-*")), shared_template()._process.pid
+    before = (_descendants(), _open_descriptors("self"), _open_descriptors(pid))
+    for i in range(100):
+        evaluator.evaluate(task, sources[i % len(sources)] if i % 20 == 0 or i % 7 else sources[1])
+    assert (_descendants(), _open_descriptors("self"), _open_descriptors(pid)) == before
+    assert set(Path("/tmp").glob("kernel-gym-*")) == homes
