@@ -10,10 +10,12 @@ import typer
 from rich.table import Table
 
 from kernel_gym.commands.common import (
+    FAILED,
     DeviceOption,
     ExecutorOption,
     JsonOption,
     console,
+    note,
     one_line_errors,
     print_json,
 )
@@ -86,14 +88,23 @@ def _rates(
     seconds = dict.fromkeys(ways, 0.0)
     for env, width in ways.values():
         env.reset(seed=0)
-        env.step(source() if width == 1 else tuple(source() for _ in range(width)))
+        _step(env, width, source)
     for _ in range(rounds):
         for name, (env, width) in ways.items():
             start = time.perf_counter()
             for _ in range(NUM_ENVS // width):
-                env.step(source() if width == 1 else tuple(source() for _ in range(width)))
+                _step(env, width, source)
             seconds[name] += time.perf_counter() - start
     return {name: rounds * NUM_ENVS / spent for name, spent in seconds.items()}
+
+
+def _step(env: Any, width: int, source: Callable[[], str]) -> None:
+    """One step, which must not fail: failures are fast, and no figure may come from them."""
+    info = env.step(source() if width == 1 else tuple(source() for _ in range(width)))[4]
+    outcomes = {info["outcome"]} if width == 1 else set(info["outcome"])
+    if outcomes != {"passed"}:
+        note(f"error: a submission did not pass: {', '.join(sorted(outcomes - {'passed'}))}")
+        raise typer.Exit(FAILED)
 
 
 def _show(rates: dict[str, float], json: bool) -> None:
