@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.programs.fused import fused_programs
 from tests.sim.programs.memory import atomics, products
 from tests.sim.programs.pointwise import pointwise_programs
 from tests.sim.programs.program import failures, write_module
@@ -16,6 +17,7 @@ PROGRAMS = [
     *histograms(),
     *products(),
     *atomics(),
+    *fused_programs(120),
 ]
 CHUNK = 10
 CHUNKS = [PROGRAMS[i : i + CHUNK] for i in range(0, len(PROGRAMS), CHUNK)]
