@@ -140,13 +140,11 @@ def literal32(operand: OperandText, kind: str) -> int:
 def literal64(operand: OperandText, kind: str) -> int:
     """The 64-bit value that a literal stands for.
 
-    Inline integers (-16 to 64) are sign-extended; other literals are the low word, except that
-    for ``f64`` they are the high word.
+    Inline floats are doubles, whatever the operation does with them. Inline integers (-16 to 64)
+    are sign-extended; other literals are the low word, for ``f64`` the high word.
     """
     if operand.kind == "f":
-        if kind == "f64":
-            return float_bits(float(operand.value), "f64")
-        return float_bits(float(operand.value), "f32")
+        return float_bits(float(operand.value), "f64")
     value = int(operand.value)
     if operand.count == 2 or -16 <= value <= 64:
         return value & 0xFFFFFFFFFFFFFFFF

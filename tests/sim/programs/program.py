@@ -77,6 +77,11 @@ def larger(a, b):
 @triton.jit
 def affine(a, b, c, d):
     return a * c, b * c + d
+
+
+@triton.jit
+def times(a, b):
+    return a * b
 """
 
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.programs.fused import fused_programs
+from tests.sim.programs.memory import atomics, products
 from tests.sim.programs.pointwise import pointwise_programs
 from tests.sim.programs.program import failures, write_module
+from tests.sim.programs.shaped import histograms, moves, reductions
 
-PROGRAMS = [*pointwise_programs()]
+PROGRAMS = [
+    *pointwise_programs(),
+    *reductions(),
+    *moves(),
+    *histograms(),
+    *products(),
+    *atomics(),
+    *fused_programs(120),
+]
 CHUNK = 10
 CHUNKS = [PROGRAMS[i : i + CHUNK] for i in range(0, len(PROGRAMS), CHUNK)]
 
