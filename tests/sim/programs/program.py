@@ -134,7 +134,6 @@ class Program:
         rtol: Relative tolerance of float outputs.
         atol: Absolute tolerance; default the relative one.
         aligned: Whether pointers are known to be multiples of 16.
-        exact: Integers are given to the meaning in their own type.
     """
 
     name: str
@@ -236,9 +235,7 @@ def compare(program: Program, data: Data, found: torch.Tensor, wanted: torch.Ten
         return
     atol = program.rtol if program.atol is None else program.atol
     wanted = rounded(wanted.double(), data.type)
-    torch.testing.assert_close(
-        found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True
-    )
+    torch.testing.assert_close(found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True)
 
 
 def check(program: Program, module: ModuleType, engine: Engine) -> None:
