@@ -12,7 +12,12 @@ from triton.compiler import ASTSource
 
 
 def compiled(
-    function: Any, types: list[str], warps: int = 4, stages: int = 2, **constants: Any
+    function: Any,
+    types: list[str],
+    warps: int = 4,
+    stages: int = 2,
+    multiples: tuple[str, ...] = ("n", "k", "m"),
+    **constants: Any,
 ) -> tuple[str, int]:
     """Assembler text and LDS bytes of a kernel.
 
@@ -21,14 +26,21 @@ def compiled(
         types: Types of the arguments that are not constants, in order.
         warps: Waves of a workgroup.
         stages: Software-pipeline stages.
+        multiples: Integer arguments that are known to be multiples of 16.
         **constants: The constexpr arguments.
     """
-    return _compiled(function, tuple(types), warps, stages, tuple(sorted(constants.items())))
+    items = tuple(sorted(constants.items()))
+    return _compiled(function, tuple(types), warps, stages, multiples, items)
 
 
 @cache
 def _compiled(
-    function: Any, types: tuple[str, ...], warps: int, stages: int, items: tuple[Any, ...]
+    function: Any,
+    types: tuple[str, ...],
+    warps: int,
+    stages: int,
+    multiples: tuple[str, ...],
+    items: tuple[Any, ...],
 ) -> tuple[str, int]:
     constants = dict(items)
     names = [name for name in function.arg_names if name not in constants]
@@ -37,7 +49,7 @@ def _compiled(
     aligned = {
         (i,): [["tt.divisibility", 16]]
         for i, name in enumerate(function.arg_names)
-        if signature[name].startswith("*") or name in ("n", "k", "m")
+        if signature[name].startswith("*") or name in multiples
     }
     kernel = triton.compile(
         ASTSource(function, signature, constants, attrs=aligned),

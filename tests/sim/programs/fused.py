@@ -37,7 +37,10 @@ BINARY = (
     ("tl.maximum({a}, {b})", "torch.maximum({a}, {b})"),
     ("tl.minimum({a}, {b})", "torch.minimum({a}, {b})"),
     ("tl.where({k} % 3 == 1, {a}, {b})", "torch.where({k}.fmod(3) == 1, {a}, {b})"),
-    ("tl.where(({k} > 7) | ({k} < -9), {a}, -{b})", "torch.where(({k} > 7) | ({k} < -9), {a}, -{b})"),
+    (
+        "tl.where(({k} > 7) | ({k} < -9), {a}, -{b})",
+        "torch.where(({k} > 7) | ({k} < -9), {a}, -{b})",
+    ),
     ("tl.fma({a}, {b}, {c}) * 0.2", "({a} * {b} + {c}) * 0.2"),
     ("{a} + ({k} % 5).to(tl.float32) * 0.25", "{a} + {k}.fmod(5).double() * 0.25"),
 )
@@ -48,7 +51,10 @@ ALONG = (
     ("tl.cumsum({a}, {x}) / {L}", "{a}.cumsum({x}) / {L}"),
     ("tl.cumprod({a} * 0.05 + 0.9, {x})", "({a} * 0.05 + 0.9).cumprod({x})"),
     ("tl.associative_scan({a}, {x}, larger)", "{a}.cummax({x}).values"),
-    ("tl.associative_scan({a}, {x}, larger, reverse=True)", "{a}.flip({x}).cummax({x}).values.flip({x})"),
+    (
+        "tl.associative_scan({a}, {x}, larger, reverse=True)",
+        "{a}.flip({x}).cummax({x}).values.flip({x})",
+    ),
     ("tl.flip({a}, {x}) * 0.5 + {b} * 0.5", "{a}.flip({x}) * 0.5 + {b} * 0.5"),
     (
         "tl.reshape(tl.trans({a}), (M, N)) + {b} * 0.5",
@@ -59,7 +65,7 @@ ALONG = (
         "tl.gather({a}, tl.abs({k} * 3 + i) % {L}, {x}) + {b} * 0.25",
         "{a}.gather({x}, (wrap({k} * 3 + I, 'i32')).abs() % {L}) + {b} * 0.25",
     ),
-    ("tl.softmax({a}, 1, keep_dims=True) + {b} * 0.5", "torch.softmax({a}, 1) + {b} * 0.5"),
+    ("tl.softmax({a}, 1) + {b} * 0.5", "torch.softmax({a}, 1) + {b} * 0.5"),
     ("tl.sum(tl.join({a}, {b}), 2) * 0.5", "({a} + {b}) * 0.5"),
 )
 # Whole numbers wrap at 32 bits in both.
@@ -122,7 +128,9 @@ class Generator:
         rows, columns = m - choose.randrange(m // 2 + 1), n - choose.randrange(n // 2 + 1)
         kinds = [choose.choice(("fp32", "fp32", "fp16", "bf16")) for _ in range(2)]
         for _ in range(choose.randint(2, 6)):
-            choose.choice((self.unary, self.binary, self.binary, self.along, self.integer, self.cast))()
+            choose.choice(
+                (self.unary, self.binary, self.binary, self.along, self.integer, self.cast)
+            )()
         if choose.random() < 0.35:
             self.loop()
         shape = (2 * rows, columns)
@@ -173,7 +181,9 @@ class Generator:
 
     def cast(self) -> None:
         kind, text = self.random.choice(CASTS)
-        self._bind((f"{{a}}.to({text}).to(tl.float32)", f"rounded({{a}}, '{kind}')"), **self._names())
+        self._bind(
+            (f"{{a}}.to({text}).to(tl.float32)", f"rounded({{a}}, '{kind}')"), **self._names()
+        )
         if TOLERANCE[kind] > TOLERANCE[self.narrowest]:
             self.narrowest = kind
 

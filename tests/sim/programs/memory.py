@@ -123,7 +123,9 @@ def atomics() -> list[Program]:
             x = tl.load(xs + i, mask=i < 250, other=0)
             tl.atomic_{name}(out + (i * 5) % {cells}, x, mask=i < 250, sem={sem})
             """
-            meaning = f"CELLS = {cells}" + COMBINE + "at = torch.arange(250) * 5 % CELLS\nout = " + torch
+            meaning = (
+                f"CELLS = {cells}" + COMBINE + "at = torch.arange(250) * 5 % CELLS\nout = " + torch
+            )
             values = Data("xs", kind, (250,), 0 if kind[0] == "u" else -100, 100)
             if narrow:
                 values = Data("xs", kind, (250,), -1, 1)

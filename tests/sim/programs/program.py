@@ -134,7 +134,6 @@ class Program:
         rtol: Relative tolerance of float outputs.
         atol: Absolute tolerance; default the relative one.
         aligned: Whether pointers are known to be multiples of 16.
-        exact: Integers are given to the meaning in their own type.
     """
 
     name: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.sim.programs.fused import fused_programs
@@ -33,3 +35,29 @@ def module(tmp_path_factory):
 def test_programs(programs, module, engine):
     wrong = failures(programs, module, engine)
     assert not wrong, "\n\n".join(wrong)
+
+
+def test_enough_programs():
+    assert len(PROGRAMS) >= 300
+    assert len({program.source for program in PROGRAMS}) == len(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", ["exp_fp32", "add_i32", "sort_fp32", "atomic_add_i64", "fused_3"])
+def test_a_wrong_result_is_named_with_its_source(name, module, engine):
+    program = next(program for program in PROGRAMS if program.name == name)
+    output = program.outputs[0]
+    change = "+ (torch.arange(out.numel()) == 3).view(out.shape)"
+    wrong = replace(program, meaning=f"{program.meaning}\nout = out {change}\n")
+    (message,) = failures([wrong], module, engine)
+    assert message.startswith(f"{name}: AssertionError")
+    assert program.source in message
+
+
+def test_an_access_past_the_end_is_a_failure(module, engine):
+    program = next(program for program in PROGRAMS if program.name == "add_fp32")
+    (out,) = program.outputs
+    shorter = replace(out, shape=(out.shape[0] - 1,))
+    wrong = replace(program, outputs=(shorter,), meaning="out = (xs + ys)[:-1]")
+    (message,) = failures([wrong], module, engine)
+    assert "write of" in message
+    assert "out of bounds" in message
