@@ -213,7 +213,7 @@ class SimSession:
         if isinstance(answer, Failed):
             return answer
         described = answer.get("outputs")
-        if not are_outputs(described):
+        if described is None or not are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
         longest: dict[str, Any] = max(

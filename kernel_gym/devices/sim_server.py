@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import selectors
 import socket
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -252,7 +253,7 @@ class DeviceServer:
 
 
 _FOR_JUDGE = ("begin", "end", "allocate", "free", "locate", "facts")
-_FOR_WORKER = {
+_FOR_WORKER: dict[str, Callable[..., dict[str, Any]]] = {
     "allocate": DeviceServer.allocate_for_worker,
     "free": DeviceServer.free_for_worker,
     "load": DeviceServer.load,

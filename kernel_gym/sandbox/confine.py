@@ -11,6 +11,7 @@ import resource
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from kernel_gym.sandbox import kernel_calls as kernel
@@ -119,7 +120,7 @@ def isolate_namespaces(found: Confinement) -> None:
         if found.attempt("user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER)):
             _map_identity(uid, gid)
     for name, flag in NAMESPACES.items():
-        found.attempt(name, lambda flag=flag: kernel.unshare(flag))
+        found.attempt(name, partial(kernel.unshare, flag))
 
 
 @dataclass(frozen=True)
