@@ -33,8 +33,6 @@ IGNORED = frozenset(
         "s_dcache_wb",
         "s_dcache_inv_vol",
         "s_dcache_wb_vol",
-        "s_setreg_b32",
-        "s_setreg_imm32_b32",
         "s_sendmsg",
         "s_code_end",
         "s_incperflevel",
@@ -70,6 +68,8 @@ ENDS_BLOCK = frozenset(
 )
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
+_MODE_REGISTER = re.compile(r"^hwreg\((?:HW_REG_MODE|1)(?:,(\d+),(\d+))?\)$")
+_ROUNDING_BITS = 4
 _LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes behind s_getpc_b64 in an address computation
 _RELOCATION = re.compile(r"^([\w.$@]+?)@(gotpcrel32|rel32)@(lo|hi)([+-]\d+)?$")
 # 64-bit operations with a 32-bit source, or the reverse: widths of (destination, sources...)
@@ -113,6 +113,25 @@ class CodeReference:
     offset: int
 
 
+def _check_mode(instruction: Instruction) -> None:
+    """Let a write of a hardware register pass if it has no effect here.
+
+    Denormals are always kept and results always rounded to nearest even: another rounding mode
+    (the low four bits of MODE) would give wrong values.
+    """
+    register, value = ",".join(instruction.operands).rsplit(",", 1)
+    match = _MODE_REGISTER.match(register.replace(" ", ""))
+    if not match:
+        return
+    offset = int(match.group(1) or 0)
+    if offset >= _ROUNDING_BITS:
+        return
+    literal = parse_operand(value.strip())
+    mask = (1 << (_ROUNDING_BITS - offset)) - 1
+    if literal.kind != "i" or int(literal.value) & mask & ((1 << int(match.group(2) or 32)) - 1):
+        raise UnsupportedInstruction("rounding modes other than to nearest even are not supported")
+
+
 class ScalarDecoder:
     """Decodes the scalar instructions of one kernel into a program builder.
 
@@ -148,6 +167,8 @@ class ScalarDecoder:
             destination = parse_operand(instruction.operands[0]).index
             zero = self._builder.scalar_constant(0)
             self._builder.emit("s_mov_b32", dst=destination, sources=(zero,))
+        elif mnemonic in ("s_setreg_b32", "s_setreg_imm32_b32"):
+            _check_mode(instruction)
         elif mnemonic in ("s_getpc_b64", "s_setpc_b64", "s_swappc_b64"):
             self._program_counter(instruction)
         elif _K_FORMS.match(mnemonic):

@@ -155,9 +155,18 @@ SIM_INLINE F sqrt_lanes(F a) {
 #endif
 }
 
-// IEEE maxNum/minNum: a quiet NaN loses against a number.
-SIM_INLINE F max_lanes(F a, F b) { return ((a >= b) | (b != b)) ? a : b; }
-SIM_INLINE F min_lanes(F a, F b) { return ((a <= b) | (b != b)) ? a : b; }
+// IEEE maxNum/minNum: a quiet NaN loses against a number. -0 is less than +0: of equal values,
+// which differ in the sign of zero at most, the common bits are the maximum.
+SIM_INLINE F max_lanes(F a, F b) {
+  const U equal = (U)(a == b);
+  const F other = ((a > b) | (b != b)) ? a : b;
+  return (F)((U)other & ((U)a | ~equal));
+}
+SIM_INLINE F min_lanes(F a, F b) {
+  const U equal = (U)(a == b);
+  const F other = ((a < b) | (b != b)) ? a : b;
+  return (F)((U)other | ((U)a & equal));
+}
 
 SIM_INLINE float half_to_float(u32 h) {
   const u16 bits = (u16)h;

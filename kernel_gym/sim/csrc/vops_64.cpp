@@ -70,8 +70,9 @@ SIM_INLINE int exponent64(double x) {
 WIDE_UNARY(v_frexp_mant_f64, as_u64(mantissa64(f)));
 WIDE_BINARY(v_add_f64, as_u64(f + g));
 WIDE_BINARY(v_mul_f64, as_u64(f* g));
-WIDE_BINARY(v_max_f64, as_u64(std::fmax(f, g)));
-WIDE_BINARY(v_min_f64, as_u64(std::fmin(f, g)));
+// -0 is less than +0, which fmax and fmin leave open.
+WIDE_BINARY(v_max_f64, f == g ? as_u64(f) & as_u64(g) : as_u64(std::fmax(f, g)));
+WIDE_BINARY(v_min_f64, f == g ? as_u64(f) | as_u64(g) : as_u64(std::fmin(f, g)));
 
 // Shifts: the amount is a 32-bit first source. SHIFT(name, expression of `x` and `n`)
 #define SHIFT(name, expression)                           \

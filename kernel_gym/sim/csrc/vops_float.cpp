@@ -36,6 +36,20 @@ TERNARY(v_med3_f32, F, median(a, b, c));
 SIM_INLINE F lo(U a) { return half_lanes(a); }
 SIM_INLINE F hi(U a) { return half_lanes(a >> 16); }
 
+// a * b + c of f16 values with a single rounding. The product is exact in f32; the sum is rounded
+// to odd, so that rounding it to f16 gives what rounding the exact sum would.
+SIM_INLINE U fma_half(F a, F b, F c) {
+  const F product = a * b;
+  const F sum = product + c;
+  const F part = sum - product;
+  const F error = (product - (sum - part)) + (c - part);
+  const U inexact = (U)((error > 0.f) | (error < 0.f));
+  const U even = (U)(((U)sum & 1u) == 0u);
+  const U away = (U)((error > 0.f) == (sum > 0.f));
+  const U step = (away & 2u) - 1u;
+  return to_half((F)((U)sum + (step & inexact & even)));
+}
+
 BINARY(v_add_f16, U, to_half(lo(a) + lo(b)));
 BINARY(v_sub_f16, U, to_half(lo(a) - lo(b)));
 BINARY(v_subrev_f16, U, to_half(lo(b) - lo(a)));
@@ -43,8 +57,8 @@ BINARY(v_mul_f16, U, to_half(lo(a) * lo(b)));
 BINARY(v_max_f16, U, to_half(max_lanes(lo(a), lo(b))));
 BINARY(v_min_f16, U, to_half(min_lanes(lo(a), lo(b))));
 BINARY(v_pack_b32_f16, U, pack16(a, b));
-TERNARY(v_fma_f16, U, to_half(fma_lanes(lo(a), lo(b), lo(c))));
-TERNARY(v_mad_f16, U, to_half(fma_lanes(lo(a), lo(b), lo(c))));
+TERNARY(v_fma_f16, U, fma_half(lo(a), lo(b), lo(c)));
+TERNARY(v_mad_f16, U, fma_half(lo(a), lo(b), lo(c)));
 TERNARY(v_max3_f16, U, to_half(max_lanes(max_lanes(lo(a), lo(b)), lo(c))));
 TERNARY(v_min3_f16, U, to_half(min_lanes(min_lanes(lo(a), lo(b)), lo(c))));
 TERNARY(v_med3_f16, U, to_half(median(lo(a), lo(b), lo(c))));
@@ -56,7 +70,7 @@ BINARY(v_pk_max_f16, U,
 BINARY(v_pk_min_f16, U,
        pack16(to_half(min_lanes(lo(a), lo(b))), to_half(min_lanes(hi(a), hi(b)))));
 TERNARY(v_pk_fma_f16, U,
-        pack16(to_half(fma_lanes(lo(a), lo(b), lo(c))), to_half(fma_lanes(hi(a), hi(b), hi(c)))));
+        pack16(fma_half(lo(a), lo(b), lo(c)), fma_half(hi(a), hi(b), hi(c))));
 
 // ---- dot products of pairs
 SIM_INLINE F bf_lo(U a) { return (F)(a << 16); }

@@ -19,7 +19,7 @@ PROGRAMS = [
     *histograms(),
     *products(),
     *atomics(),
-    *fused_programs(120),
+    *fused_programs(60),
 ]
 CHUNK = 10
 CHUNKS = [PROGRAMS[i : i + CHUNK] for i in range(0, len(PROGRAMS), CHUNK)]
