@@ -111,7 +111,8 @@ class Evaluator:
             for stage, run in PIPELINE:
                 attempt.stage = stage
                 start = time.perf_counter()
-                verdict = run(attempt)
+                with self.device.turn(stage):
+                    verdict = run(attempt)
                 wall[stage] = time.perf_counter() - start
                 if verdict is not None:
                     break
@@ -177,7 +178,9 @@ class Evaluator:
 def _open_device(name: str) -> Device:
     if name == SIMULATED:
         return SimDevice()
-    raise ValueError(f"device {name!r} is known but has no implementation")
+    from kernel_gym.devices.gpu import GpuDevice
+
+    return GpuDevice(name)
 
 
 def _sha256(source: str) -> str:

@@ -134,6 +134,9 @@ class Problem(ABC):
     """Odd sizes; checked, never timed."""
     distributions: ClassVar[tuple[str, ...]] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
+    exchangeable: ClassVar[bool] = True
+    """Whether an input stays legal when two elements of one floating tensor change places; not so
+    for triangular or positive definite matrices, for instance."""
     strided: ClassVar[bool] = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 

@@ -21,6 +21,7 @@ UNSEEN_DISTRIBUTIONS = 2
 """How many distributions the unseen workloads of one evaluation use."""
 ATTEMPTS = 4000
 """Proposals made for one kind before the problem's space is declared too narrow."""
+CPU = torch.device("cpu")
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -203,17 +204,25 @@ _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def make_inputs(problem: Problem, workload: Workload, seed: int) -> dict[str, Value]:
+def make_inputs(
+    problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
+) -> dict[str, Value]:
     """Draws the arguments of one call and lays its tensors out as the workload says.
 
+    Args:
+        problem: whose arguments.
+        workload: their sizes, distribution and layout.
+        seed: decides the values, on one kind of device; the layout does not change them.
+        where: the device to draw on; on "meta" there are shapes and strides alone.
+
     Returns:
-        Argument name to CPU tensor or scalar, in the order of `problem.args`. The same seed gives
-        the same values whatever the layout.
+        Argument name to tensor or scalar, in the order of `problem.args`.
     """
-    generator = torch.Generator().manual_seed(seed)
-    values = problem.inputs(workload, generator)
+    generator = torch.Generator(CPU if where.type == "meta" else where).manual_seed(seed)
     place = _APPLY[workload.layout]
-    return {
-        name: place(value) if isinstance(value, torch.Tensor) else value
-        for name, value in values.items()
-    }
+    with where:
+        values = problem.inputs(workload, generator)
+        return {
+            name: place(value.to(where)) if isinstance(value, torch.Tensor) else value
+            for name, value in values.items()
+        }

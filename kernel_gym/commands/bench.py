@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from kernel_gym.commands import bench_gpu
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -119,3 +120,7 @@ def _show(rates: dict[str, float], json: bool) -> None:
     for name, rate in rates.items():
         table.add_row(name, f"{rate:.2f}", f"{ratios[name]:.2f}x")
     console.print(table)
+
+
+app.command()(bench_gpu.timing)
+app.command()(bench_gpu.throughput)

@@ -36,11 +36,44 @@ class DeviceStatus:
 
 def device_names() -> tuple[str, ...]:
     """Names that :func:`resolve` takes."""
-    return ("auto", SIMULATED)
+    return ("auto", SIMULATED, *gpu_names())
+
+
+def gpu_names() -> tuple[str, ...]:
+    """The GPUs that PyTorch sees here: `rocm:0`, `cuda:0` ..."""
+    import torch
+
+    from kernel_gym.devices.vendors import vendor_here
+
+    return tuple(f"{vendor_here().name}:{i}" for i in range(torch.cuda.device_count()))
 
 
 def describe_devices() -> tuple[DeviceStatus, ...]:
     """The status of every device on this machine."""
+    return (_describe_simulator(), *map(_describe_gpu, gpu_names()))
+
+
+def _describe_gpu(name: str) -> DeviceStatus:
+    import torch
+
+    from kernel_gym.devices.vendors import arch_name, data_sheet, find_compiler, vendor_here
+
+    vendor = vendor_here()
+    found = torch.cuda.get_device_properties(int(name.partition(":")[2]))
+    arch = arch_name(vendor, found)
+    problems, mends = [], []
+    if find_compiler(vendor) is None:
+        problems.append(f"HIP tasks are skipped: no {vendor.compiler}")
+        mends.append(f"put {vendor.compiler} on the path")
+    known = data_sheet(found.name) is not None
+    if not known:
+        problems.append(f"no peaks are known of a {found.name}")
+        mends.append("add its data sheet to kernel_gym/devices/vendors.py")
+    languages = ("triton",) if find_compiler(vendor) is None else ("triton", "hip")
+    return DeviceStatus(name, arch, Clock.MEASURED, known, languages, tuple(problems), tuple(mends))
+
+
+def _describe_simulator() -> DeviceStatus:
     missing = hip_toolchain()
     languages: tuple[str, ...] = ("triton", "hip")
     problems: tuple[str, ...] = ()
@@ -49,7 +82,7 @@ def describe_devices() -> tuple[DeviceStatus, ...]:
         languages = ("triton",)
         problems = (f"HIP tasks are skipped: {missing.problem}",)
         mends = (missing.mend,)
-    return (DeviceStatus(SIMULATED, "gfx942", Clock.MODELLED, True, languages, problems, mends),)
+    return DeviceStatus(SIMULATED, "gfx942", Clock.MODELLED, True, languages, problems, mends)
 
 
 def resolve(name: str) -> str:
@@ -58,9 +91,12 @@ def resolve(name: str) -> str:
     Raises:
         UnknownDevice: no such device.
     """
-    if name == "auto":
-        return SIMULATED
     if name == SIMULATED:
+        return name
+    gpus = gpu_names()
+    if name == "auto":
+        return gpus[0] if gpus else SIMULATED
+    if name in gpus:
         return name
     near = difflib.get_close_matches(name, device_names(), cutoff=0.3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -7,6 +7,7 @@ values (`Failed`); failures of ours raise `InfraError`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from kernel_gym.devices.specs import DeviceSpec
-from kernel_gym.records import Clock, KernelFacts
+from kernel_gym.records import Clock, KernelFacts, Stage
 from kernel_gym.tasks.problem import Scale, Value
 
 
@@ -69,16 +70,23 @@ class Call:
     """Of its longest launch."""
 
 
+SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
+"""Dimensions of a call and its inputs, of which only shapes and types matter."""
+
+
 class Session(Protocol):
     """One candidate in one worker."""
 
-    def load(self, source: str) -> Failed | None:
-        """Builds and loads the candidate."""
+    def load(self, source: str, language: str | None = None) -> Failed | None:
+        """Builds and loads the candidate; the language is its task's unless another is named."""
 
     def call(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
     ) -> Call | Failed:
         """Calls it once with copies of the inputs; with `noop` its kernels do nothing."""
+
+    def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Compiles ahead what the calls need, where that saves the device's time."""
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of its kernels."""
@@ -94,6 +102,8 @@ class Device(Protocol):
     spec: DeviceSpec
     clock: Clock
     scale: Scale
+    where: torch.device
+    """Where the judge draws inputs and computes expected values."""
 
     @property
     def languages(self) -> Sequence[str]:
@@ -105,6 +115,9 @@ class Device(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Versions of everything that decides a result."""
+
+    def turn(self, stage: Stage) -> AbstractContextManager[None]:
+        """Held during a stage: waits until the device is free for it."""
 
     def open(self, task: Any, trusted: bool = False) -> Session:
         """A session for candidates of a task; `trusted` ones (baselines) share a cache."""

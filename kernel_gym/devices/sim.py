@@ -10,7 +10,6 @@ import contextlib
 import importlib.util
 import mmap
 import os
-import signal
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,14 +25,16 @@ from kernel_gym.devices.base import (
     FailureKind,
     InfraError,
     OutputTensor,
+    SketchedCall,
 )
+from kernel_gym.devices.failures import describe_exit, read_failure
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import MI300X
 from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.records import Clock, KernelFacts
+from kernel_gym.records import Clock, KernelFacts, Stage
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
-from kernel_gym.sandbox.spawn import Child, TemplateError, shared_template
+from kernel_gym.sandbox.spawn import TemplateError, shared_template
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 from kernel_gym.worker.failures import clean
@@ -52,6 +53,7 @@ class SimDevice:
     spec = MI300X
     clock = Clock.MODELLED
     scale = Scale.SIM
+    where = torch.device("cpu")
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
@@ -80,6 +82,10 @@ class SimDevice:
             "triton": triton.__version__,
             "clang": clang,
         }
+
+    def turn(self, stage: Stage) -> contextlib.AbstractContextManager[None]:
+        """Nobody waits: each session has a simulated GPU of its own."""
+        return contextlib.nullcontext()
 
     def open(self, task: Task, trusted: bool = False) -> SimSession:
         """A fresh worker and a fresh GPU for candidates of a task.
@@ -123,11 +129,11 @@ class SimSession:
             worker_end.close()
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
-    def load(self, source: str) -> Failed | None:
+    def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads the candidate."""
         header: dict[str, Any] = {
             "do": "load",
-            "language": self._task.language,
+            "language": language or self._task.language,
             "entry": self._task.entry,
             "source": source,
         }
@@ -159,6 +165,10 @@ class SimSession:
         finally:
             for address in (*buffers.values(), *self._outputs):
                 self._ask_device({"do": "free", "address": address})
+
+    def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Nothing: nobody waits for this device."""
+        return None
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of the kernels, once each."""
@@ -291,13 +301,13 @@ class SimSession:
             limit = f"no answer within {timeout:.0f} s"
             return self._fail(Failed(FailureKind.TIMEOUT, f"{header['do']}: {limit}"))
         except ChannelClosed:
-            return self._fail(Failed(FailureKind.RUNTIME, _describe_exit(self._worker)))
+            return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._worker)))
         except ChannelError as error:
             return self._fail(
                 Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
             )
         if "error" in answer:
-            return _failed(answer["error"])
+            return read_failure(answer["error"])
         return answer
 
     def _fail(self, failed: Failed) -> Failed:
@@ -336,14 +346,6 @@ class _DeviceFull(Exception):
     """No room for the judge's buffers beside what the candidate holds."""
 
 
-def _failed(error: Any) -> Failed:
-    """A worker's own account of its failure: believed, since it can only hurt itself."""
-    error = error if isinstance(error, dict) else {}
-    kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
-    name, message = str(error.get("type", "Error")), str(error.get("message", ""))
-    return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
-
-
 def _describe_fault(fault: dict[str, Any]) -> Failed:
     kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
     where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
@@ -353,13 +355,6 @@ def _describe_fault(fault: dict[str, Any]) -> Failed:
     if fault.get("workgroup") is not None:
         detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
     return Failed(kind, clean(fault["message"]), clean(detail))
-
-
-def _describe_exit(worker: Child) -> str:
-    status = worker.close(grace=0.5)
-    if status is not None and status < 0:
-        return f"the worker was killed by {signal.Signals(-status).name}"
-    return f"the worker exited{'' if status is None else f' with status {status}'} during the call"
 
 
 def _describe(

@@ -1,4 +1,8 @@
-"""A pool on this machine: threads, since the work is in the evaluators' processes."""
+"""A pool on this machine.
+
+Threads for the simulator, where the work is in the evaluators' own processes; processes for a GPU,
+where the judge computes and reads clocks itself.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from concurrent.futures import Future
 from kernel_gym.evaluator import Caches, Evaluator
 from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
+from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.tasks.registry import get_task
@@ -36,8 +41,10 @@ class LocalExecutor(SupervisedExecutor):
         self._caches = Caches()
         super().__init__(device, workers, seed, deadline, cache)
 
-    def _make_worker(self) -> LocalWorker:
-        return LocalWorker(Evaluator(self.device, caches=self._caches))
+    def _make_worker(self) -> LocalWorker | ProcessWorker:
+        if self.device.startswith("sim:"):
+            return LocalWorker(Evaluator(self.device, caches=self._caches))
+        return ProcessWorker(self.device)
 
 
 class LocalWorker:

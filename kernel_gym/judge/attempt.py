@@ -51,7 +51,7 @@ class Attempt:
     def expected(self, workload: Workload, purpose: str) -> Expected:
         """Inputs and answers of a workload, with data of its own for each purpose."""
         seed = self.data_seed(purpose, workload.key)
-        return self.cache.get(self.task.problem, workload, seed)
+        return self.cache.get(self.task.problem, workload, seed, self.device.where)
 
     def call(self, workload: Workload, expected: Expected, noop: bool = False) -> Call | Failed:
         """Calls the candidate on a workload."""

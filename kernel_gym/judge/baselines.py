@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 
-from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session
+from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session, SketchedCall
 from kernel_gym.judge.torch_model import reference_seconds
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
@@ -54,6 +55,23 @@ class Baseline:
             self._times.put(key, found)
         return found
 
+    def session(self, task: Task, calls: Sequence[SketchedCall] = ()) -> Session:
+        """The resident worker that holds a task's baseline, for timing beside a candidate.
+
+        Args:
+            task: whose baseline.
+            calls: dimensions and inputs of calls that it should be compiled for now.
+
+        Raises:
+            InfraError: the baseline does not build: the task is broken, not the candidate.
+        """
+        session = self._open(task)
+        failed = session.compile(calls) if calls else None
+        if failed is not None:
+            self.close()
+            raise InfraError(f"the baseline of {task.id} does not compile: {failed.message}")
+        return session
+
     def close(self) -> None:
         """Ends the resident worker."""
         if self._session is not None:
@@ -82,7 +100,10 @@ class Baseline:
             return self._session
         self.close()
         session = self._device.open(task, trusted=True)
-        failed = session.load(task.baseline_source or "")
+        if task.baseline_source is None:
+            failed = session.load(task.reference_source, "torch")
+        else:
+            failed = session.load(task.baseline_source)
         if failed is not None:
             session.close()
             raise InfraError(f"the baseline of {task.id} does not build: {failed.message}")

@@ -15,7 +15,7 @@ import torch
 
 from kernel_gym.judge.values import Comparison, compare_close, compare_exact, compare_mask
 from kernel_gym.tasks.problem import Check, Problem, Value
-from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.sampling import CPU, make_inputs
 from kernel_gym.tasks.workload import Workload
 
 
@@ -34,10 +34,14 @@ class Expected:
         return sum(t.nbytes for t in (*tensors, *self.oracle, *self.reference))
 
 
-def expect(problem: Problem, workload: Workload, seed: int) -> Expected:
+def expect(problem: Problem, workload: Workload, seed: int, where: torch.device = CPU) -> Expected:
     """Draws the inputs and computes the oracle (fp64) and the reference (the task's dtype)."""
-    inputs = make_inputs(problem, workload, seed)
-    with torch.no_grad():
+    return answer(problem, make_inputs(problem, workload, seed, where), where)
+
+
+def answer(problem: Problem, inputs: Mapping[str, Value], where: torch.device = CPU) -> Expected:
+    """The oracle's answer and the reference's on given inputs."""
+    with torch.no_grad(), where:
         return Expected(inputs, problem.oracle(**inputs), problem.reference(**inputs))
 
 
@@ -65,17 +69,19 @@ class ExpectedCache:
     def __init__(self, capacity: int = 1 << 30) -> None:
         self._capacity = capacity
         self._held = 0
-        self._entries: OrderedDict[tuple[str, str, int], Expected] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str, int, str], Expected] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, problem: Problem, workload: Workload, seed: int) -> Expected:
+    def get(
+        self, problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
+    ) -> Expected:
         """The expectation, computed on a miss."""
-        key = (problem.name, workload.key, seed)
+        key = (problem.name, workload.key, seed, str(where))
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
-        found = expect(problem, workload, seed)
+        found = expect(problem, workload, seed, where)
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = found

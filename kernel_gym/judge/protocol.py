@@ -6,6 +6,8 @@ MAX_LEG = 4.0
 """Largest error of a row over the yardstick's (rule 7)."""
 RMS_LEG = 2.5
 """Root-mean-square error of a row over the yardstick's (rule 7)."""
+CANCELLED_LEG = 3.0
+"""Most by which a row's relative error may exceed the usual one when its values cancel."""
 UNIFORM_ROUNDING_RMS = 0.29
 """RMS of a rounding error that is uniform in one unit: 1/sqrt(12)."""
 ROW_BLOCK = 4096
@@ -21,3 +23,41 @@ INFRA_RETRIES = 2
 """Failures of ours are retried so often before the outcome is `infra` (rule 27)."""
 
 MAX_SOURCE_BYTES = 256 * 1024
+
+# Time on a GPU (rules 11-21). Calibrated on one H100: docs/measurements.md.
+RING = 12
+"""Input sets at addresses of their own; no timed block uses one twice (rule 11)."""
+RING_SHORT = 48
+"""The same for small sets, whose calls are short ..."""
+SMALL_SET = 8 << 20
+"""... which are those of fewer bytes."""
+PILOT_CALLS = 4
+BLOCK_SECONDS = 2e-3
+"""A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
+BLOCK_CALLS = (5, 50)
+"""... within these numbers of calls, and never more than there are input sets."""
+MIN_PAIRS = 6
+MAX_PAIRS = 60
+MAX_SECONDS = 5.0
+HALF_WIDTH = 0.01
+TRIMMED = 0.2
+"""Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
+CONFIDENCE = 0.95
+GRAPH_BELOW = 20e-6
+"""Shorter calls are timed by graph replay (rule 16)."""
+REPLAYS = (6, 12)
+"""Replays in a block, drawn anew for each; each goes once over all input sets."""
+VERIFY_SHARE = 0.25
+"""Of the candidate's timed blocks whose outputs are verified, beside the first (rule 17)."""
+WALL_QUANTILE = 0.25
+"""Of the blocks' unaccounted time: a late answer of the system adds to single blocks only."""
+WALL_SHARE = 0.25
+"""Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
+WALL_LIMIT = (1e-3, 0.5)
+"""Seconds and share that may be unaccounted for in a block of any workload."""
+NOISE_LIMIT = 0.03
+"""A GPU on which a kernel differs from itself by more is not scored (rule 18)."""
+NOISE_EVERY = 50
+"""Evaluations between two measurements of that."""
+AUDIT_ABOVE = 10.0
+"""Speedups that a person should look at (rule 20)."""

@@ -12,11 +12,12 @@ import torch
 from kernel_gym.devices.base import Call, Failed
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
+from kernel_gym.judge.measured import compile_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import parse, screen
 from kernel_gym.judge.values import same_twice
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import Clock, Outcome, Stage
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
 from kernel_gym.tasks.workload import Split, Workload
@@ -39,6 +40,8 @@ def build(attempt: Attempt) -> Verdict | None:
             return Verdict(Outcome.COMPILE_ERROR, error)
     attempt.session = attempt.device.open(attempt.task)
     failed = attempt.session.load(attempt.source)
+    if failed is None and attempt.device.clock is Clock.MEASURED:
+        return compile_ahead(attempt)
     return verdict_of(failed) if failed else None
 
 
@@ -79,6 +82,8 @@ def check_unseen(attempt: Attempt) -> Verdict | None:
 
 def time_workloads(attempt: Attempt) -> Verdict | None:
     """Compares with the baseline on train and unseen workloads, and with physics (rule 20)."""
+    if attempt.device.clock is Clock.MEASURED:
+        return time_measured(attempt)
     disagreement = _disagreement(attempt)
     if disagreement:
         return Verdict(Outcome.INVALID_TIMING, disagreement)
@@ -138,7 +143,7 @@ def _check(
         attempt.profile = attempt.profile or call.profile
         for operator in call.refused if workload.split is Split.TRAIN else ():
             attempt.label(f"refused {operator}")  # of hidden workloads it might tell the sizes
-        fields |= {"candidate_seconds": call.seconds, "launches": call.launches}
+        fields |= {"candidate_seconds": call.seconds or None, "launches": call.launches}
     attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)
     return verdict, expected, outputs
 

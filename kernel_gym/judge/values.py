@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_gym.judge.protocol import MAX_LEG, RMS_LEG, ROW_BLOCK, UNIFORM_ROUNDING_RMS
+from kernel_gym.judge.protocol import (
+    CANCELLED_LEG,
+    MAX_LEG,
+    RMS_LEG,
+    ROW_BLOCK,
+    UNIFORM_ROUNDING_RMS,
+)
 from kernel_gym.records import Element
 
 
@@ -43,8 +49,8 @@ def compare_close(
     error, ref_error = (y_hat - y).abs(), (y_ref - y).abs()
     unit = torch.finfo(found.dtype).eps / 2
     floor = _smallest_rounding(found.dtype)
-    largest = torch.maximum(ref_error.amax(1), unit * y.abs().amax(1)).clamp(min=floor)
-    typical = torch.maximum(_rms(ref_error), UNIFORM_ROUNDING_RMS * unit * _rms(y)).clamp(min=floor)
+    largest = _yardstick(ref_error.amax(1), y.abs().amax(1), unit).clamp(min=floor)
+    typical = _yardstick(_rms(ref_error), _rms(y), UNIFORM_ROUNDING_RMS * unit).clamp(min=floor)
     max_ratio = error.amax(1) / (MAX_LEG * largest)
     rms_ratio = _rms(error) / (RMS_LEG * typical)
     worst = float(torch.maximum(max_ratio, rms_ratio).max())
@@ -57,6 +63,23 @@ def compare_close(
     leg = "largest" if max_ratio[row] >= rms_ratio[row] else "rms"
     text = f"{leg} error {worst:.3g} times the tolerance; {share:.1%} of the rows are wrong"
     return _at(name, flat, found, expected, tolerance, worst, text)
+
+
+def _yardstick(error: torch.Tensor, size: torch.Tensor, unit: float) -> torch.Tensor:
+    """The error to expect of a row: the reference's there, its usual one, or the format's.
+
+    A single row's error of the reference is a sample, and may be small by luck; medians over all
+    rows are not. Where a row's values cancel, errors do not: there the usual error counts as such,
+    within thrice what it is relative to the size of rows.
+
+    Args:
+        error: of the reference by row.
+        size: of the oracle's values by row.
+        unit: relative error of one rounding.
+    """
+    relative = (error / size.clamp(min=torch.finfo(size.dtype).tiny)).median()
+    usual = error.median().clamp(relative * size, CANCELLED_LEG * relative * size)
+    return torch.maximum(torch.maximum(error, usual), unit * size)
 
 
 def compare_exact(name: str, found: torch.Tensor, expected: torch.Tensor) -> Comparison:

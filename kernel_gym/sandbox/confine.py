@@ -130,6 +130,8 @@ class Rooms:
     home: Path
     needed: tuple[str, ...]
     writable: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Device files of a GPU."""
 
 
 def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
@@ -162,7 +164,9 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
         found.attempt("no capabilities", kernel.drop_capabilities)
     die_with_parent()
     readable = (*view.SYSTEM, *rooms.needed)
-    writable = (*view.DEVICES, str(rooms.home), *rooms.writable)
+    writable = (*view.DEVICES, *rooms.devices, str(rooms.home), *rooms.writable)
+    if rooms.devices:
+        writable = (*writable, "/proc/self")  # NVIDIA's driver names its threads there
     found.attempt("Landlock", lambda: landlock.restrict(readable, writable))
 
 
@@ -183,7 +187,7 @@ def _become(user: int, rooms: Rooms) -> None:
     Raises:
         PermissionError: a folder of the interpreter is closed to others.
     """
-    os.setgroups([])
+    os.setgroups(sorted({os.stat(path).st_gid for path in rooms.devices} - {0}))
     os.setresgid(user, user, user)
     os.setresuid(user, 0, 0)  # access() asks for the real id
     closed = [path for path in rooms.needed if not os.access(path, os.R_OK | os.X_OK)]

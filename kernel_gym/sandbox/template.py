@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -25,8 +26,11 @@ from kernel_gym.sandbox import kernel_calls as kernel
 
 ROLES = {
     "worker": "kernel_gym.worker.main",
+    "gpu": "kernel_gym.worker.gpu_main",
     "device": "kernel_gym.devices.sim_server",
 }
+WORKERS = ("worker", "gpu")
+"""The roles that run candidates."""
 PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
 
 
@@ -86,7 +90,7 @@ def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> 
         confine.die_with_parent()
         os.setsid()
         fds = _keep_only(fds)
-        if request["role"] == "worker":
+        if request["role"] in WORKERS:
             _become_worker(request, needed)
         role = importlib.import_module(ROLES[request["role"]])
         role.main(fds, request["options"])
@@ -113,7 +117,9 @@ def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
         confine.die_with_parent()
     os.environ.clear()
     os.environ.update(environment)
-    rooms = confine.Rooms(home, needed, tuple(request["writable"]))
+    tempfile.tempdir = environment["TMPDIR"]  # chosen already, by what was imported
+    devices = tuple(request["options"].get("devices", ()))
+    rooms = confine.Rooms(home, needed, tuple(request["writable"]), devices)
     confine.confine(found, rooms, confine.Limits(**request["limits"]), user)
     request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
 

@@ -193,12 +193,13 @@ def _compile(source: str, toolchain: dict[str, list[str]]) -> tuple[str, str]:
     messages = [process.communicate(timeout=COMPILE_TIMEOUT)[1] for process in running]
     for process, message in zip(running, messages, strict=True):
         if process.returncode:
-            raise BuildError(_first_error(message.decode(errors="replace")))
+            raise BuildError(first_error(message.decode(errors="replace")))
     with open(paths["k.s"], encoding="utf-8") as file:
         return file.read(), paths["k.so"]
 
 
-def _first_error(text: str) -> str:
+def first_error(text: str) -> str:
+    """The first error of a compiler's log and what follows it."""
     lines = text.splitlines()
     first = next((i for i, line in enumerate(lines) if "error:" in line), 0)
     return "\n".join(lines[first : first + 40])

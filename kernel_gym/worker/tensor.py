@@ -129,7 +129,7 @@ def run_operator(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtim
     handler = _HANDLERS.get(func.overloadpacket)
     if handler is not None:
         return handler(func, args, kwargs, runtime)
-    if func.is_view or func.overloadpacket in _METADATA:
+    if func.is_view or func.overloadpacket in METADATA:
         return _view(func, args, kwargs)
     runtime.refuse(str(func))
     raise RuntimeError(
@@ -276,4 +276,7 @@ _HANDLERS: dict[Any, Callable] = {
     aten._to_copy: _convert,
     aten._local_scalar_dense: _refuse_read,
 }
-_METADATA = frozenset({aten.detach, aten.alias, aten._unsafe_view, aten._reshape_alias})
+METADATA = frozenset({aten.detach, aten.alias, aten._unsafe_view, aten._reshape_alias})
+"""Operators that only describe the same memory anew, beside those that say so themselves."""
+ALLOWED = frozenset(_HANDLERS) - {aten.copy_, aten._to_copy, aten._local_scalar_dense}
+"""Operators that a candidate may use on device tensors whatever their arguments."""

@@ -1,0 +1,25 @@
+"""A worker's failures in the judge's words, the same on every device."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.sandbox.spawn import Child
+
+
+def read_failure(error: Any) -> Failed:
+    """A worker's own account of its failure: believed, since it can only hurt itself."""
+    error = error if isinstance(error, dict) else {}
+    kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
+    name, message = str(error.get("type", "Error")), str(error.get("message", ""))
+    return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
+
+
+def describe_exit(worker: Child) -> str:
+    """How a worker ended that closed its pipe; it is gone afterwards."""
+    status = worker.close(grace=0.5)
+    if status is not None and status < 0:
+        return f"the worker was killed by {signal.Signals(-status).name}"
+    return f"the worker exited{'' if status is None else f' with status {status}'} during the call"

@@ -1,0 +1,166 @@
+"""`cuda:N` and `rocm:N`: a real GPU, one class over torch for both makers. Times are measured.
+
+The judge draws inputs, computes the oracle and compares on the same GPU, in its own process and its
+own memory. Values of several evaluations may be checked at one time; timing has the GPU for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from kernel_gym.devices.base import DeviceLostError, InfraError
+from kernel_gym.devices.gpu_arena import Arena
+from kernel_gym.devices.gpu_lock import GpuLock
+from kernel_gym.devices.gpu_session import GpuSession
+from kernel_gym.devices.gpu_worker import Worker
+from kernel_gym.devices.vendors import (
+    arch_name,
+    data_sheet,
+    find_compiler,
+    vendor_here,
+)
+from kernel_gym.records import Clock, Stage
+from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.tasks.problem import Scale
+from kernel_gym.tasks.task import Task
+
+ARENA_BYTES = 4 << 30
+HELD_BYTES = 1 << 30
+"""Memory that torch may keep in the judge between evaluations."""
+
+
+class GpuDevice:
+    """One GPU of this machine.
+
+    Args:
+        name: "cuda:N" or "rocm:N".
+        by_handle: pass device memory to workers by handle; otherwise through host memory.
+
+    Raises:
+        InfraError: there is no such GPU, its peaks are not known, or it cannot be used.
+    """
+
+    clock = Clock.MEASURED
+    scale = Scale.FULL
+
+    def __init__(self, name: str, by_handle: bool = True) -> None:
+        self.name = name
+        self.vendor = vendor_here()
+        self.index = int(name.partition(":")[2])
+        try:
+            torch.cuda.set_device(self.index)
+            self._properties = torch.cuda.get_device_properties(self.index)
+            torch.zeros(1, device="cuda")
+        except (RuntimeError, AssertionError) as error:
+            raise InfraError(f"{name} cannot be used: {str(error).splitlines()[0]}") from error
+        spec = data_sheet(self._properties.name)
+        if spec is None:
+            raise InfraError(
+                f"{name} is a {self._properties.name}, whose peaks are not in "
+                "kernel_gym/devices/vendors.py; add its data sheet there"
+            )
+        self.spec = spec
+        self.arch = arch_name(self.vendor, self._properties)
+        self.where = torch.device("cuda", self.index)
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        self.arena = Arena(ARENA_BYTES, by_handle)
+        self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
+        self._spare: Worker | None = None
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """HIP needs hipcc, or nvcc on NVIDIA."""
+        return ("triton", "hip") if find_compiler(self.vendor) else ("triton",)
+
+    @property
+    def facts(self) -> str:
+        """One paragraph for prompts."""
+        spec = self.spec
+        unit = "compute units" if self.vendor.wavefront == 64 else "multiprocessors"
+        lanes = "wavefronts" if self.vendor.wavefront == 64 else "warps"
+        tera = spec.matrix_rate[torch.float16] / 1e12
+        return (
+            f"{spec.name} ({self.arch}): {spec.compute_units} {unit}, {lanes} of "
+            f"{spec.wavefront} lanes, {spec.lds_bytes // 1024} KiB shared memory each, "
+            f"{spec.memory_bandwidth / 1e12:.2f} TB/s memory, {tera:.0f} TFLOP/s fp16/bf16 matrix, "
+            f"{spec.vector_rate / 1e12:.0f} TFLOP/s fp32 vector."
+        )
+
+    def versions(self) -> dict[str, str]:
+        """Versions of everything that decides a result."""
+        import triton
+
+        import kernel_gym
+
+        return {
+            "kernel_gym": kernel_gym.__version__,
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+            "runtime": str(torch.version.hip or torch.version.cuda),
+            "gpu": self._properties.name,
+        }
+
+    @contextlib.contextmanager
+    def turn(self, stage: Stage) -> Iterator[None]:
+        """Waits for the GPU: alone to time, among others to check values, not at all to build."""
+        torch.cuda.set_device(self.index)  # a thread starts with the first one
+        if stage in (Stage.SCREEN, Stage.BUILD):
+            yield
+            return
+        with self.lock.alone() if stage is Stage.TIME else self.lock.shared():
+            try:
+                yield
+            except torch.OutOfMemoryError as error:
+                raise DeviceLostError("the GPU's memory is used up") from error
+            finally:
+                if torch.cuda.memory_reserved() > HELD_BYTES:
+                    torch.cuda.empty_cache()
+
+    def open(self, task: Task, trusted: bool = False) -> GpuSession:
+        """A fresh worker with its GPU context; the next one starts warming up.
+
+        Raises:
+            InfraError: a worker could not be started.
+        """
+        if trusted:
+            return GpuSession(self, task, self._start(trusted=True), trusted=True)
+        worker, self._spare = self._spare or self._start(), None
+        session = GpuSession(self, task, worker)
+        self._spare = self._start()
+        return session
+
+    def close(self) -> None:
+        """Ends the spare worker and gives the shared memory back."""
+        if self._spare is not None:
+            self._spare.close()
+        self._spare = None
+        self.arena.close()
+
+    def _start(self, trusted: bool = False) -> Worker:
+        """Forks a worker, which makes its context while nobody waits for it."""
+        return Worker(
+            shared_template(),
+            arena=self.arena,
+            visible={name: self._visible(name) for name in self.vendor.visible},
+            flush=self.spec.flush_bytes,
+            cache=str(cache_folder()) if trusted else "",
+        )
+
+    def _visible(self, variable: str) -> str:
+        """This GPU in the terms of a variable that may already choose some of the machine's."""
+        chosen = [part for part in os.environ.get(variable, "").split(",") if part]
+        return chosen[self.index] if self.index < len(chosen) else str(self.index)
+
+
+def cache_folder() -> Path:
+    """Where compiled baselines are kept."""
+    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    path = Path(folder) / "kernel-gym" / "gpu"
+    path.mkdir(parents=True, exist_ok=True)
+    return path

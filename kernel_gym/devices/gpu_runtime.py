@@ -1,0 +1,112 @@
+"""The few calls of a GPU runtime that torch does not offer: whole allocations, shared by handle.
+
+PyTorch's allocator cuts many tensors out of one allocation, and a handle opens a whole one. What
+judge and worker share is therefore allocated here, apart from everything else that a judge holds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import torch
+
+from kernel_gym.devices.vendors import vendor_here
+
+HANDLE_BYTES = 64
+_LAZY_PEER_ACCESS = 1
+
+
+class GpuRuntimeError(RuntimeError):
+    """A call of the runtime failed; the text has its name and the error's number."""
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char * HANDLE_BYTES)]
+
+
+def allocate(size: int) -> int:
+    """Device address of a fresh allocation of its own.
+
+    Raises:
+        GpuRuntimeError: there is no room.
+    """
+    address = ctypes.c_void_p()
+    _call("Malloc", ctypes.byref(address), ctypes.c_size_t(size))
+    return address.value or 0
+
+
+def free(address: int) -> None:
+    """Gives an allocation back."""
+    _call("Free", ctypes.c_void_p(address))
+
+
+def export(address: int) -> bytes:
+    """A handle by which another process on this machine opens the allocation.
+
+    Raises:
+        GpuRuntimeError: this system does not share device memory between processes.
+    """
+    handle = _Handle()
+    _call("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+    return ctypes.string_at(ctypes.addressof(handle), HANDLE_BYTES)
+
+
+def open_handle(handle: bytes) -> int:
+    """Address at which an exported allocation appears in this process.
+
+    Raises:
+        GpuRuntimeError: it cannot be opened here.
+    """
+    address = ctypes.c_void_p()
+    function = _function("IpcOpenMemHandle")
+    function.argtypes = [ctypes.POINTER(ctypes.c_void_p), _Handle, ctypes.c_uint]
+    _check(
+        "IpcOpenMemHandle", function(address, _Handle.from_buffer_copy(handle), _LAZY_PEER_ACCESS)
+    )
+    return address.value or 0
+
+
+def as_tensor(address: int, size: int) -> torch.Tensor:
+    """A uint8 tensor [size] over device memory that it does not own."""
+    return torch.as_tensor(
+        _Memory(address, size), device=torch.device("cuda", torch.cuda.current_device())
+    )
+
+
+class _Memory:
+    """Device memory in the form that array libraries exchange."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The runtime that torch has loaded: a second copy would have a state of its own."""
+    wanted = vendor_here().library
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split()[-1] for line in maps if wanted in line}
+    if not paths:
+        raise GpuRuntimeError(f"no {wanted} is loaded; is this a GPU build of PyTorch?")
+    return ctypes.CDLL(min(paths))
+
+
+def _function(name: str) -> Any:
+    return getattr(_library(), vendor_here().prefix + name)
+
+
+def _call(name: str, *args: object) -> None:
+    _check(name, _function(name)(*args))
+
+
+def _check(name: str, status: int) -> None:
+    if status:
+        _function("GetLastError")()  # or the next call of torch's would report this error
+        raise GpuRuntimeError(f"{vendor_here().prefix}{name} failed with error {status}")

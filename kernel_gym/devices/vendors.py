@@ -1,0 +1,153 @@
+"""What differs between AMD's and NVIDIA's GPUs, as data: everything else is one code over torch.
+
+The CUDA path proves the ROCm path only as far as nothing else tells them apart, so that a branch on
+the vendor anywhere but here is a mistake.
+"""
+
+from __future__ import annotations
+
+import glob
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from kernel_gym.devices.specs import MI300X, DeviceSpec
+
+HEADERS = Path(__file__).parent.parent / "worker" / "hip_on_cuda"
+"""Our HIP headers for NVIDIA's compiler."""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """One maker's runtime and compiler."""
+
+    name: str
+    """Prefix of device names: "cuda" or "rocm"."""
+    prefix: str
+    """Of the runtime's functions: `cudaMalloc`, `hipMalloc`."""
+    library: str
+    """A part of the runtime library's file name."""
+    visible: tuple[str, ...]
+    """Environment variables that choose devices."""
+    device_files: tuple[str, ...]
+    """What a process opens to use a GPU."""
+    compiler: str
+    compiler_folder: str
+    """Where the compiler is when it is not on the path."""
+    suffix: str
+    """By which the compiler knows a HIP source."""
+    wavefront: int
+    launch_symbols: tuple[str, ...]
+    """The functions that `<<<>>>` calls; the worker counts launches there."""
+    backend: str
+    """Triton's name of it."""
+
+    def compile_command(self, compiler: str, arch: str) -> list[str]:
+        """Compiler and options that make a shared object from a HIP source; files follow."""
+        wraps = [f"--wrap={symbol}" for symbol in self.launch_symbols]
+        if self.name == "rocm":
+            options = [f"--offload-arch={arch}", "-fPIC", "-w", "-ferror-limit=5"]
+            options += ["-Rpass-analysis=kernel-resource-usage"]
+            return [compiler, "-O3", "-std=c++17", "-shared", *options, *_linker("-Wl,", wraps)]
+        options = [f"-arch={arch}", "-Xcompiler", "-fPIC", "-w", "-Xptxas", "-v"]
+        options += ["-cudart", "shared", "-I", str(HEADERS)]
+        linker = [part for wrap in wraps for part in ("-Xlinker", wrap)]
+        return [compiler, "-O3", "-std=c++17", "-shared", *options, *linker]
+
+
+def _linker(prefix: str, options: list[str]) -> list[str]:
+    return [prefix + option for option in options]
+
+
+CUDA = Vendor(
+    name="cuda",
+    prefix="cuda",
+    library="libcudart.so",
+    visible=("CUDA_VISIBLE_DEVICES",),
+    device_files=("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*"),
+    compiler="nvcc",
+    compiler_folder="/usr/local/cuda/bin",
+    suffix=".cu",
+    wavefront=32,
+    launch_symbols=("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchCooperativeKernel"),
+    backend="cuda",
+)
+ROCM = Vendor(
+    name="rocm",
+    prefix="hip",
+    library="libamdhip64.so",
+    visible=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    device_files=("/dev/kfd", "/dev/dri/renderD*"),
+    compiler="hipcc",
+    compiler_folder="/opt/rocm/bin",
+    suffix=".hip",
+    wavefront=64,
+    launch_symbols=("hipLaunchKernel", "hipLaunchCooperativeKernel"),
+    backend="hip",
+)
+
+
+def vendor_here() -> Vendor:
+    """The vendor that this build of PyTorch is for; without a GPU build, CUDA."""
+    return ROCM if torch.version.hip else CUDA
+
+
+def device_files(vendor: Vendor) -> tuple[str, ...]:
+    """The device files of this machine that a worker needs."""
+    return tuple(sorted(path for pattern in vendor.device_files for path in glob.glob(pattern)))
+
+
+def find_compiler(vendor: Vendor) -> str | None:
+    """Path of the vendor's HIP compiler."""
+    return shutil.which(vendor.compiler) or shutil.which(
+        str(Path(vendor.compiler_folder) / vendor.compiler)
+    )
+
+
+def arch_name(vendor: Vendor, properties: object) -> str:
+    """The compiler's name of an architecture: `gfx942`, `sm_90a`.
+
+    Args:
+        vendor: whose device it is.
+        properties: what `torch.cuda.get_device_properties` says.
+    """
+    if vendor is ROCM:
+        return str(properties.gcnArchName).split(":")[0]  # type: ignore[attr-defined]
+    major, minor = properties.major, properties.minor  # type: ignore[attr-defined]
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+_H200 = DeviceSpec(
+    name="NVIDIA H200",
+    arch="sm_90a",
+    memory_bandwidth=4.8e12,
+    matrix_rate={
+        torch.float16: 989.4e12,
+        torch.bfloat16: 989.4e12,
+        torch.float8_e4m3fn: 1978.9e12,
+        torch.float8_e5m2: 1978.9e12,
+        torch.int8: 1978.9e12,
+    },
+    vector_rate=67e12,
+    compute_units=132,
+    lds_bytes=228 * 1024,
+    wavefront=32,
+    flush_bytes=256 << 20,
+)
+_H100 = replace(_H200, name="NVIDIA H100", memory_bandwidth=3.35e12)
+_MI325X = replace(MI300X, name="AMD Instinct MI325X", memory_bandwidth=6.0e12)
+
+DATA_SHEETS: tuple[tuple[str, DeviceSpec], ...] = (
+    ("H200", _H200),
+    ("H100", _H100),
+    ("MI300X", MI300X),
+    ("MI325X", _MI325X),
+)
+"""Dense peaks from the makers' data sheets, by a part of the name that the runtime reports."""
+
+
+def data_sheet(name: str) -> DeviceSpec | None:
+    """The peaks of a device by its reported name; None when none are known."""
+    return next((spec for part, spec in DATA_SHEETS if part in name), None)

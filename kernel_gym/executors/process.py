@@ -1,0 +1,76 @@
+"""An evaluator in a process of its own: where the judge itself needs the machine's time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from concurrent.futures import Future
+from multiprocessing.connection import Connection
+
+from kernel_gym.executors.base import Request
+from kernel_gym.records import Evaluation
+
+
+class ProcessLost(RuntimeError):
+    """The judge's process ended before it answered."""
+
+
+class ProcessWorker:
+    """Holds one evaluator in a fresh process, which has its own interpreter lock and GPU context.
+
+    Args:
+        device: A device name.
+    """
+
+    def __init__(self, device: str) -> None:
+        context = multiprocessing.get_context("spawn")  # a GPU's state does not survive a fork
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, device), daemon=False)
+        self._process.start()
+        theirs.close()
+
+    def start(self, request: Request) -> Future[Evaluation]:
+        """Begins one."""
+        answer: Future[Evaluation] = Future()
+        self._pipe.send((request.task, request.source, request.seed))
+        threading.Thread(target=self._wait, args=(answer,), daemon=True).start()
+        return answer
+
+    def close(self) -> None:
+        """Ends the process when it is idle."""
+        self._pipe.close()
+        self._process.join(timeout=30)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the process at once; its template ends with it."""
+        self._process.kill()
+        self._process.join()
+
+    def _wait(self, answer: Future[Evaluation]) -> None:
+        try:
+            found = self._pipe.recv()
+        except (EOFError, OSError) as error:
+            answer.set_exception(ProcessLost(f"the evaluator's process ended: {error}"))
+            return
+        if isinstance(found, Evaluation):
+            answer.set_result(found)
+        else:
+            answer.set_exception(ProcessLost(str(found)))
+
+
+def _serve(pipe: Connection, device: str) -> None:
+    """Evaluates what comes through the pipe until it closes."""
+    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.tasks.registry import get_task
+
+    with Evaluator(device) as evaluator:
+        while True:
+            try:
+                task, source, seed = pipe.recv()
+            except (EOFError, KeyboardInterrupt):
+                return
+            try:
+                pipe.send(evaluator.evaluate(get_task(task), source, seed))
+            except Exception as error:
+                pipe.send(f"{type(error).__name__}: {error}")

@@ -1,0 +1,221 @@
+"""Paired timing: baseline and candidate in turn on one GPU, and an interval of their ratio.
+
+Rules 11-17 of the evaluation protocol. Both sides hold the same ring of inputs at the same
+addresses, each in its own worker; only one has work queued at a time. Blocks alternate ABBA, so
+that a drift of the machine's clocks falls on both alike.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kernel_gym.judge.protocol import (
+    BLOCK_CALLS,
+    BLOCK_SECONDS,
+    CONFIDENCE,
+    GRAPH_BELOW,
+    HALF_WIDTH,
+    MAX_PAIRS,
+    MAX_SECONDS,
+    MIN_PAIRS,
+    PILOT_CALLS,
+    REPLAYS,
+    TRIMMED,
+    VERIFY_SHARE,
+    WALL_LIMIT,
+    WALL_QUANTILE,
+)
+
+
+class Timed(Protocol):
+    """A side of the comparison: a worker that holds the ring."""
+
+    def block(self, count: int) -> Any:
+        """Times calls one by one."""
+
+    def capture(self) -> Any:
+        """Makes a graph of one round over the ring."""
+
+    def replay(self, count: int) -> Any:
+        """Times replays of it."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Trimmed mean of log(baseline / candidate) and the half-width of its t-interval."""
+
+    mean: float
+    half: float
+
+    @property
+    def settled(self) -> bool:
+        """Narrow enough to stop. A decision that is clear earlier would leave a noisy reward."""
+        return self.half < HALF_WIDTH
+
+
+@dataclass
+class Pairs:
+    """What a comparison found. Seconds are medians of one call."""
+
+    baseline_seconds: float
+    candidate_seconds: float
+    effects: list[float]
+    graph: bool
+    walls: list[tuple[float, float]] = field(default_factory=list)
+    """Wall-clock seconds that the stamps do not account for, by block: baseline's, candidate's."""
+    claimed: float = 0.0
+    """Median of the candidate's stamps in one block, summed, seconds."""
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of all pairs so far."""
+        return interval(self.effects)
+
+    @property
+    def unaccounted(self) -> float:
+        """Seconds a block in which the judge saw more pass than the candidate's stamps say."""
+        import numpy as np
+
+        ours, theirs = np.quantile(np.array(self.walls), WALL_QUANTILE, axis=0)
+        return float(theirs - ours)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the candidate's stamps can be true by the judge's clock (rule 13)."""
+        return self.unaccounted <= WALL_LIMIT[0] + WALL_LIMIT[1] * self.claimed
+
+
+def interval(effects: Sequence[float]) -> Interval:
+    """Yuen's t-interval of the trimmed mean: one block that met a hiccup does not decide.
+
+    K. K. Yuen, Biometrika 61(1), 1974: the winsorized deviation and the degrees of freedom of what
+    is left after trimming.
+
+    Args:
+        effects: log ratios, at least six.
+    """
+    import numpy as np
+    from scipy import stats
+    from scipy.stats import mstats
+
+    count = len(effects)
+    cut = int(TRIMMED * count)
+    mean = float(stats.trim_mean(effects, TRIMMED))
+    spread = statistics.stdev(mstats.winsorize(np.array(effects), (TRIMMED, TRIMMED)).tolist())
+    left = count - 2 * cut
+    error = spread * math.sqrt(count - 1) / math.sqrt(left * (left - 1))
+    return Interval(mean, float(stats.t.ppf(0.5 + CONFIDENCE / 2, left - 1)) * error)
+
+
+class Comparison:
+    """Runs the blocks of one workload.
+
+    Args:
+        baseline: one side.
+        candidate: the other; its failure ends the comparison.
+        ring: how many input sets both hold.
+        prepare: called before each block with the side that comes next.
+        verify: called after some of the candidate's blocks with the number of its calls; returns
+            what is wrong with them.
+        graphs: whether short calls may be replayed as graphs.
+        clock: seconds that only grow.
+        rng: decides which blocks are verified.
+    """
+
+    def __init__(
+        self,
+        baseline: Timed,
+        candidate: Timed,
+        ring: int,
+        prepare: Callable[[Timed], None],
+        verify: Callable[[int], Any],
+        graphs: bool,
+        clock: Callable[[], float],
+        rng: random.Random,
+    ) -> None:
+        self._sides = (baseline, candidate)
+        self._ring = ring
+        self._prepare, self._verify = prepare, verify
+        self._graphs, self._clock, self._rng = graphs, clock, rng
+        self._count, self._replays = min(PILOT_CALLS, ring), False
+
+    def run(self) -> Pairs | Any:
+        """The pairs, or the failure that ended it."""
+        pilot = self._pilot()
+        if not isinstance(pilot, tuple):
+            return pilot
+        shortest = min(pilot)
+        self._choose_method(shortest)
+        found = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays)
+        end = self._clock() + MAX_SECONDS
+        times: tuple[list[float], list[float]] = ([], [])
+        claimed = []
+        while not self._done(found, end):
+            medians, walls = [], []
+            if self._replays:
+                self._count = self._rng.randint(*REPLAYS)
+            for side in (0, 1, 1, 0):
+                block = self._block(side)
+                if not hasattr(block, "stamps"):
+                    return block
+                calls = self._ring if self._replays else 1
+                medians.append(statistics.median(block.stamps) / calls)
+                walls.append(block.wall - sum(block.stamps))
+                times[side].append(medians[-1])
+                if side == 1:
+                    claimed.append(sum(block.stamps))
+            found.effects += [math.log(medians[0] / medians[1]), math.log(medians[3] / medians[2])]
+            found.walls += [(walls[0], walls[1]), (walls[3], walls[2])]
+        found.baseline_seconds, found.candidate_seconds = map(statistics.median, times)
+        found.claimed = statistics.median(claimed)
+        return found
+
+    def _done(self, found: Pairs, end: float) -> bool:
+        pairs = len(found.effects)
+        if pairs < MIN_PAIRS:
+            return False
+        return pairs >= MAX_PAIRS or self._clock() > end or found.interval.settled
+
+    def _pilot(self) -> tuple[float, float] | Any:
+        """Median seconds of a call of each side, after one block that warms it up."""
+        medians = []
+        for side in (0, 1):
+            block = self._block(side, verified=side == 1)
+            if not hasattr(block, "stamps"):
+                return block
+            medians.append(statistics.median(block.stamps))
+        return medians[0], medians[1]
+
+    def _choose_method(self, shortest: float) -> None:
+        low, high = BLOCK_CALLS
+        short = self._graphs and shortest < GRAPH_BELOW
+        if short and all(side.capture() is None for side in self._sides):
+            self._replays = True
+            return
+        self._count = min(max(low, int(BLOCK_SECONDS / shortest)), high, self._ring)
+
+    def _block(self, side: int, verified: bool | None = None) -> Any:
+        """One block; a candidate's is verified at random, or the failure comes back."""
+        timed = self._sides[side]
+        self._prepare(timed)
+        block = timed.replay(self._count) if self._replays else timed.block(self._count)
+        if side == 1 and hasattr(block, "stamps"):
+            if verified is None:
+                verified = self._rng.random() < VERIFY_SHARE
+            wrong = self._verify(self._count) if verified else None
+            if wrong is not None:
+                return wrong
+        return block
+
+
+def quantile_of_noise(effects: Mapping[str, Sequence[float]]) -> float:
+    """95th percentile of |log ratio| of A/A comparisons: the noise floor (rule 18)."""
+    import numpy as np
+
+    everything = [abs(effect) for side in effects.values() for effect in side]
+    return float(np.quantile(everything, 0.95))

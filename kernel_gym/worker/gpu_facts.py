@@ -1,0 +1,67 @@
+"""What compilers made of a candidate's Triton kernels: registers, spills, shared memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_gym.sim.metadata import read_metadata
+from kernel_gym.worker.launches import Launches
+
+MOST_KERNELS = 32
+_AMD = {
+    "vgprs": "vgpr_count",
+    "agprs": "agpr_count",
+    "sgprs": "sgpr_count",
+    "vgpr_spills": "vgpr_spill_count",
+    "sgpr_spills": "sgpr_spill_count",
+    "lds_bytes": "group_segment_fixed_size",
+    "scratch_bytes": "private_segment_fixed_size",
+}
+
+
+def of_triton(launches: Launches) -> list[dict[str, Any]]:
+    """Facts of each kernel that was compiled for this GPU, the last variant of each name."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, metadata in launches.compiled[-MOST_KERNELS:]:
+        found[metadata.name] = {
+            "name": metadata.name,
+            "vgprs": 0,
+            "lds_bytes": metadata.shared,
+        }
+    for kernel in _loaded_kernels():
+        if kernel.name in found and kernel.module is not None:
+            found[kernel.name] |= {"vgprs": kernel.n_regs, "vgpr_spills": kernel.n_spills}
+    return list(found.values())
+
+
+def cross_compile(launches: Launches, arch: str) -> list[dict[str, Any]]:
+    """Facts of the same kernels compiled for an AMD architecture; an error is one, too."""
+    from triton.backends.compiler import GPUTarget
+
+    target = GPUTarget("hip", arch, 64)
+    found: dict[str, dict[str, Any]] = {}
+    for src, metadata in launches.compiled[-MOST_KERNELS:]:
+        found[metadata.name] = _cross_compile(src, metadata, target)
+    return list(found.values())
+
+
+def _cross_compile(src: Any, metadata: Any, target: Any) -> dict[str, Any]:
+    import triton
+
+    options = {"num_warps": metadata.num_warps, "num_stages": min(metadata.num_stages, 2)}
+    try:
+        compiled = triton.compile(src, target=target, options=options)
+    except Exception as error:
+        return {"name": metadata.name, "vgprs": 0, "error": str(error).strip()[-300:]}
+    _, _, block = compiled.asm["amdgcn"].partition(".amdgpu_metadata")
+    values = read_metadata(block)[metadata.name].values
+    facts = {name: values.get(key, 0) for name, key in _AMD.items()}
+    return {"name": metadata.name, **facts}
+
+
+def _loaded_kernels() -> list[Any]:
+    import gc
+
+    from triton.compiler.compiler import CompiledKernel
+
+    return [found for found in gc.get_objects() if isinstance(found, CompiledKernel)]

@@ -1,0 +1,231 @@
+"""The worker's loop on a real GPU: load one candidate, call it, time blocks of calls.
+
+The clock that decides is the judge's as well: what this process says of its times must agree with
+the time that the judge saw pass. Values are compared in the judge's process, from the judge's
+memory.
+"""
+
+from __future__ import annotations
+
+import collections
+import socket
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from kernel_gym.sandbox import confine
+from kernel_gym.sandbox.channel import Channel
+from kernel_gym.worker import failures
+
+Candidate = Callable[..., Any]
+Arguments = list[dict[str, Any]]
+
+
+def main(fds: list[int], options: dict[str, Any]) -> None:
+    """Serves the judge over the first descriptor; the second, if any, is the shared host memory."""
+    torch.set_num_threads(1)
+    confine.forbid_inspection()
+    judge = Channel(socket.socket(fileno=fds[0]))
+    try:
+        session = _GpuSession(options, fds[1] if len(fds) > 1 else None)
+    except Exception as error:
+        judge.send({"broken": failures.describe(error), "confinement": options["confinement"]})
+        return
+    judge.send({"confinement": options["confinement"]})
+    while True:
+        judge.send(session.answer(judge.recv().header))
+
+
+class _GpuSession:
+    """One candidate on the worker's only visible GPU."""
+
+    def __init__(self, options: dict[str, Any], file: int | None) -> None:
+        from kernel_gym.worker.gpu_gate import GateMode
+        from kernel_gym.worker.gpu_memory import open_arena
+        from kernel_gym.worker.launches import Launches, watch_tuning
+
+        torch.cuda.init()
+        self.arena = open_arena(options["handle"], options["size"], file)
+        self.gate = GateMode()
+        self.gated = True
+        self.launches = Launches()
+        self.launches.watch_triton()
+        watch_tuning()
+        self.candidate: Candidate | None = None
+        self.hip: Any = None
+        self.ring: list[list[Any]] = []
+        self.kept: collections.deque[tuple[Any, ...]] = collections.deque()
+        self.block = None
+        self.flush = torch.empty(options["flush"] // 4, dtype=torch.int32, device="cuda")
+
+    def answer(self, header: dict[str, Any]) -> dict[str, Any]:
+        """Does what the judge asks; a failure becomes `{"error": {...}}`."""
+        try:
+            return getattr(self, f"do_{header.pop('do')}")(**header)
+        except BaseException as error:
+            return {"error": failures.describe(error)}
+
+    def do_load(self, language: str, entry: str, source: str, **build: Any) -> dict[str, Any]:
+        """Builds and loads the candidate; "torch" is the task's reference, ungated."""
+        if language == "hip":
+            from kernel_gym.worker import hip_gpu
+
+            self.hip = hip_gpu.load(source, entry, **build)
+            self.launches.watch_library(self.hip.library)
+            self.candidate = self.hip
+            return {}
+        from kernel_gym.worker import triton_module
+
+        self.gated = language == "triton"
+        with self._mode():
+            self.candidate = triton_module.load(source, entry)
+        return {}
+
+    def do_compile(self, calls: list[Arguments]) -> dict[str, Any]:
+        """Compiles what the calls need without running any of it."""
+        from kernel_gym.worker.launches import without_tuning
+
+        self.launches.start(noop=True)
+        with without_tuning():
+            for args in calls:
+                self._run(self._arguments(args))
+        return {}
+
+    def do_call(
+        self, args: Arguments, outbox: list[list[int]], poison: list[int], noop: bool
+    ) -> dict[str, Any]:
+        """One call; the outputs' bytes go to the outbox, [start, size] each, what they are back."""
+        values = self._arguments(args)
+        self._poison(poison, 1)
+        self.launches.start(noop)
+        self.gate.refused = []
+        outputs = self._run(values)
+        torch.cuda.synchronize()
+        self._deliver(outputs, outbox)
+        return {
+            "outputs": [self.arena.describe(o) for o in outputs],
+            "launches": self.launches.count,
+            "refused": self.gate.refused,
+        }
+
+    def do_ring(self, sets: list[Arguments], outputs: list[int]) -> dict[str, Any]:
+        """Takes the argument sets of timed calls; `outputs` are the sizes of what each returns."""
+        from kernel_gym.worker.launches import forget_tuning
+
+        if not self.ring:
+            forget_tuning()  # what was chosen while others used the GPU may not be the best
+        self.ring = [self._arguments(args) for args in sets]
+        self.sizes = outputs
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.kept = collections.deque(maxlen=len(sets))
+        self.launches.start(noop=False)
+        for values in self.ring[:2]:
+            self._run(values)
+        torch.cuda.synchronize()
+        return {}
+
+    def do_block(self, count: int) -> dict[str, Any]:
+        """`count` cold calls over the ring; milliseconds of each."""
+        self.kept.clear()
+        self._poison(self.sizes, len(self.ring))
+        torch.cuda.synchronize()
+        stamps = []
+        for index in range(count):
+            values = self.ring[index % len(self.ring)]
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self.flush.add_(1)
+            start.record()
+            outputs = self._run(values)
+            end.record()
+            self.kept.append(outputs)
+            stamps.append((start, end))
+        torch.cuda.synchronize()
+        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+
+    def do_capture(self) -> dict[str, Any]:
+        """Captures one round over the ring as a graph."""
+        self.graph = None
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for values in self.ring:
+                self._run(values)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = [self._run(values) for values in self.ring]
+        self.captured = outputs
+        self.graph = graph
+        return {}
+
+    def do_replay(self, count: int) -> dict[str, Any]:
+        """`count` replays of the graph, each with cold caches; milliseconds of each."""
+        assert self.graph is not None
+        self.kept.clear()
+        poisoned = [
+            output.view(-1).view(torch.uint8)
+            for outputs in self.captured
+            for output in outputs
+            if not self.arena.holds(output)
+        ]
+        torch.cuda.synchronize()
+        stamps = []
+        for index in range(count):
+            if index == count - 1:  # what the earlier replays have left is no answer to this one
+                for output in poisoned:
+                    output.fill_(0xFF)
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self.flush.add_(1)
+            start.record()
+            self.graph.replay()
+            end.record()
+            stamps.append((start, end))
+        torch.cuda.synchronize()
+        self.kept.extend(self.captured)
+        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+
+    def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
+        """Copies the outputs of some of the last timed calls, counted from the last backwards."""
+        for back, outbox in zip(calls, outboxes, strict=True):
+            self._deliver(self.kept[-1 - back], outbox)
+        return {}
+
+    def do_facts(self) -> dict[str, Any]:
+        """What the compiler made of the kernels."""
+        from kernel_gym.worker import gpu_facts
+
+        return {"kernels": self.hip.facts if self.hip else gpu_facts.of_triton(self.launches)}
+
+    def do_cross(self, arch: str) -> dict[str, Any]:
+        """Compiles the Triton kernels seen so far for an AMD architecture."""
+        from kernel_gym.worker import gpu_facts
+
+        return {"kernels": gpu_facts.cross_compile(self.launches, arch)}
+
+    # -- the parts of a call -------------------------------------------------------------------
+
+    def _mode(self) -> Any:
+        return self.gate if self.gated else nullcontext()
+
+    def _run(self, values: list[Any]) -> tuple[Any, ...]:
+        assert self.candidate is not None
+        with self._mode():
+            result = self.candidate(*values)
+        return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+    def _arguments(self, args: Arguments) -> list[Any]:
+        return [a["value"] if "value" in a else self.arena.tensor(a) for a in args]
+
+    def _poison(self, sizes: list[int], copies: int) -> None:
+        """Fills and frees memory of the outputs' sizes, which the allocator hands out next."""
+        filled = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in sizes * copies]
+        for piece in filled:
+            piece.fill_(0xFF)
+
+    def _deliver(self, outputs: tuple[Any, ...], outbox: list[list[int]]) -> None:
+        for output, (start, size) in zip(outputs, outbox, strict=False):
+            if isinstance(output, torch.Tensor) and output.is_cuda and output.nbytes == size:
+                self.arena.put(start, output)
+        torch.cuda.synchronize()
+        self.arena.push()

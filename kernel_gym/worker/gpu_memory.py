@@ -1,0 +1,77 @@
+"""The worker's view of the memory that it shares with the judge on a GPU."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import torch
+
+from kernel_gym.devices import gpu_runtime
+
+
+class Arena:
+    """The judge's arena: its own memory by handle, or a copy kept in step through a shared file."""
+
+    def __init__(self, bytes_: torch.Tensor, host: torch.Tensor | None) -> None:
+        self._bytes = bytes_
+        self._host = host
+        self._start = bytes_.data_ptr()
+        self._touched: list[tuple[int, int]] = []
+
+    def tensor(self, arg: dict[str, Any]) -> torch.Tensor:
+        """The tensor that an argument describes: start (bytes), span (bytes), shape, strides."""
+        dtype = getattr(torch, arg["dtype"])
+        start, end = arg["start"], arg["start"] + arg["span"]
+        if self._host is not None:
+            self._bytes[start:end].copy_(self._host[start:end])
+            self._touched.append((start, end))
+        flat = self._bytes[start:end].view(dtype)
+        return flat.as_strided(arg["shape"], arg["strides"], flat.storage_offset() + arg["skip"])
+
+    def put(self, start: int, tensor: torch.Tensor) -> None:
+        """Copies a tensor's elements, in order, to a place in the arena."""
+        flat = tensor.contiguous().view(-1).view(torch.uint8)
+        self._bytes[start : start + flat.numel()].copy_(flat)
+        if self._host is not None:
+            self._touched.append((start, start + flat.numel()))
+
+    def push(self) -> None:
+        """Shows the judge what was written, where the memory is not the judge's own."""
+        if self._host is not None:
+            for start, end in self._touched:
+                self._host[start:end].copy_(self._bytes[start:end])
+            self._touched.clear()
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in the arena."""
+        offset = tensor.data_ptr() - self._start
+        return 0 <= offset < self._bytes.numel()
+
+    def describe(self, output: Any) -> dict[str, Any]:
+        """What a candidate returned, for the judge's check of metadata."""
+        if not isinstance(output, torch.Tensor):
+            return {"wrong": f"a {type(output).__name__}"}
+        if type(output) is not torch.Tensor or not output.is_cuda:
+            return {"wrong": f"a {output.dtype} tensor on {output.device}"}
+        start = output.data_ptr() - self._start if self.holds(output) else -1
+        return {
+            "dtype": str(output.dtype).removeprefix("torch."),
+            "shape": list(output.shape),
+            "strides": list(output.stride()),
+            "start": start,
+            "address": output.data_ptr(),
+        }
+
+
+def open_arena(handle: str, size: int, file: int | None) -> Arena:
+    """Opens the judge's arena, by a handle (hexadecimal) or through a shared file.
+
+    Raises:
+        GpuRuntimeError: the handle cannot be opened in this process.
+    """
+    if file is None:
+        address = gpu_runtime.open_handle(bytes.fromhex(handle))
+        return Arena(gpu_runtime.as_tensor(address, size), None)
+    host = torch.frombuffer(mmap.mmap(file, size), dtype=torch.uint8)
+    return Arena(torch.empty(size, dtype=torch.uint8, device="cuda"), host)

@@ -1,0 +1,138 @@
+"""Builds and loads a HIP candidate for a real GPU: one compiler call, no torch headers."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.worker.failures import BuildError
+from kernel_gym.worker.hip import COMPILE_TIMEOUT, first_error
+from kernel_gym.worker.runtime import DeviceError
+
+GATE = Path(__file__).parent / "launch_gate.cpp"
+
+
+class HipCandidate:
+    """Calls the C launcher with device addresses, sizes and the current stream."""
+
+    def __init__(self, library: ctypes.CDLL, entry: str, outputs: list[int], log: str) -> None:
+        self.library = library
+        self.facts = read_resources(log)
+        self._outputs = outputs
+        try:
+            self._function = getattr(library, entry)
+        except AttributeError:
+            raise BuildError(f'the source exports no extern "C" launcher {entry!r}') from None
+        self._function.restype = ctypes.c_int
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """One launch; returns the output tensors that were handed in."""
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        status = self._function(*[_c_argument(a) for a in args], stream)
+        if status:
+            raise DeviceError(f"the launcher returned hipError_t {status}, expected hipSuccess (0)")
+        return tuple(args[i] for i in self._outputs)
+
+
+def load(
+    source: str, entry: str, outputs: list[int], command: list[str], suffix: str, cache: str = ""
+) -> HipCandidate:
+    """Builds and loads a source.
+
+    Args:
+        source: the HIP text.
+        entry: name of its launcher.
+        outputs: which of the launcher's arguments it writes.
+        command: compiler and options.
+        suffix: of the source's file name.
+        cache: a folder in which objects of trusted sources are kept.
+
+    Raises:
+        BuildError: the compiler's message, or the launcher is not there.
+    """
+    library, log = _build(source, command, suffix, cache)
+    try:
+        loaded = ctypes.CDLL(library)
+    except OSError as error:
+        missing = str(error).split(":", 1)[-1].strip()
+        raise BuildError(f"the object does not load: {missing}") from None
+    return HipCandidate(loaded, entry, outputs, log)
+
+
+def _build(source: str, command: list[str], suffix: str, cache: str) -> tuple[str, str]:
+    """Path of the object and the compiler's log."""
+    key = hashlib.sha256("\0".join((source, *command)).encode()).hexdigest()[:24]
+    folder = cache or os.environ["TMPDIR"]
+    target, log_file = (os.path.join(folder, f"{key}{end}") for end in (".so", ".log"))
+    if cache and os.path.exists(target) and os.path.exists(log_file):
+        return target, Path(log_file).read_text(encoding="utf-8")
+    text = os.path.join(os.environ["TMPDIR"], f"candidate{suffix}")
+    Path(text).write_text(source, encoding="utf-8")
+    fresh = f"{target}.{os.getpid()}"
+    full = [*command, "-o", fresh, text, str(GATE)]
+    done = subprocess.run(
+        full, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMPILE_TIMEOUT
+    )
+    log = (done.stdout + done.stderr).decode(errors="replace")
+    if done.returncode:
+        raise BuildError(first_error(log))
+    Path(log_file).write_text(log, encoding="utf-8")
+    os.replace(fresh, target)
+    return target, log
+
+
+def read_resources(log: str) -> list[dict[str, Any]]:
+    """Registers, spills and shared memory by kernel, from what ptxas or clang prints of them."""
+    return _read_ptxas(log) or _read_clang(log)
+
+
+def _read_ptxas(log: str) -> list[dict[str, Any]]:
+    kernels = []
+    for part in re.split(r"Compiling entry function '", log)[1:]:
+        registers = re.search(r"Used (\d+) registers", part)
+        shared = re.search(r"(\d+) bytes smem", part)
+        stores = re.search(r"(\d+) bytes spill stores", part)
+        stack = re.search(r"(\d+) bytes stack frame", part)
+        kernels.append(
+            {
+                "name": part.split("'", 1)[0],
+                "vgprs": int(registers.group(1)) if registers else 0,
+                "vgpr_spills": int(stores.group(1)) // 4 if stores else 0,
+                "scratch_bytes": int(stack.group(1)) if stack else 0,
+                "lds_bytes": int(shared.group(1)) if shared else 0,
+            }
+        )
+    return kernels
+
+
+_CLANG = {
+    "vgprs": r"\bVGPRs: (\d+)",
+    "agprs": r"AGPRs: (\d+)",
+    "sgprs": r"(?:Total)?SGPRs: (\d+)",
+    "vgpr_spills": r"VGPRs Spill: (\d+)",
+    "sgpr_spills": r"SGPRs Spill: (\d+)",
+    "scratch_bytes": r"ScratchSize \[bytes/lane\]: (\d+)",
+    "lds_bytes": r"LDS Size \[bytes/block\]: (\d+)",
+}
+
+
+def _read_clang(log: str) -> list[dict[str, Any]]:
+    kernels = []
+    for part in re.split(r"Function Name: ", log)[1:]:
+        found = {name: re.search(pattern, part) for name, pattern in _CLANG.items()}
+        numbers = {name: int(match.group(1)) for name, match in found.items() if match}
+        kernels.append({"name": part.split()[0], "vgprs": 0, **numbers})
+    return kernels
+
+
+def _c_argument(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int64(value)

@@ -1,0 +1,158 @@
+"""Paired timing on a machine that is simulated: a clock that drifts, hiccups, and lies."""
+
+import math
+import random
+import statistics
+from dataclasses import dataclass
+
+import pytest
+
+from kernel_gym.judge.pairs import Comparison, Pairs, interval, quantile_of_noise
+from kernel_gym.judge.protocol import MAX_PAIRS, MIN_PAIRS, WALL_SHARE
+
+FLUSH = 100e-6
+
+
+@dataclass
+class Block:
+    stamps: tuple[float, ...]
+    wall: float
+
+
+class Machine:
+    """A GPU whose clock wanders by some per cent over a second, with rare hiccups."""
+
+    def __init__(self, rng, drift=0.0, noise=0.003, hiccups=0.0):
+        self.now, self.rng = 0.0, rng
+        self.drift, self.noise, self.hiccups = drift, noise, hiccups
+
+    def call(self, seconds):
+        speed = 1 + self.drift * math.sin(2 * math.pi * self.now / 0.7)
+        taken = seconds * speed * self.rng.lognormvariate(0, self.noise)
+        self.now += taken + FLUSH
+        return taken
+
+    def stall(self):
+        return 3.0 if self.rng.random() < self.hiccups else 1.0
+
+
+class Side:
+    """A kernel of known speed; `says` is the share of its true time that it admits."""
+
+    def __init__(self, machine, seconds, says=1.0, captures=True):
+        self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
+        self.blocks = []
+
+    def block(self, count):
+        start, stall = self.machine.now, self.machine.stall()
+        stamps = tuple(self.machine.call(self.seconds * stall) for _ in range(count))
+        self.blocks.append(count)
+        return Block(tuple(s * self.says for s in stamps), self.machine.now - start + 50e-6)
+
+    def capture(self):
+        return None if self.captures else "cannot be captured"
+
+    def replay(self, count):
+        start = self.machine.now
+        times = tuple(self.machine.call(self.seconds * 24) for _ in range(count))
+        return Block(times, self.machine.now - start)
+
+
+def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True):
+    return Comparison(
+        baseline,
+        candidate,
+        ring=24,
+        prepare=lambda side: None,
+        verify=verify,
+        graphs=graphs,
+        clock=lambda: machine.now,
+        rng=random.Random(seed),
+    ).run()
+
+
+def repeat(ratio, times, **quirks):
+    found = []
+    for seed in range(times):
+        machine = Machine(random.Random(seed), **quirks)
+        slower = Side(machine, 100e-6 * ratio)
+        found.append(compare(Side(machine, 100e-6), slower, machine, seed))
+    return found
+
+
+@pytest.mark.parametrize("quirks", [{}, {"drift": 0.1}, {"drift": 0.05, "hiccups": 0.03}], ids=str)
+def test_the_interval_covers_the_true_ratio_as_often_as_it_says(quirks):
+    intervals = [pairs.interval for pairs in repeat(1.02, 200, **quirks)]
+    covered = sum(abs(i.mean + math.log(1.02)) <= i.half for i in intervals)
+    assert covered >= 0.9 * len(intervals)
+
+
+def test_sequential_medians_would_be_fooled_by_the_same_drift():
+    wrong = 0
+    for seed in range(100):
+        machine = Machine(random.Random(seed), drift=0.1)
+        first, second = (Side(machine, 100e-6) for _ in range(2))
+        ratios = [statistics.median(s.block(200).stamps) for s in (first, second)]
+        wrong += abs(math.log(ratios[0] / ratios[1])) > 0.01
+    assert wrong > 50
+
+
+def test_a_slowdown_of_two_per_cent_is_told_from_none():
+    slow, same = repeat(1.02, 100, drift=0.05), repeat(1.0, 100, drift=0.05)
+    assert sum(p.interval.mean + p.interval.half < 0 for p in slow) >= 95
+    assert sum(p.interval.mean + p.interval.half < 0 for p in same) <= 6
+
+
+def test_one_hiccup_does_not_decide():
+    calm = interval([0.01, 0.011, 0.009, 0.01, 0.012, 0.008])
+    shaken = interval([0.01, 0.011, 0.009, 0.01, 0.012, 1.1])
+    assert abs(shaken.mean - calm.mean) < 0.002
+    assert shaken.half < 0.02
+
+
+def test_a_quiet_machine_needs_the_fewest_pairs_and_a_wild_one_stops_in_the_end():
+    assert len(repeat(1.0, 1)[0].effects) == MIN_PAIRS
+    assert len(repeat(1.0, 1, noise=0.5)[0].effects) in range(MAX_PAIRS // 2, MAX_PAIRS + 3)
+
+
+def test_stamps_that_hide_time_disagree_with_the_judges_clock():
+    machine = Machine(random.Random(0))
+    honest = compare(Side(machine, 300e-6), Side(machine, 300e-6), machine)
+    shaved = compare(Side(machine, 300e-6), Side(machine, 300e-6, says=0.7), machine)
+    assert abs(honest.unaccounted) < WALL_SHARE * honest.claimed
+    assert shaved.unaccounted > WALL_SHARE * shaved.claimed
+    assert honest.agrees
+    assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).agrees
+
+
+def test_short_calls_are_replayed_and_long_ones_stamped():
+    machine = Machine(random.Random(0))
+    short = compare(Side(machine, 4e-6), Side(machine, 5e-6), machine)
+    assert short.graph
+    assert short.candidate_seconds == pytest.approx(5e-6, rel=0.02)
+    assert not compare(Side(machine, 80e-6), Side(machine, 80e-6), machine).graph
+
+
+def test_what_cannot_be_captured_is_stamped_on_both_sides():
+    machine = Machine(random.Random(0))
+    baseline = Side(machine, 4e-6)
+    found = compare(baseline, Side(machine, 4e-6, captures=False), machine)
+    assert isinstance(found, Pairs)
+    assert not found.graph
+    assert max(baseline.blocks) == 24
+
+
+def test_wrong_values_in_a_timed_block_end_the_comparison():
+    machine = Machine(random.Random(0))
+    checked = []
+
+    def verify(count):
+        checked.append(count)
+        return "wrong values" if len(checked) == 2 else None
+
+    found = compare(Side(machine, 100e-6), Side(machine, 100e-6), machine, 2, verify=verify)
+    assert found == "wrong values"
+
+
+def test_the_noise_floor_is_a_high_quantile_of_both_signs():
+    assert quantile_of_noise({"a": [0.001] * 50, "b": [-0.02] * 50}) == pytest.approx(0.02)
