@@ -21,7 +21,9 @@ from kernel_gym.judge.noise import noise_floor
 from kernel_gym.judge.pairs import Comparison, Pairs
 from kernel_gym.judge.protocol import (
     AUDIT_ABOVE,
+    CHANGED_SETS,
     PHYSICS_MARGIN,
+    PILOT_CALLS,
     RING,
     RING_SHORT,
     SMALL_SET,
@@ -169,6 +171,8 @@ class _Ring:
         self.task, self.workload, self._device = task, workload, device
         self._seed = seed
         self._rng = random.Random(seed)
+        self._calls = PILOT_CALLS
+        self._changed: list[int] = []
         self.in_place = {
             a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
         }
@@ -190,20 +194,22 @@ class _Ring:
     def prepare(self, fresh: bool) -> None:
         """Before a block: outputs are poisoned, and inputs are as they were, or almost.
 
-        With `fresh` two elements of each floating input change places, so that what a kernel has
-        kept of earlier blocks, by address or by a sample of the values, is wrong now.
+        With `fresh` two elements of each floating input change places in a few sets, of which one
+        may be verified: what a kernel has kept of earlier blocks, by address or by a sample of the
+        values, is wrong there now.
         """
         arena = self._device.arena
-        fresh = fresh and self.task.problem.exchangeable
-        for placed in self.sets:
+        self._changed = self._rng.sample(range(self._calls), min(CHANGED_SETS, self._calls))
+        changed = set(self._changed) if fresh and self.task.problem.exchangeable else set()
+        for index, placed in enumerate(self.sets):
             for piece in placed.outputs:
                 arena.view(piece).fill_(POISON)
             for name, piece in placed.pieces.items():
                 value = placed.inputs[name]
                 assert isinstance(value, torch.Tensor)
-                if fresh and value.is_floating_point():
+                if index in changed and value.is_floating_point():
                     self._swap(value)
-                if fresh or name in self.in_place:
+                if index in changed or name in self.in_place:
                     arena.view(piece).copy_(storage_bytes(value))
         arena.publish()
 
@@ -220,7 +226,8 @@ class _Ring:
     def verify(self, candidate: Any, count: int) -> Verdict | Failed | None:
         """Outputs of a timed call drawn at random (rule 17)."""
         calls = len(self.sets) if candidate.replayed else count
-        index = self._rng.randrange(calls)
+        self._calls = calls
+        index = self._rng.choice([i for i in self._changed if i < calls] or [0])
         failed = candidate.deliver([calls - 1 - index], [self.sets[index]])
         return failed or self._check(index)
 

@@ -45,6 +45,8 @@ TRIMMED = 0.2
 CONFIDENCE = 0.95
 GRAPH_BELOW = 20e-6
 """Shorter calls are timed by graph replay (rule 16)."""
+CHANGED_SETS = 3
+"""Input sets in which a few values change before each of the candidate's blocks."""
 REPLAYS = (6, 12)
 """Replays in a block, drawn anew for each; each goes once over all input sets."""
 VERIFY_SHARE = 0.25
