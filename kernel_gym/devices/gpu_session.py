@@ -123,8 +123,10 @@ class GpuSession:
         answer = self._ask(header, CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
-        described = answer.get("outputs")
-        if described is None or not are_outputs(described):
+        described, launches = answer.get("outputs"), answer.get("launches")
+        refused = answer.get("refused")
+        lists = isinstance(described, list) and isinstance(refused, list)
+        if not lists or type(launches) is not int or not are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         self._arena.fetch()
         damaged = self._arena.damaged()
@@ -133,11 +135,11 @@ class GpuSession:
                 FailureKind.RUNTIME, f"a kernel wrote outside its buffers, next to {damaged}"
             )
         return Call(
-            outputs=tuple(self._read(described, placed, dims)),
+            outputs=tuple(self._read(described or [], placed, dims)),
             seconds=0.0,
-            launches=int(answer["launches"]),
+            launches=launches,
             modified_inputs=self._modified(placed),
-            refused=tuple(str(r)[:120] for r in answer["refused"][:16]),
+            refused=tuple(str(r)[:120] for r in (refused or [])[:16]),
         )
 
     def facts(self) -> tuple[KernelFacts, ...]:
@@ -312,7 +314,7 @@ class GpuSession:
             return answer
         failed = read_failure(answer["error"])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
-        return self._fail(failed) if lost else failed
+        return self._fail(failed) if lost and do != "capture" else failed
 
     def _fail(self, failed: Failed) -> Failed:
         """Remembers a failure after which the worker cannot be asked again."""

@@ -6,6 +6,9 @@ MAX_LEG = 4.0
 """Largest error of a row over the yardstick's (rule 7)."""
 RMS_LEG = 2.5
 """Root-mean-square error of a row over the yardstick's (rule 7)."""
+SINGLE_ROUNDINGS = 16
+"""fp32 results are sums of fp32 terms: their order alone moves them by several roundings, which the
+reference's own order may happen to avoid."""
 CANCELLED_LEG = 3.0
 """Most by which a row's relative error may exceed the usual one when its values cancel."""
 UNIFORM_ROUNDING_RMS = 0.29
@@ -17,6 +20,8 @@ RATIO_CLAMP = (0.1, 10.0)
 """Speedup of one workload, before the geometric mean (rule 24)."""
 PHYSICS_MARGIN = 0.95
 """Below this share of the data sheet's roofline a time is impossible (rule 20)."""
+NOOP_SHARE = 0.5
+"""Most of the non-zero answer that may be right when no kernel ran (rule 10)."""
 TIME_AGREEMENT = 1.25
 """Two calls on the same data may differ by this factor; beyond it no time can be trusted."""
 INFRA_RETRIES = 2

@@ -14,11 +14,11 @@ from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.measured import compile_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
-from kernel_gym.judge.protocol import PHYSICS_MARGIN, TIME_AGREEMENT
+from kernel_gym.judge.protocol import NOOP_SHARE, PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import parse, screen
-from kernel_gym.judge.values import same_twice
+from kernel_gym.judge.values import same_twice, share_right
 from kernel_gym.records import Clock, Outcome, Stage
-from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
 from kernel_gym.tasks.workload import Split, Workload
 
@@ -189,10 +189,26 @@ def _check_again(
         if not same_twice(first, second, oracle):
             text = f"output {output.name!r} differs between two calls on the same data: a race"
             return Verdict(Outcome.WRONG_VALUES, text)
+    return _replay_without_kernels(attempt, workload, expected)
+
+
+def _replay_without_kernels(
+    attempt: Attempt, workload: Workload, expected: Expected
+) -> Verdict | None:
+    """Library copies must not have done the work, neither all of it nor most."""
+    problem = attempt.task.problem
     replay = attempt.call(workload, expected, noop=True)
-    verdict, _, _ = _judge(attempt.task.problem, workload, expected, replay)
+    verdict, _, _ = _judge(problem, workload, expected, replay)
     if verdict is None:
         return Verdict(Outcome.HACK, "the answer is right although no kernel of it ran")
+    in_place = any(isinstance(arg, TensorArg) and arg.in_place for arg in problem.args)
+    if in_place or not isinstance(replay, Call) or check_metadata(problem, workload, replay):
+        return None
+    found = tuple(output.tensor for output in replay.outputs)
+    share = share_right(found, expected.oracle)
+    if share > NOOP_SHARE:
+        text = f"{share:.0%} of the answer is right although no kernel of it ran"
+        return Verdict(Outcome.HACK, text)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +12,13 @@ from kernel_gym.judge.protocol import (
     MAX_LEG,
     RMS_LEG,
     ROW_BLOCK,
+    SINGLE_ROUNDINGS,
     UNIFORM_ROUNDING_RMS,
 )
 from kernel_gym.records import Element
+
+ROUNDINGS = {torch.float32: SINGLE_ROUNDINGS, torch.float64: SINGLE_ROUNDINGS}
+"""Roundings that a sum may gather before the output's own, in formats that sums are made in."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def compare_close(
         _rows(torch.where(finite, t.double(), 0.0)) for t in (expected, found, reference)
     )
     error, ref_error = (y_hat - y).abs(), (y_ref - y).abs()
-    unit = torch.finfo(found.dtype).eps / 2
+    unit = torch.finfo(found.dtype).eps / 2 * ROUNDINGS.get(found.dtype, 1)
     floor = _smallest_rounding(found.dtype)
     largest = _yardstick(ref_error.amax(1), y.abs().amax(1), unit).clamp(min=floor)
     typical = _yardstick(_rms(ref_error), _rms(y), UNIFORM_ROUNDING_RMS * unit).clamp(min=floor)
@@ -113,6 +118,23 @@ def same_twice(first: torch.Tensor, second: torch.Tensor, expected: torch.Tensor
     unit = torch.finfo(first.dtype).eps / 2
     largest = unit * _rows(expected.double().nan_to_num(posinf=0.0, neginf=0.0)).abs().amax(1)
     return bool((moved.amax(1) <= MAX_LEG * largest).all())
+
+
+def share_right(found: Sequence[torch.Tensor | None], expected: Sequence[torch.Tensor]) -> float:
+    """Share of the non-zero expected elements that are there up to a rounding, over all outputs.
+
+    Zeros do not count: an output may be filled with them before a kernel writes the rest.
+    """
+    right = total = 0
+    for tensor, oracle in zip(found, expected, strict=True):
+        matters = (oracle != 0) & ~torch.isnan(oracle)
+        if tensor is None or not matters.any():
+            continue
+        unit = torch.finfo(tensor.dtype).eps if tensor.dtype.is_floating_point else 0.0
+        near = (tensor.double() - oracle.double()).abs() <= unit * oracle.double().abs()
+        right += int((near & matters).sum())
+        total += int(matters.sum())
+    return right / total if total else 0.0
 
 
 def _class_mismatch(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
