@@ -26,7 +26,9 @@ from kernel_gym.sim.program import (
     ProgramBuilder,
     Source,
 )
+from kernel_gym.sim.scale_ops import ScaledConversion, emit_scaled, scaled_conversion, selection_bits
 from kernel_gym.sim.signatures import ALIASES, HALF, WIDE, Signature, signature
+from kernel_gym.sim.targets import Target
 
 # Clamp saturates these instead of limiting to [0, 1]: they run as a separate operation.
 SATURATING = re.compile(r"^v_(pk_)?(add|sub|subrev)_(u32|i32|u16|i16)$")
@@ -44,8 +46,11 @@ DPP_CONTROLS = {
     "row_bcast": 10,
     "row_newbcast": 12,
 }
-_LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_swap_b32")
-_SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr")  # op_sel places the result
+_SWAPS = ("v_swap_b32", "v_permlane16_swap_b32", "v_permlane32_swap_b32")
+_LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", *_SWAPS)
+# op_sel places the result of these
+_SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr", "v_ashr_pk")
+_SMALL_FLOATS = re.compile(r"^v_cvt_(pk_|sr_)?(f32_[fb][pf]8|[fb][pf]8_f32)$")
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
 _DPP_ROW, _RESULT_ROW = 0, 2  # temporary rows; results may take two
@@ -61,9 +66,10 @@ def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> l
 class VectorDecoder:
     """Decodes the vector instructions of one kernel into a program builder."""
 
-    def __init__(self, builder: ProgramBuilder) -> None:
+    def __init__(self, builder: ProgramBuilder, target: Target) -> None:
         """Decode into the given builder."""
         self._builder = builder
+        self._target = target
 
     def decode(self, instruction: Instruction) -> None:
         """Append the operations of a vector instruction.
@@ -72,8 +78,13 @@ class VectorDecoder:
             UnsupportedInstruction: If the operation, an operand or a modifier is unknown.
         """
         mnemonic = instruction.mnemonic
+        conversion = scaled_conversion(mnemonic)
         if mnemonic in _LANE_OPS:
             self._lane_op(instruction)
+        elif conversion:
+            self._scaled(instruction, conversion)
+        elif mnemonic.startswith("v_bitop3"):
+            self._truth_table(instruction)
         elif mnemonic.startswith("v_cmp"):
             self._compare(instruction)
         elif mnemonic.startswith(("v_fma_mixlo", "v_fma_mixhi", "v_mad_mixlo", "v_mad_mixhi")):
@@ -207,7 +218,7 @@ class VectorDecoder:
         if types.accumulates:
             sources = [*sources[:2], destination]
         resolved = self._sources(instruction, types, sources)
-        name = ALIASES.get(mnemonic, mnemonic)
+        name = self._operation_name(mnemonic)
         if "clamp" in modifiers and SATURATING.match(mnemonic):
             name += "_clamp"
         dst = self._builder.row(destination.kind, destination.index)
@@ -225,6 +236,43 @@ class VectorDecoder:
             )
         if dpp:
             self._builder.emit("dpp_end")
+
+    def _operation_name(self, mnemonic: str) -> str:
+        if not _SMALL_FLOATS.match(mnemonic):
+            return ALIASES.get(mnemonic, mnemonic)
+        if self._target.small_floats is None:
+            raise UnsupportedInstruction(f"{self._target.arch} has no 8-bit floats")
+        return mnemonic + ("_ocp" if self._target.small_floats == "ocp" else "")
+
+    def _scaled(self, instruction: Instruction, conversion: ScaledConversion) -> None:
+        operands = [parse_operand(text) for text in instruction.operands]
+        last = len(operands) - 2
+        sources = [
+            self.source(operand, "f32" if i == last else "b32")
+            for i, operand in enumerate(operands[1:])
+        ]
+        dst = self._builder.row(operands[0].kind, operands[0].index)
+        selection = bits_of(instruction.modifiers, "op_sel", 0, 0)
+        emit_scaled(self._builder, conversion, dst, sources, selection)
+
+    def _truth_table(self, instruction: Instruction) -> None:
+        """v_bitop3: the table comes with the instruction; the 16-bit form selects halves."""
+        modifiers = instruction.modifiers
+        operands = [parse_operand(text) for text in instruction.operands]
+        half = instruction.mnemonic.endswith("b16")
+        selection = bits_of(modifiers, "op_sel", 0, 4)
+        sources = tuple(
+            self.source(operand, "b16" if half else "b32", SELECT["WORD_1"] if selection[i] else 0)
+            for i, operand in enumerate(operands[1:])
+        )
+        dst = self._builder.row(operands[0].kind, operands[0].index)
+        high = half and selection[3]
+        target = self._builder.temporary(_RESULT_ROW) if high else dst
+        table = int(modifiers.get("bitop3", "0"), 0)
+        self._builder.emit("v_bitop3_b32", dst=target, sources=sources, imm=table, aux=int(half))
+        if high:
+            result = (Source(target, VECTOR),)
+            self._builder.emit("finish_part", dst=dst, sources=result, imm=5, aux=2)
 
     def _result_modifiers(
         self, instruction: Instruction, types: Signature
@@ -247,9 +295,13 @@ class VectorDecoder:
         elif mnemonic.startswith(("v_cvt_pk_fp8", "v_cvt_pk_bf8")):
             high = bits_of(modifiers, "op_sel", 0, 3)[2]
             finish.append(("finish_part", 5 if high else 4, 2))
-        elif mnemonic.startswith("v_cvt_sr"):
+        elif mnemonic.startswith(("v_cvt_sr_fp8", "v_cvt_sr_bf8")):
             selection = bits_of(modifiers, "op_sel", 0, 4)
             finish.append(("finish_part", selection[2] | selection[3] << 1, 2))
+        elif mnemonic.startswith(("v_cvt_sr", "v_ashr_pk")):
+            sources = len(instruction.operands) - 1
+            selection = selection_bits(bits_of(modifiers, "op_sel", 0, 0), sources, narrow=False)
+            finish.append(("finish_part", 5 if selection[3] else 4, 2))
         elif types.destination in HALF and "op_sel" in modifiers:
             selection = bits_of(modifiers, "op_sel", 0, 0)
             if len(selection) == len(instruction.operands) and selection[-1]:
@@ -329,7 +381,7 @@ class VectorDecoder:
         if instruction.mnemonic == "v_writelane_b32":
             sources = tuple(self._scalar(op) for op in operands[1:3])
             dst = builder.row(operands[0].kind, operands[0].index)
-        elif instruction.mnemonic == "v_swap_b32":
+        elif instruction.mnemonic in _SWAPS:
             sources = (self.source(operands[1], "b32"),)
             dst = builder.row(operands[0].kind, operands[0].index)
         else:

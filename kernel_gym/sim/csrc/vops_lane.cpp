@@ -1,8 +1,7 @@
 // Vector operations computed lane by lane: transcendental functions, conversions, bit counting,
-// division helpers, 8-bit floats and dot products of bytes.
+// division helpers and dot products of bytes.
 #include <algorithm>
 
-#include "fp8.h"
 #include "scalar_math.h"
 #include "wave.h"
 
@@ -157,31 +156,6 @@ SIM_INLINE u32 insert_byte(float f, u32 position, u32 into) {
   return (into & ~(0xffu << shift)) | (byte << shift);
 }
 LANE_TERNARY(v_cvt_pk_u8_f32, insert_byte(as_f32(x), y, z));
-
-// ---- 8-bit floats
-LANE_UNARY(v_cvt_f32_fp8, as_u32(fp8::decode(x & 0xff, fp8::kE4M3)));
-LANE_UNARY(v_cvt_f32_bf8, as_u32(fp8::decode(x & 0xff, fp8::kE5M2)));
-LANE_BINARY(v_cvt_pk_fp8_f32, fp8::encode(f, fp8::kE4M3) | (fp8::encode(g, fp8::kE4M3) << 8));
-LANE_BINARY(v_cvt_pk_bf8_f32, fp8::encode(f, fp8::kE5M2) | (fp8::encode(g, fp8::kE5M2) << 8));
-LANE_BINARY(v_cvt_sr_fp8_f32, fp8::encode_stochastic(f, y, fp8::kE4M3));
-LANE_BINARY(v_cvt_sr_bf8_f32, fp8::encode_stochastic(f, y, fp8::kE5M2));
-
-template <fp8::Format format>
-const Inst* unpack_fp8(Wave& wave, const Inst* inst) {
-  Row ra;
-  RowPair result;
-  const u32* a = source(wave, inst->src[0], ra);
-  for (int l = 0; l < kLanes; l++) {
-    result.words[l] = as_u32(fp8::decode(a[l] & 0xff, format));
-    result.words[kLanes + l] = as_u32(fp8::decode((a[l] >> 8) & 0xff, format));
-  }
-  u32* dst = wave.regs + inst->dst;
-  store_row(wave.exec(), dst, result.words);
-  store_row(wave.exec(), dst + kLanes, result.words + kLanes);
-  return inst + 1;
-}
-REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>, 1);
-REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>, 1);
 
 // ---- integer dot products and sums of absolute differences
 template <int bits, bool is_signed>
