@@ -10,6 +10,7 @@ from kernel_gym.sim.asm import Function, Instruction, Module
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.matrix_ops import MatrixDecoder
 from kernel_gym.sim.memory_ops import MemoryDecoder
+from kernel_gym.sim.mode_ops import emit_mode, initial_mode, is_modal
 from kernel_gym.sim.native import Handler
 from kernel_gym.sim.operands import parse_operand
 from kernel_gym.sim.program import RECORD_SIZE, ProgramBuilder
@@ -56,14 +57,21 @@ class _Decoder:
         self.functions = _reachable(module, kernel)
         self.instructions = [i for f in self.functions for i in f.instructions]
         vectors, accumulators = _register_counts(self.instructions)
+        self.descriptor = module.descriptors.get(kernel, {})
+        if any(i.mnemonic.startswith("s_set_gpr_idx") for i in self.instructions):
+            # An index reaches registers that no instruction names.
+            free = self.descriptor.get("next_free_vgpr", 0)
+            vectors = max(vectors, self.descriptor.get("accum_offset", free))
+        modal = is_modal(self.instructions, self.descriptor)
         self.builder = ProgramBuilder(handlers, vectors, accumulators)
-        self.vector = VectorDecoder(self.builder, target)
+        self.vector = VectorDecoder(self.builder, target, modal)
         self.scalar = ScalarDecoder(self.builder)
         self.memory = MemoryDecoder(self.builder)
         self.matrix = MatrixDecoder(self.builder, target, exact)
         self.linker = _Linker()
 
     def run(self) -> DecodedKernel:
+        emit_mode(self.builder, initial_mode(self.descriptor))
         for function in self.functions:
             self.function(function)
         self.builder.index = max(0, self.builder.index - 1)

@@ -140,6 +140,7 @@ def signature(mnemonic: str) -> Signature:
     canonical = ALIASES.get(name, name) if accumulates else name
     if canonical in _EXCEPTIONS:
         found = _EXCEPTIONS[canonical]
+        accumulates = accumulates or found.accumulates
         return Signature(found.destination, found.sources, found.carry_out, accumulates)
     compare = _COMPARE.match(name)
     if compare:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.mode_ops import INDEXED_DESTINATION, INDEXED_SOURCE, arithmetic_kind
 from kernel_gym.sim.operands import OperandText, float_bits, literal32, literal64, parse_operand
 from kernel_gym.sim.program import (
     ABS16,
@@ -53,7 +54,7 @@ _SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr", "v_ashr_pk")
 _SMALL_FLOATS = re.compile(r"^v_cvt_(pk_|sr_)?(f32_[fb][pf]8|[fb][pf]8_f32)$")
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
-_DPP_ROW, _RESULT_ROW = 0, 2  # temporary rows; results may take two
+_DPP_ROW, _INDEX_ROW, _RESULT_ROW = 0, 1, 2  # temporary rows; results may take two
 
 
 def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> list[int]:
@@ -66,10 +67,17 @@ def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> l
 class VectorDecoder:
     """Decodes the vector instructions of one kernel into a program builder."""
 
-    def __init__(self, builder: ProgramBuilder, target: Target) -> None:
-        """Decode into the given builder."""
+    def __init__(self, builder: ProgramBuilder, target: Target, modal: bool = False) -> None:
+        """Decode into the given builder.
+
+        Args:
+            builder: Where the operations go.
+            target: What is compiled for.
+            modal: Whether arithmetic may have to follow an unusual MODE register.
+        """
         self._builder = builder
         self._target = target
+        self._modal = modal
 
     def decode(self, instruction: Instruction) -> None:
         """Append the operations of a vector instruction.
@@ -77,9 +85,19 @@ class VectorDecoder:
         Raises:
             UnsupportedInstruction: If the operation, an operand or a modifier is unknown.
         """
+        kind = arithmetic_kind(instruction.mnemonic) if self._modal else None
+        if kind is not None:
+            self._builder.emit("mode_begin", imm=kind)
+        self._decode(instruction)
+        if kind is not None:
+            self._builder.emit("mode_end")
+
+    def _decode(self, instruction: Instruction) -> None:
         mnemonic = instruction.mnemonic
         conversion = scaled_conversion(mnemonic)
-        if mnemonic in _LANE_OPS:
+        if self._builder.indexed:
+            self._indexed(instruction)
+        elif mnemonic in _LANE_OPS:
             self._lane_op(instruction)
         elif conversion:
             self._scaled(instruction, conversion)
@@ -237,6 +255,28 @@ class VectorDecoder:
         if dpp:
             self._builder.emit("dpp_end")
 
+    def _indexed(self, instruction: Instruction) -> None:
+        """A move whose source or destination M0 indexes."""
+        builder = self._builder
+        enabled = builder.indexed
+        if instruction.mnemonic != "v_mov_b32" or enabled & ~(INDEXED_SOURCE | INDEXED_DESTINATION):
+            raise UnsupportedInstruction("only moves can have indexed registers")
+        destination, operand = (parse_operand(text) for text in instruction.operands)
+        source = self.source(operand, "b32")
+        dst = builder.row(destination.kind, destination.index)
+        temporary = builder.temporary(_INDEX_ROW)
+        registers = builder.vector_registers
+        if enabled & INDEXED_SOURCE and operand.is_vector:
+            builder.emit("indexed_read", dst=temporary, sources=(source,), aux=registers)
+            source = Source(temporary, VECTOR)
+        if enabled & INDEXED_DESTINATION:
+            result = builder.temporary(_RESULT_ROW)
+            builder.emit("v_mov_b32", dst=result, sources=(source,))
+            written = (Source(result, VECTOR),)
+            builder.emit("indexed_write", dst=dst, sources=written, aux=registers)
+        else:
+            builder.emit("v_mov_b32", dst=dst, sources=(source,))
+
     def _operation_name(self, mnemonic: str) -> str:
         if not _SMALL_FLOATS.match(mnemonic):
             return ALIASES.get(mnemonic, mnemonic)
@@ -348,14 +388,12 @@ class VectorDecoder:
         types = signature(mnemonic)
         resolved = self._sources(instruction, types, operands[1:])
         dpp = instruction.encoding.endswith("dpp")
-        if dpp and writes_exec:
-            raise UnsupportedInstruction("DPP on v_cmpx is not supported")
         if dpp:
             resolved[0] = self._begin_dpp(instruction, resolved[0])
         self._builder.emit(
             name, dst=destination.index, sources=tuple(resolved), imm=int(writes_exec)
         )
-        if dpp:
+        if dpp and not writes_exec:  # else EXEC is the result
             self._builder.emit("dpp_end")
 
     def _mix_half(self, instruction: Instruction) -> None:

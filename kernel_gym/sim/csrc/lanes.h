@@ -181,7 +181,7 @@ SIM_INLINE float half_to_float(u32 h) {
 
 SIM_INLINE u32 float_to_half(float x) {
 #if defined(SIM_AVX512) || defined(SIM_AVX2)
-  return _cvtss_sh(x, 0);
+  return _cvtss_sh(x, 4);
 #else
   const _Float16 f = (_Float16)x;
   u16 bits;
@@ -205,12 +205,12 @@ SIM_INLINE F half_lanes(U x) {
 #endif
 }
 
-// f32 rounded to f16, in the low half of each word.
+// f32 rounded to f16 by the current mode (mode.cpp), in the low half of each word.
 SIM_INLINE U to_half(F x) {
 #if defined(SIM_AVX512)
-  return (U)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, 8));
+  return (U)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, 4));
 #elif defined(SIM_AVX2)
-  return (U)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, 0));
+  return (U)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, 4));
 #else
   U r;
   for (int i = 0; i < kWidth; i++) r[i] = float_to_half(x[i]);

@@ -58,7 +58,7 @@ BINARY(v_max_f16, U, to_half(max_lanes(lo(a), lo(b))));
 BINARY(v_min_f16, U, to_half(min_lanes(lo(a), lo(b))));
 BINARY(v_pack_b32_f16, U, pack16(a, b));
 TERNARY(v_fma_f16, U, fma_half(lo(a), lo(b), lo(c)));
-TERNARY(v_mad_f16, U, fma_half(lo(a), lo(b), lo(c)));
+TERNARY(v_mad_f16, U, to_half(lo(to_half(lo(a) * lo(b))) + lo(c)));
 TERNARY(v_max3_f16, U, to_half(max_lanes(max_lanes(lo(a), lo(b)), lo(c))));
 TERNARY(v_min3_f16, U, to_half(min_lanes(min_lanes(lo(a), lo(b)), lo(c))));
 TERNARY(v_med3_f16, U, to_half(median(lo(a), lo(b), lo(c))));
