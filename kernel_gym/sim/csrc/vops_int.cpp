@@ -56,7 +56,8 @@ SIM_INLINE I imin(I a, I b) { return a < b ? a : b; }
 SIM_INLINE U bfe_u(U a, U offset, U width) { return (a >> (offset & 31u)) & ones(width); }
 SIM_INLINE U bfe_i(U a, U offset, U width) {
   const U shift = (32u - (width & 31u)) & 31u;
-  const U field = (U)((I)(bfe_u(a, offset, width) << shift) >> (I)shift);
+  const I moved = (I)a >> (I)(offset & 31u);  // bits past the top are copies of the sign
+  const U field = (U)((I)((U)moved << shift) >> (I)shift);
   return select((I)((width & 31u) == 0u), U{}, field);
 }
 SIM_INLINE U align_bits(U high, U low, U shift) {

@@ -54,6 +54,9 @@ namespace {
   }                                                         \
   REGISTER(name, name, 3)
 
+// The smaller one; NaN stays.
+SIM_INLINE float below(float x, float limit) { return x > limit ? limit : x; }
+
 // ---- f32
 LANE_UNARY(v_log_f32, as_u32(flush(math::log2(flush(f)))));
 LANE_UNARY(v_rcp_f32, as_u32(flush(1.0f / flush(f))));
@@ -64,7 +67,7 @@ LANE_UNARY(v_cos_f32, as_u32(math::cos_turns(f)));
 LANE_UNARY(v_floor_f32, as_u32(std::floor(f)));
 LANE_UNARY(v_ceil_f32, as_u32(std::ceil(f)));
 LANE_UNARY(v_trunc_f32, as_u32(std::trunc(f)));
-LANE_UNARY(v_fract_f32, as_u32(std::fmin(f - std::floor(f), 0x1.fffffep-1f)));
+LANE_UNARY(v_fract_f32, as_u32(below(f - std::floor(f), 0x1.fffffep-1f)));
 LANE_UNARY(v_cvt_i32_f32, to_i32(f));
 LANE_UNARY(v_cvt_u32_f32, to_u32(f));
 LANE_UNARY(v_cvt_rpi_i32_f32, to_i32(std::floor(f + 0.5f)));
@@ -115,7 +118,7 @@ LANE_UNARY(v_floor_f16, float_to_half(std::floor(h(x))));
 LANE_UNARY(v_ceil_f16, float_to_half(std::ceil(h(x))));
 LANE_UNARY(v_trunc_f16, float_to_half(std::trunc(h(x))));
 LANE_UNARY(v_rndne_f16, float_to_half(std::nearbyint(h(x))));
-LANE_UNARY(v_fract_f16, float_to_half(std::fmin(h(x) - std::floor(h(x)), 0x1.ffcp-1f)));
+LANE_UNARY(v_fract_f16, float_to_half(below(h(x) - std::floor(h(x)), 0x1.ffcp-1f)));
 LANE_UNARY(v_frexp_mant_f16, float_to_half(math::mantissa(h(x))));
 LANE_UNARY(v_frexp_exp_i16_f16, (u16)(i16)math::exponent(h(x)));
 LANE_UNARY(v_cvt_u16_f16, std::min(65535u, to_u32(h(x))));
