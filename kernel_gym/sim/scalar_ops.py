@@ -66,6 +66,11 @@ ENDS_BLOCK = frozenset(
         "s_trap",
     }
 )
+_STATE = {
+    "s_getreg_b32": emit_getreg,
+    **dict.fromkeys(("s_setreg_b32", "s_setreg_imm32_b32"), emit_setreg),
+    **{f"s_set_gpr_idx_{action}": emit_index for action in ("on", "off", "idx", "mode")},
+}
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
 _LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes behind s_getpc_b64 in an address computation
@@ -144,12 +149,8 @@ class ScalarDecoder:
             self._builder.emit(mnemonic)
         elif mnemonic in ("s_memtime", "s_memrealtime"):
             self._builder.emit("s_memtime", dst=parse_operand(instruction.operands[0]).index)
-        elif mnemonic == "s_getreg_b32":
-            emit_getreg(self._builder, instruction)
-        elif mnemonic in ("s_setreg_b32", "s_setreg_imm32_b32"):
-            emit_setreg(self._builder, instruction)
-        elif mnemonic.startswith("s_set_gpr_idx"):
-            emit_index(self._builder, instruction)
+        elif mnemonic in _STATE:
+            _STATE[mnemonic](self._builder, instruction)
         elif mnemonic == "s_call_b64":
             record = self._builder.emit(mnemonic, dst=self._destination(instruction.operands[0]))
             self.branches.append((record, instruction.operands[1], instruction))
@@ -197,7 +198,9 @@ class ScalarDecoder:
     def _arithmetic(self, instruction: Instruction) -> None:
         mnemonic, operands = instruction.mnemonic, instruction.operands
         compares = mnemonic.startswith(("s_cmp_", "s_bitcmp"))
-        wide = 2 if _WIDE.search(mnemonic) or mnemonic.endswith(("saveexec_b64", "wrexec_b64")) else 1
+        wide = (
+            2 if _WIDE.search(mnemonic) or mnemonic.endswith(("saveexec_b64", "wrexec_b64")) else 1
+        )
         widths = _MIXED_WIDTHS.get(mnemonic, (0 if compares else wide, wide, wide))
         texts = operands if compares else operands[1:]
         sources = tuple(

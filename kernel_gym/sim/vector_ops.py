@@ -27,7 +27,12 @@ from kernel_gym.sim.program import (
     ProgramBuilder,
     Source,
 )
-from kernel_gym.sim.scale_ops import ScaledConversion, emit_scaled, scaled_conversion, selection_bits
+from kernel_gym.sim.scale_ops import (
+    ScaledConversion,
+    emit_scaled,
+    scaled_conversion,
+    selection_bits,
+)
 from kernel_gym.sim.signatures import ALIASES, HALF, WIDE, Signature, signature
 from kernel_gym.sim.targets import Target
 

@@ -88,8 +88,10 @@ def kernel_of(texts: Sequence[str], inputs: Inputs, target: str) -> str:
         lines += [f"s_mov_b32 s{22 + i}, {w:#x}" for i, w in enumerate(_words(inputs.vcc))]
         lines += ["s_mov_b64 vcc, s[22:23]", "s_mov_b64 s[20:21], 0"]
         lines += ["v_mov_b32_e32 v10, v8", "v_mov_b32_e32 v11, v9"]
-        lines += [f"s_mov_b32 exec_{part}, {w:#x}" for part, w in
-                  zip(("lo", "hi"), _words(inputs.exec), strict=True)]
+        lines += [
+            f"s_mov_b32 exec_{part}, {w:#x}"
+            for part, w in zip(("lo", "hi"), _words(inputs.exec), strict=True)
+        ]
         lines.append(text)
         lines += ["s_mov_b64 s[24:25], exec", "s_mov_b64 exec, -1"]
         pair = "s[20:21]" if "s[20:21]" in text else "vcc"
@@ -120,8 +122,9 @@ class Expected:
 def _sources(form: Form, inputs: Inputs, lane: int) -> dict[str, int]:
     """The state before the operation; a literal stands where the text has one."""
     sizes = [form.sizes[name] for name in form.sources]
-    state = {f"S{i}": int(inputs.s[i, lane]) & ((1 << max(size, 32)) - 1)
-             for i, size in enumerate(sizes)}
+    state = {
+        f"S{i}": int(inputs.s[i, lane]) & ((1 << max(size, 32)) - 1) for i, size in enumerate(sizes)
+    }
     return state
 
 

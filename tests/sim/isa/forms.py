@@ -36,8 +36,11 @@ class Form:
     @property
     def sources(self) -> list[str]:
         """Source operands, in order."""
-        return [name for name in ("src0", "src1", "vsrc1", "src2", "ssrc0", "ssrc1", "simm16")
-                if name in self.formats]
+        return [
+            name
+            for name in ("src0", "src1", "vsrc1", "src2", "ssrc0", "ssrc1", "simm16")
+            if name in self.formats
+        ]
 
 
 def _register(letter: str, first: int, bits: int) -> str:
@@ -58,13 +61,27 @@ def _vector_texts(group: str, name: str, sizes: dict[str, int]) -> list[str]:
     target = operand("vdst")
     if group == "VOP3SDOp":
         carry = [f"{base}_e64 {target}, s[20:21], {sources}, vcc"]
-        return [f"{base} {target}, s[20:21], {sources}", f"{base} {target}, vcc, {sources}",
-                f"{base}_e64 {target}, s[20:21], {sources}", *carry]
-    texts = [f"{name} {target}, vcc, {sources}, vcc", f"{name} {target}, vcc, {sources}",
-             f"{name} {target}, {sources}, vcc", f"{name} {target}, {sources}"]
+        return [
+            f"{base} {target}, s[20:21], {sources}",
+            f"{base} {target}, vcc, {sources}",
+            f"{base}_e64 {target}, s[20:21], {sources}",
+            *carry,
+        ]
+    texts = [
+        f"{name} {target}, vcc, {sources}, vcc",
+        f"{name} {target}, vcc, {sources}",
+        f"{name} {target}, {sources}, vcc",
+        f"{name} {target}, {sources}",
+    ]
     texts += [f"{base} {target}, {sources}", f"{base} {target}, {sources}, vcc"]
-    texts += [f"{base} {target}, {operand('src0')}, 0x4123, {operand('vsrc1')}",
-              f"{base} {target}, {sources}, 0x4123"] if "vsrc1" in sizes else []
+    texts += (
+        [
+            f"{base} {target}, {operand('src0')}, 0x4123, {operand('vsrc1')}",
+            f"{base} {target}, {sources}, 0x4123",
+        ]
+        if "vsrc1" in sizes
+        else []
+    )
     return texts
 
 

@@ -50,8 +50,6 @@ APPROXIMATE = {
 }
 
 
-
-
 def _rounded(x: np.floating) -> np.floating:
     return type(x)(np.rint(x))
 

@@ -370,7 +370,11 @@ def translate(mnemonic: str) -> Callable[..., dict[str, Any]]:
     arguments = ", ".join(f"{name}=0" for name in STATE)
     result = ", ".join(f"{name}={name}" for name in STATE)
     source = "\n".join(
-        [f"def run({arguments}, tmp=0, ROUND_MODE=0):", *translator.lines, f"    return dict({result})"]
+        [
+            f"def run({arguments}, tmp=0, ROUND_MODE=0):",
+            *translator.lines,
+            f"    return dict({result})",
+        ]
     )
     namespace: dict[str, Any] = {"v": values, "call": call, **FIELDS}
     exec(compile(source, mnemonic, "exec"), namespace)

@@ -33,9 +33,8 @@ def test_every_operation_decodes_or_is_refused_with_its_place(target):
             decode(text, target)
         except UnsupportedInstruction as error:
             refused += 1
-            assert text in str(error)
-            assert error.line == 8
-            if not find(REFUSED, form.name):
+            placed = f"line {error.line}: `{text}`" in str(error)
+            if not placed or not find(REFUSED, form.name):
                 unexpected.append(str(error))
         else:
             if find(REFUSED, form.name):

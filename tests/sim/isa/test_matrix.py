@@ -57,7 +57,7 @@ def exact_engine() -> Engine:
 def test_cdna3_rule(exact_engine):
     random = np.random.default_rng(3)
     values = halves(random)
-    c = (random.standard_normal((4, 64)) * 2.0 ** random.integers(-20, 10, (4, 64)))
+    c = random.standard_normal((4, 64)) * 2.0 ** random.integers(-20, 10, (4, 64))
     c = c.astype(np.float32)
     rows = [*(v.view(np.uint32).reshape(64) for v in values), *c]
     text = "v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], v[14:17]"

@@ -32,8 +32,13 @@ def sample(random: np.random.Generator) -> dict[str, int]:
         for _ in range(8)
     ]
     pairs = [words[i] | words[i + 1] << 32 for i in range(0, 8, 2)]
-    return {"S0": pairs[0], "S1": pairs[1], "D0": pairs[2], "EXEC": pairs[3] | 1,
-            "SCC": int(random.integers(0, 2))}
+    return {
+        "S0": pairs[0],
+        "S1": pairs[1],
+        "D0": pairs[2],
+        "EXEC": pairs[3] | 1,
+        "SCC": int(random.integers(0, 2)),
+    }
 
 
 def kernel_of(cases: list[tuple[Form, dict[str, int]]]) -> str:
@@ -42,7 +47,9 @@ def kernel_of(cases: list[tuple[Form, dict[str, int]]]) -> str:
     for form, state in cases:
         for name, first in (("S0", 4), ("S1", 8), ("D0", 20), ("EXEC", 126)):
             for half in range(2):
-                register = f"exec_{'lh'[half]}{'oi'[half]}" if name == "EXEC" else f"s{first + half}"
+                register = (
+                    f"exec_{'lh'[half]}{'oi'[half]}" if name == "EXEC" else f"s{first + half}"
+                )
                 lines.append(f"s_mov_b32 {register}, {state[name] >> 32 * half & 0xFFFFFFFF:#x}")
         lines += [f"s_cmp_eq_u32 {state['SCC']}, 1", next(iter(form.texts.values()))]
         lines += ["s_cselect_b32 s26, 1, 0", "s_mov_b64 s[24:25], exec", "s_mov_b64 exec, 1"]
@@ -79,6 +86,8 @@ def test_manual(engine, seed):
         expected = wanted(form, state)
         if found != expected:
             listed = {name: hex(value) for name, value in state.items()}
-            wrong.append(f"{form.name} {listed}: {tuple(map(hex, found))}, "
-                         f"expected {tuple(map(hex, expected))}")
+            wrong.append(
+                f"{form.name} {listed}: {tuple(map(hex, found))}, "
+                f"expected {tuple(map(hex, expected))}"
+            )
     assert not wrong, f"{len(wrong)} cases:\n" + "\n".join(wrong[:40])

@@ -137,6 +137,7 @@ def runs(form: Form) -> bool:
 
 def both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Where two words are NaN of some kind: the payload is the host processor's choice."""
+
     def nan(x: np.ndarray) -> np.ndarray:
         half = ((x & 0x7FFF) > 0x7C00) | ((x >> 16 & 0x7FFF) > 0x7C00)
         return half | ((x & 0x7FFFFFFF) > 0x7F800000) | ((x & 0x7FF00000) == 0x7FF00000)

@@ -130,7 +130,7 @@ def power(a: Any, b: Any) -> Any:
         return a ** (b if is_float(b) else type(a)(b))
 
 
-def pow(a: Any, b: Any) -> Any:  # noqa: A001 - the manual's name
+def pow(a: Any, b: Any) -> Any:
     return power(a, b)
 
 
@@ -152,8 +152,10 @@ def round_fraction(x: Fraction, size: int, negative_zero: bool = False) -> np.fl
         whole, exponent = whole >> 1, exponent + 1
     if exponent > bias:
         return kind(-math.inf if x < 0 else math.inf)
-    bits = whole if whole < 1 << mantissa else ((exponent + bias) << mantissa) + whole - (
-        1 << mantissa
+    bits = (
+        whole
+        if whole < 1 << mantissa
+        else ((exponent + bias) << mantissa) + whole - (1 << mantissa)
     )
     return from_bits(bits | (int(x < 0) << (size - 1)), size)
 
@@ -210,24 +212,30 @@ def _small_int(x: int) -> np.floating:
     return round_fraction(Fraction(int(x)), 16)
 
 
-def isNAN(x: Any) -> bool:  # noqa: N802
+def isNAN(x: Any) -> bool:
     return bool(np.isnan(x))
 
 
-def isSignalNAN(x: Any) -> bool:  # noqa: N802
+def isSignalNAN(x: Any) -> bool:
     return isNAN(x) and not bits_of(x) >> (MANTISSA[width(x)] - 1) & 1
 
 
-def cvtToQuietNAN(x: Any) -> Any:  # noqa: N802
+def cvtToQuietNAN(x: Any) -> Any:
     return from_bits(bits_of(x) | 1 << (MANTISSA[width(x)] - 1), width(x))
 
 
-def isEven(x: Any) -> bool:  # noqa: N802
+def isEven(x: Any) -> bool:
     return bool(np.isfinite(x)) and int(x) % 2 == 0
 
 
-def abs(x: Any) -> Any:  # noqa: A001
-    return from_bits(bits_of(x) & ~(1 << (width(x) - 1)), width(x)) if is_float(x) else x if x >= 0 else -x
+def abs(x: Any) -> Any:
+    return (
+        from_bits(bits_of(x) & ~(1 << (width(x) - 1)), width(x))
+        if is_float(x)
+        else x
+        if x >= 0
+        else -x
+    )
 
 
 def sign(x: Any) -> int:
