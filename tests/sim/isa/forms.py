@@ -88,7 +88,7 @@ def _vector_texts(group: str, name: str, sizes: dict[str, int]) -> list[str]:
 def _scalar_texts(name: str, sizes: dict[str, int]) -> list[str]:
     parts = [_register("s", _SCALAR[key], sizes[key]) for key in _SCALAR if key in sizes]
     if "simm16" in sizes:
-        parts.append("0x8123")
+        parts.append("k" if name == "s_call_b64" else "0x8123")
     return [f"{name} {', '.join(parts)}"]
 
 
