@@ -22,7 +22,9 @@ SPECIAL32 += [0x3FC00000, 0x4F000000, 0xCF000000, 0x4F800000, 0x43800000, 0x42FF
 SPECIAL64 = [values.bits_of(np.float64(x)) for x in (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, 5e-324)]
 SPECIAL64 += [values.bits_of(np.float64(x)) for x in (2.0**31, -(2.0**31), 2.0**32, 1e300, 1e-300)]
 SPECIAL64 += [0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48 | 5, 0x7FF4 << 48 | 5, 0xFFFFFFFFFFFFF]
-INPUT_WORDS, OUTPUT_WORDS = 8, 4
+OUTPUT_WORDS = 4
+# Approximations that flush f32 denormals, whatever MODE says: LLVM scales their inputs for it.
+FLUSHING = ("v_log_f32", "v_rcp_f32", "v_rcp_iflag_f32", "v_rsq_f32")
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ def _sources(form: Form, inputs: Inputs, lane: int) -> dict[str, int]:
     state = {
         f"S{i}": int(inputs.s[i, lane]) & ((1 << max(size, 32)) - 1) for i, size in enumerate(sizes)
     }
+    if form.name in FLUSHING and not state["S0"] & 0x7F800000:
+        state["S0"] &= 1 << 31
     return state
 
 

@@ -88,7 +88,8 @@ def _vector_texts(group: str, name: str, sizes: dict[str, int]) -> list[str]:
 def _scalar_texts(name: str, sizes: dict[str, int]) -> list[str]:
     parts = [_register("s", _SCALAR[key], sizes[key]) for key in _SCALAR if key in sizes]
     if "simm16" in sizes:
-        parts.append("k" if name == "s_call_b64" else "0x8123")
+        special = {"s_call_b64": "k", "s_getreg_b32": "hwreg(HW_REG_MODE)"}
+        parts.append(special.get(name, "0x8123"))
     return [f"{name} {', '.join(parts)}"]
 
 

@@ -15,25 +15,28 @@ from tests.sim.isa import values
 # helpers that the manual does not define).
 ELSEWHERE = {
     r"v_s?mfmac?_.*": "test_matrix.py",
-    r"v_cvt_scalef32_.*": "test_small_floats.py",
-    r"v_cvt_(pk_|sr_)?(f32_[bf][pf]8|[bf][pf]8_f32)": "test_small_floats.py",
-    r"v_cvt_sr_(bf16|f16)_f32": "test_small_floats.py",
-    r"v_permlane(16|32)_swap_b32|v_swap_b32": "test_lanes.py",
-    r"v_(readlane|writelane|readfirstlane)_b32": "test_lanes.py",
+    r"v_cvt_(pk_)?(f32_[bf][pf]8|[bf][pf]8_f32)": "programs",
+    r"v_permlane(16|32)_swap_b32": "programs",
+    r"v_(readlane|writelane|readfirstlane)_b32": "test_operations.py",
     r"v_accvgpr_(read|write|mov)(_b32)?": "test_operations.py",
     r"v_(fma|mad)_mix.*": "test_operations.py",
-    r"v_bitop3_b(16|32)": "test_vectors.py",
-    r"v_mqsad_u32_u8|v_cvt_pkaccum_u8_f32|v_cvt_off_f32_i4": "test_vectors.py",
     r"v_pk_(mov_b32|fma_f32|mul_f32|add_f32|fmac_f16)": "test_operations.py",
     r"v_div_(scale|fmas|fixup)_.*": "test_operations.py",
     r"v_trig_preop_f64": "test_hip.py",
-    r"v_cmpx?_class_.*": "test_vectors.py",
-    r"v_(exp|log)_legacy_f32": "test_vectors.py",
-    r"v_(cvt_pknorm|cvt_norm|cvt_pkrtz).*": "test_vectors.py",
     r"v_nop|v_clrexcp": "no effect",
     r"s_(getpc|setpc|swappc|call)_b64": "test_hip.py",
-    r"s_set_gpr_idx_(on|idx)|s_movrel[sd]_b(32|64)|s_(get|set)reg.*": "test_modes.py",
+    r"s_(get|set)reg.*": "test_rounding.py",
 }
+# Implemented, but no test of their own compares their values yet; do not add to these.
+UNCHECKED = {
+    r"v_cvt_scalef32_.*": "gfx950: Triton's casts use some",
+    r"v_cvt_sr_([bf]p?f?8|bf16|f16|fp8)_f32": "stochastic rounding: bits assumed",
+    r"v_swap_b32|v_bitop3_b(16|32)": "Triton's programs use v_bitop3",
+    r"v_mqsad_u32_u8|v_cvt_pkaccum_u8_f32|v_cvt_off_f32_i4|v_cmpx?_class_.*": "own layouts",
+    r"v_(exp|log)_legacy_f32|v_(cvt_pknorm|cvt_norm|cvt_pkrtz).*": "helpers are not defined",
+    r"s_set_gpr_idx_(on|idx)|s_movrel[sd]_b(32|64)": "indexed registers",
+}
+ELSEWHERE |= UNCHECKED
 # What compilers do not emit and the simulator refuses.
 REFUSED = {
     r"s_cbranch_(g_fork|i_fork|join)|s_setvskip": "control flow of older generations",
