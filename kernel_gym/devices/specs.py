@@ -68,3 +68,35 @@ MI300X = DeviceSpec(
     flush_bytes=512 << 20,
 )
 """AMD Instinct MI300X data sheet, dense peaks at 2.1 GHz."""
+
+MI250X = DeviceSpec(
+    name="AMD Instinct MI250X, one of two dies",
+    arch="gfx90a",
+    memory_bandwidth=1.638e12,
+    matrix_rate={torch.float16: 191.5e12, torch.bfloat16: 191.5e12, torch.int8: 191.5e12},
+    vector_rate=23.9e12,
+    compute_units=110,
+    lds_bytes=64 * 1024,
+    wavefront=64,
+    flush_bytes=64 << 20,
+)
+"""AMD Instinct MI250X data sheet, half of the package: one HIP device."""
+
+MI355X = DeviceSpec(
+    name="AMD Instinct MI355X",
+    arch="gfx950",
+    memory_bandwidth=8.0e12,
+    matrix_rate={
+        torch.float16: 2500e12,
+        torch.bfloat16: 2500e12,
+        torch.float8_e4m3fn: 5000e12,
+        torch.float8_e5m2: 5000e12,
+        torch.int8: 5000e12,
+    },
+    vector_rate=157.3e12,
+    compute_units=256,
+    lds_bytes=160 * 1024,
+    wavefront=64,
+    flush_bytes=512 << 20,
+)
+"""AMD Instinct MI355X data sheet, dense peaks."""

@@ -10,10 +10,12 @@ from kernel_gym.sim.asm import Function, Instruction, Module
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.matrix_ops import MatrixDecoder
 from kernel_gym.sim.memory_ops import MemoryDecoder
+from kernel_gym.sim.mode_ops import emit_mode, initial_mode, is_modal
 from kernel_gym.sim.native import Handler
 from kernel_gym.sim.operands import parse_operand
 from kernel_gym.sim.program import RECORD_SIZE, ProgramBuilder
 from kernel_gym.sim.scalar_ops import ENDS_BLOCK, IGNORED, CodeReference, ScalarDecoder
+from kernel_gym.sim.targets import target_of
 from kernel_gym.sim.vector_ops import VectorDecoder
 
 CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/salu.cpp)
@@ -47,19 +49,29 @@ class _Linker:
 
 
 class _Decoder:
-    def __init__(self, module: Module, kernel: str, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, module: Module, kernel: str, handlers: Mapping[str, Handler], exact: bool
+    ) -> None:
         self.module = module
+        target = target_of(module.target)
         self.functions = _reachable(module, kernel)
         self.instructions = [i for f in self.functions for i in f.instructions]
         vectors, accumulators = _register_counts(self.instructions)
+        self.descriptor = module.descriptors.get(kernel, {})
+        if any(i.mnemonic.startswith("s_set_gpr_idx") for i in self.instructions):
+            # An index reaches registers that no instruction names.
+            free = self.descriptor.get("next_free_vgpr", 0)
+            vectors = max(vectors, self.descriptor.get("accum_offset", free))
+        modal = is_modal(self.instructions, self.descriptor)
         self.builder = ProgramBuilder(handlers, vectors, accumulators)
-        self.vector = VectorDecoder(self.builder)
+        self.vector = VectorDecoder(self.builder, target, modal)
         self.scalar = ScalarDecoder(self.builder)
         self.memory = MemoryDecoder(self.builder)
-        self.matrix = MatrixDecoder(self.builder)
+        self.matrix = MatrixDecoder(self.builder, target, exact)
         self.linker = _Linker()
 
     def run(self) -> DecodedKernel:
+        emit_mode(self.builder, initial_mode(self.descriptor))
         for function in self.functions:
             self.function(function)
         self.builder.index = max(0, self.builder.index - 1)
@@ -96,7 +108,7 @@ class _Decoder:
         if mnemonic in IGNORED:
             return
         try:
-            if mnemonic.startswith("v_mfma"):
+            if mnemonic.startswith(("v_mfma", "v_smfmac")):
                 self.matrix.decode(instruction)
             elif mnemonic.startswith("v_"):
                 self.vector.decode(instruction)
@@ -200,13 +212,16 @@ def _register_counts(instructions: list[Instruction]) -> tuple[int, int]:
     return counts["v"], counts["a"]
 
 
-def decode_kernel(module: Module, kernel: str, handlers: Mapping[str, Handler]) -> DecodedKernel:
+def decode_kernel(
+    module: Module, kernel: str, handlers: Mapping[str, Handler], exact: bool = False
+) -> DecodedKernel:
     """Decode a kernel.
 
     Args:
         module: The parsed text.
         kernel: Name of one of its kernels.
         handlers: Operations by name, from the engine library.
+        exact: Whether matrix instructions sum in the published order of the hardware.
 
     Returns:
         The decoded kernel.
@@ -215,4 +230,4 @@ def decode_kernel(module: Module, kernel: str, handlers: Mapping[str, Handler]) 
         AsmError: If the kernel has no code or a label is missing.
         UnsupportedInstruction: If something in it is not implemented.
     """
-    return _Decoder(module, kernel, handlers).run()
+    return _Decoder(module, kernel, handlers, exact).run()

@@ -30,6 +30,7 @@ from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.occupancy import Occupancy
+from kernel_gym.sim.targets import TARGETS, target_of
 from kernel_gym.sim.timing import Modelled, model_launch, sample_count
 
 __all__ = [
@@ -74,15 +75,20 @@ def _parse_cached(text: str) -> Module:
 class Engine:
     """A simulated GPU that executes kernels on the host's processor."""
 
-    def __init__(self, threads: int | None = None, isa: str | None = None) -> None:
+    def __init__(
+        self, threads: int | None = None, isa: str | None = None, exact_matrix: bool = False
+    ) -> None:
         """Create an engine.
 
         Args:
             threads: Host threads for workgroups; default: all processors.
             isa: ``avx512``, ``avx2`` or ``portable``; default: the environment variable
                 ``KERNEL_GYM_SIM_ISA`` or the best one.
+            exact_matrix: Whether matrix instructions sum in the order and with the rounding that
+                is published for the hardware (slower); default: in order, rounding each term.
         """
         self.threads = threads or os.cpu_count() or 1
+        self.exact_matrix = exact_matrix
         self.library = native.load_library(native.choose_isa(isa))
         self._api = self.library.api
         self._handle = self._api.sim_engine_new()
@@ -128,7 +134,7 @@ class Engine:
         """Decode a kernel; loading the same text again is free.
 
         Args:
-            asm_text: Assembler text for gfx942.
+            asm_text: Assembler text for gfx90a, gfx942 or gfx950.
             name: Kernel to take; default: the only one, or the first.
             shared: LDS of a workgroup in bytes, if the compiler reports it beside the text (as
                 Triton does); default: what the text says.
@@ -151,7 +157,7 @@ class Engine:
         if name not in module.descriptors:
             found = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {found}")
-        decoded = decode_kernel(module, name, self.library.handlers)
+        decoded = decode_kernel(module, name, self.library.handlers, self.exact_matrix)
         descriptor = module.descriptors[name]
         metadata = module.metadata.get(name, KernelMetadata((), {}))
         values = metadata.values
@@ -160,7 +166,7 @@ class Engine:
         )
         return Kernel(
             name=name,
-            arch=module.target.rpartition("-")[2].partition(":")[0] or hw.ARCHITECTURE,
+            arch=target_of(module.target).arch,
             args=metadata.args,
             kernarg_size=values.get("kernarg_segment_size", descriptor.get("kernarg_size", 0)),
             vgprs=values.get("vgpr_count", decoded.builder.vector_registers),
@@ -215,8 +221,9 @@ class Engine:
         if not 0 < threads <= max(1024, kernel.max_workgroup):
             raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
         lds = kernel.lds_bytes + dynamic_lds
-        if lds > hw.LDS_BYTES:
-            raise ValueError(f"LDS of {lds} bytes is wanted, found {hw.LDS_BYTES}")
+        available = TARGETS[kernel.arch].lds_bytes
+        if lds > available:
+            raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
         residency = kernel.occupancy(threads, lds)
         request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
         request.time_limit_s = time_limit_s

@@ -56,7 +56,8 @@ LDS_ATOMICS = {
 WIDE_ATOMIC, RETURNS = 0x100, 0x200
 _COMMUTING = frozenset(range(9))  # integer operations whose order does not matter
 _LDS_WIDE = re.compile(r"_([iufb])64$")
-_TWO_ADDRESSES = re.compile(r"^(read|write)2(st64)?_b(32|64)$")
+_TWO_ADDRESSES = re.compile(r"^(read|write|wrxchg)2(st64)?(?:_rtn)?_b(32|64)$")
+_BY_M0 = ("read_addtid_b32", "write_addtid_b32", "append", "consume")
 
 
 def swizzle_pattern(text: str) -> int:
@@ -226,6 +227,8 @@ class MemoryDecoder:
             self._permute(instruction, operands, int(modifiers.get("offset", "0"), 0))
         elif two:
             self._two_addresses(two, operands, modifiers)
+        elif operation in _BY_M0:
+            self._by_m0(instruction, operation, operands[0])
         elif operation.startswith("read"):
             self._builder.emit(
                 instruction.mnemonic,
@@ -241,6 +244,11 @@ class MemoryDecoder:
             )
         else:
             self._lds_atomic(operation, operands, modifiers)
+
+    def _by_m0(self, instruction: Instruction, operation: str, operand: OperandText) -> None:
+        row, offset = self._vector(operand), int(instruction.modifiers.get("offset", "0"), 0)
+        sources = (NO_SOURCE, NO_SOURCE, row) if operation.startswith("write") else ()
+        self._builder.emit(instruction.mnemonic, dst=row.index, sources=sources, aux=offset)
 
     def _permute(self, instruction: Instruction, operands: list[OperandText], pattern: int) -> None:
         self._builder.emit(
@@ -259,6 +267,9 @@ class MemoryDecoder:
         name = f"ds_{direction}2_b{bits}"
         if direction == "read":
             dst, address, data = self._vector(operands[0]).index, operands[1], []
+        elif direction == "wrxchg":
+            name = f"ds_wrxchg2_rtn_b{bits}"
+            dst, address, data = self._vector(operands[0]).index, operands[1], operands[2:4]
         else:
             dst, address, data = 0, operands[0], operands[1:3]
         sources = (self._vector(address), NO_SOURCE, *map(self._vector, data))

@@ -86,6 +86,7 @@ class ProgramBuilder:
         handlers: Operations by name, from the engine library.
         vector_registers: Vector registers in use; accumulation registers follow them.
         accumulators: Accumulation registers in use.
+        indexed: Operands that M0 indexes at this point (s_set_gpr_idx_on).
     """
 
     handlers: Mapping[str, Handler]
@@ -95,6 +96,7 @@ class ProgramBuilder:
     blocks: list[Block] = field(default_factory=list)
     constant_rows: list[int] = field(default_factory=list)
     scalar_constants: list[int] = field(default_factory=list)
+    indexed: int = 0
     index: int = 0  # of the source instruction being decoded
     _rows: dict[tuple[int, ...], int] = field(default_factory=dict)
     _scalars: dict[tuple[int, ...], int] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.mode_ops import emit_getreg, emit_index, emit_setreg
 from kernel_gym.sim.operands import (
     SCALAR_CONSTANTS,
     OperandText,
@@ -16,7 +17,7 @@ from kernel_gym.sim.operands import (
 )
 from kernel_gym.sim.program import NONE, SCALAR, ProgramBuilder, Record, Source
 
-# Instructions without an effect here: loads complete at once, denormals are always kept.
+# Instructions without an effect here: loads complete at once.
 IGNORED = frozenset(
     {
         "s_nop",
@@ -46,7 +47,6 @@ IGNORED = frozenset(
         "buffer_wbinvl1",
         "buffer_wbinvl1_vol",
         "ds_nop",
-        "s_set_gpr_idx_off",
     }
 )
 ENDS_BLOCK = frozenset(
@@ -66,10 +66,13 @@ ENDS_BLOCK = frozenset(
         "s_trap",
     }
 )
+_STATE = {
+    "s_getreg_b32": emit_getreg,
+    **dict.fromkeys(("s_setreg_b32", "s_setreg_imm32_b32"), emit_setreg),
+    **{f"s_set_gpr_idx_{action}": emit_index for action in ("on", "off", "idx", "mode")},
+}
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
-_MODE_REGISTER = re.compile(r"^hwreg\((?:HW_REG_MODE|1)(?:,(\d+),(\d+))?\)$")
-_ROUNDING_BITS = 4
 _LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes behind s_getpc_b64 in an address computation
 _RELOCATION = re.compile(r"^([\w.$@]+?)@(gotpcrel32|rel32)@(lo|hi)([+-]\d+)?$")
 # 64-bit operations with a 32-bit source, or the reverse: widths of (destination, sources...)
@@ -85,6 +88,8 @@ _MIXED_WIDTHS = {
     "s_ff1_i32_b64": (1, 2),
     "s_ff0_i32_b64": (1, 2),
     "s_flbit_i32_b64": (1, 2),
+    "s_flbit_i32_i64": (1, 2),
+    "s_bitreplicate_b64_b32": (2, 1),
     "s_bitcmp0_b64": (0, 2, 1),
     "s_bitcmp1_b64": (0, 2, 1),
     "s_bitset0_b64": (2, 1),
@@ -111,25 +116,6 @@ class CodeReference:
     origin: int
     high: bool
     offset: int
-
-
-def _check_mode(instruction: Instruction) -> None:
-    """Let a write of a hardware register pass if it has no effect here.
-
-    Denormals are always kept and results always rounded to nearest even: another rounding mode
-    (the low four bits of MODE) would give wrong values.
-    """
-    register, value = ",".join(instruction.operands).rsplit(",", 1)
-    match = _MODE_REGISTER.match(register.replace(" ", ""))
-    if not match:
-        return
-    offset = int(match.group(1) or 0)
-    if offset >= _ROUNDING_BITS:
-        return
-    literal = parse_operand(value.strip())
-    mask = (1 << (_ROUNDING_BITS - offset)) - 1
-    if literal.kind != "i" or int(literal.value) & mask & ((1 << int(match.group(2) or 32)) - 1):
-        raise UnsupportedInstruction("rounding modes other than to nearest even are not supported")
 
 
 class ScalarDecoder:
@@ -163,12 +149,11 @@ class ScalarDecoder:
             self._builder.emit(mnemonic)
         elif mnemonic in ("s_memtime", "s_memrealtime"):
             self._builder.emit("s_memtime", dst=parse_operand(instruction.operands[0]).index)
-        elif mnemonic == "s_getreg_b32":
-            destination = parse_operand(instruction.operands[0]).index
-            zero = self._builder.scalar_constant(0)
-            self._builder.emit("s_mov_b32", dst=destination, sources=(zero,))
-        elif mnemonic in ("s_setreg_b32", "s_setreg_imm32_b32"):
-            _check_mode(instruction)
+        elif mnemonic in _STATE:
+            _STATE[mnemonic](self._builder, instruction)
+        elif mnemonic == "s_call_b64":
+            record = self._builder.emit(mnemonic, dst=self._destination(instruction.operands[0]))
+            self.branches.append((record, instruction.operands[1], instruction))
         elif mnemonic in ("s_getpc_b64", "s_setpc_b64", "s_swappc_b64"):
             self._program_counter(instruction)
         elif _K_FORMS.match(mnemonic):
@@ -213,7 +198,9 @@ class ScalarDecoder:
     def _arithmetic(self, instruction: Instruction) -> None:
         mnemonic, operands = instruction.mnemonic, instruction.operands
         compares = mnemonic.startswith(("s_cmp_", "s_bitcmp"))
-        wide = 2 if _WIDE.search(mnemonic) or mnemonic.endswith("saveexec_b64") else 1
+        wide = (
+            2 if _WIDE.search(mnemonic) or mnemonic.endswith(("saveexec_b64", "wrexec_b64")) else 1
+        )
         widths = _MIXED_WIDTHS.get(mnemonic, (0 if compares else wide, wide, wide))
         texts = operands if compares else operands[1:]
         sources = tuple(

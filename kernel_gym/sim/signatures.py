@@ -53,13 +53,22 @@ ALIASES = {
     "v_fma_mix_f32": "v_fma_f32",
     "v_mad_mix_f32": "v_fma_f32",
     "v_dot2c_f32_f16": "v_dot2_f32_f16",
-    "v_dot2c_f32_bf16": "v_dot2_f32_bf16",
     "v_dot2c_i32_i16": "v_dot2_i32_i16",
     "v_dot4c_i32_i8": "v_dot4_i32_i8",
     "v_dot8c_i32_i4": "v_dot8_i32_i4",
     "v_pk_fmac_f16": "v_pk_fma_f16",
     "v_mul_lo_i32": "v_mul_lo_u32",
     "v_pk_lshlrev_b32": "v_pk_lshlrev_b16",
+    "v_mac_f16": "v_mad_f16",
+    "v_madmk_f16": "v_mad_f16",
+    "v_madak_f16": "v_mad_f16",
+    "v_mad_legacy_f16": "v_mad_f16",
+    "v_mad_legacy_u16": "v_mad_u16",
+    "v_mad_legacy_i16": "v_mad_i16",
+    "v_fma_legacy_f16": "v_fma_f16",
+    "v_div_fixup_legacy_f16": "v_div_fixup_f16",
+    "v_exp_legacy_f32": "v_exp_f32",
+    "v_log_legacy_f32": "v_log_f32",
 }
 
 _CARRY = Signature("u32", ("u32", "u32", "mask"), carry_out=True)
@@ -99,8 +108,22 @@ _EXCEPTIONS = {
     "v_cvt_sr_bf8_f32": Signature("u32", ("f32", "u32")),
     "v_fma_mix_f32": Signature("f32", ("f32",)),
     "v_dot2_f32_f16": Signature("f32", ("pk_f16", "pk_f16", "f32")),
+    "v_dot2c_f32_bf16": Signature("f32", ("pk_b16", "pk_b16", "f32"), accumulates=True),
     "v_dot2_f32_bf16": Signature("f32", ("pk_b16", "pk_b16", "f32")),
     "v_pack_b32_f16": Signature("b32", ("f16",)),
+    "v_cvt_pk_bf16_f32": Signature("b32", ("f32",)),
+    "v_cvt_sr_bf16_f32": Signature("b32", ("f32", "b32")),
+    "v_cvt_sr_f16_f32": Signature("b32", ("f32", "b32")),
+    "v_cvt_f32_bf16": Signature("f32", ("b16",)),
+    "v_ashr_pk_i8_i32": Signature("b32", ("b32",)),
+    "v_ashr_pk_u8_i32": Signature("b32", ("b32",)),
+    "v_sat_pk_u8_i16": Signature("b32", ("b32",)),
+    "v_cvt_norm_i16_f16": Signature("i16", ("f16",)),
+    "v_cvt_norm_u16_f16": Signature("u16", ("f16",)),
+    "v_cvt_pkaccum_u8_f32": Signature("u32", ("f32", "u32"), accumulates=True),
+    "v_qsad_pk_u16_u8": Signature("b64", ("b64", "b32", "b64")),
+    "v_mqsad_pk_u16_u8": Signature("b64", ("b64", "b32", "b64")),
+    "v_mqsad_u32_u8": Signature("b64", ("b64", "b32", "b32")),
 }
 _TYPE = r"(?:[fbiu](?:16|32|64))"
 _CONVERSION = re.compile(rf"^v_cvt_(?:pk_|pkrtz_|pknorm_|rpi_|flr_)?({_TYPE})_({_TYPE})$")
@@ -117,6 +140,7 @@ def signature(mnemonic: str) -> Signature:
     canonical = ALIASES.get(name, name) if accumulates else name
     if canonical in _EXCEPTIONS:
         found = _EXCEPTIONS[canonical]
+        accumulates = accumulates or found.accumulates
         return Signature(found.destination, found.sources, found.carry_out, accumulates)
     compare = _COMPARE.match(name)
     if compare:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.errors import UnsupportedInstruction
-from kernel_gym.sim.operands import OperandText, float_bits, literal32, literal64, parse_operand
+from kernel_gym.sim.mode_ops import INDEXED_DESTINATION, INDEXED_SOURCE, arithmetic_kind
+from kernel_gym.sim.operands import OperandText, float_bits, literal32, parse_operand
 from kernel_gym.sim.program import (
-    ABS16,
-    ABS32,
-    CONSTANT,
-    FROM_HALF,
-    HIGH_FROM_HIGH,
-    LOW_FROM_HIGH,
     MODIFIED,
-    NEG16,
-    NEG32,
     SCALAR,
     SELECT,
-    SIGN_EXTEND,
-    SWIZZLE,
     VECTOR,
     ProgramBuilder,
     Source,
 )
-from kernel_gym.sim.signatures import ALIASES, HALF, WIDE, Signature, signature
+from kernel_gym.sim.scale_ops import (
+    ScaledConversion,
+    emit_scaled,
+    scaled_conversion,
+    selection_bits,
+)
+from kernel_gym.sim.signatures import ALIASES, HALF, Signature, signature
+from kernel_gym.sim.targets import Target
+from kernel_gym.sim.vector_sources import VectorSources, bits_of
 
 # Clamp saturates these instead of limiting to [0, 1]: they run as a separate operation.
 SATURATING = re.compile(r"^v_(pk_)?(add|sub|subrev)_(u32|i32|u16|i16)$")
@@ -44,26 +42,28 @@ DPP_CONTROLS = {
     "row_bcast": 10,
     "row_newbcast": 12,
 }
-_LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_swap_b32")
-_SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr")  # op_sel places the result
+_SWAPS = ("v_swap_b32", "v_permlane16_swap_b32", "v_permlane32_swap_b32")
+_LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", *_SWAPS)
+_SMALL_FLOATS = re.compile(r"^v_cvt_(pk_|sr_)?(f32_[fb][pf]8|[fb][pf]8_f32)$")
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
-_DPP_ROW, _RESULT_ROW = 0, 2  # temporary rows; results may take two
+_DPP_ROW, _INDEX_ROW, _RESULT_ROW = 0, 1, 2  # temporary rows; results may take two
 
 
-def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> list[int]:
-    """The list in ``op_sel:[0,1]`` and the like, filled up with the default."""
-    text = modifiers.get(name)
-    values = [int(x) for x in re.findall(r"\d", text)] if text else []
-    return values + [default] * (count - len(values))
-
-
-class VectorDecoder:
+class VectorDecoder(VectorSources):
     """Decodes the vector instructions of one kernel into a program builder."""
 
-    def __init__(self, builder: ProgramBuilder) -> None:
-        """Decode into the given builder."""
-        self._builder = builder
+    def __init__(self, builder: ProgramBuilder, target: Target, modal: bool = False) -> None:
+        """Decode into the given builder.
+
+        Args:
+            builder: Where the operations go.
+            target: What is compiled for.
+            modal: Whether arithmetic may have to follow an unusual MODE register.
+        """
+        super().__init__(builder)
+        self._target = target
+        self._modal = modal
 
     def decode(self, instruction: Instruction) -> None:
         """Append the operations of a vector instruction.
@@ -71,125 +71,30 @@ class VectorDecoder:
         Raises:
             UnsupportedInstruction: If the operation, an operand or a modifier is unknown.
         """
+        kind = arithmetic_kind(instruction.mnemonic) if self._modal else None
+        if kind is not None:
+            self._builder.emit("mode_begin", imm=kind)
+        self._decode(instruction)
+        if kind is not None:
+            self._builder.emit("mode_end")
+
+    def _decode(self, instruction: Instruction) -> None:
         mnemonic = instruction.mnemonic
-        if mnemonic in _LANE_OPS:
+        conversion = scaled_conversion(mnemonic)
+        if self._builder.indexed:
+            self._indexed(instruction)
+        elif mnemonic in _LANE_OPS:
             self._lane_op(instruction)
+        elif conversion:
+            self._scaled(instruction, conversion)
+        elif mnemonic.startswith("v_bitop3"):
+            self._truth_table(instruction)
         elif mnemonic.startswith("v_cmp"):
             self._compare(instruction)
         elif mnemonic.startswith(("v_fma_mixlo", "v_fma_mixhi", "v_mad_mixlo", "v_mad_mixhi")):
             self._mix_half(instruction)
         else:
             self._operation(instruction)
-
-    # ---- sources
-    def source(self, operand: OperandText, kind: str, flags: int = 0) -> Source:
-        """Resolve a vector source with the modifiers written in its text."""
-        builder = self._builder
-        flags |= self._sign_flags(operand, kind)
-        if operand.is_vector:
-            space, index = VECTOR, builder.row(operand.kind, operand.index)
-        elif operand.kind == "s":
-            space, index = SCALAR, operand.index
-        elif operand.kind in "if":
-            constant = self._constant(operand, kind)
-            space, index = CONSTANT, constant.index
-        else:
-            raise UnsupportedInstruction(f"operand {operand.text!r} is not supported here")
-        return Source(index, space | (MODIFIED if flags else 0), flags)
-
-    def _constant(self, operand: OperandText, kind: str) -> Source:
-        if kind in WIDE:
-            value = literal64(operand, kind)
-            return self._builder.vector_constant(value & 0xFFFFFFFF, value >> 32)
-        if kind == "pk_f32":
-            return self._builder.vector_constant(literal32(operand, "f32"), 0)
-        return self._builder.vector_constant(literal32(operand, kind))
-
-    @staticmethod
-    def _sign_flags(operand: OperandText, kind: str) -> int:
-        half = kind in HALF
-        flags = 0
-        if operand.abs:
-            flags |= ABS16 if half else ABS32
-        if operand.neg:
-            flags |= NEG16 if half else NEG32
-        return flags
-
-    def _packed_flags(self, modifiers: dict[str, str], i: int) -> int:
-        low = bits_of(modifiers, "op_sel", 0, 3)[i]
-        high = bits_of(modifiers, "op_sel_hi", 1, 3)[i]
-        flags = 0
-        if (low, high) != (0, 1):
-            flags |= SWIZZLE
-        if bits_of(modifiers, "neg_lo", 0, 3)[i]:
-            flags |= NEG16
-        if bits_of(modifiers, "neg_hi", 0, 3)[i]:
-            flags |= NEG32
-        if flags:
-            flags |= (LOW_FROM_HIGH if low else 0) | (HIGH_FROM_HIGH if high else 0)
-            flags |= SWIZZLE
-        return flags
-
-    def _sources(
-        self, instruction: Instruction, types: Signature, operands: Sequence[OperandText]
-    ) -> list[Source]:
-        modifiers = instruction.modifiers
-        mix = "_mix" in instruction.mnemonic
-        result = []
-        for i, operand in enumerate(operands):
-            kind = types.source(i)
-            if kind == "mask":
-                result.append(self._mask(operand))
-            elif mix:
-                result.append(self._mix_source(operand, modifiers, i))
-            elif kind == "pk_f32":
-                result.append(self._pair_source(instruction, operand, i))
-            elif kind in ("pk_f16", "pk_b16"):
-                result.append(self.source(operand, kind, self._packed_flags(modifiers, i)))
-            else:
-                result.append(self.source(operand, kind, self._part_flags(instruction, operand, i)))
-        return result
-
-    def _part_flags(self, instruction: Instruction, operand: OperandText, i: int) -> int:
-        """Flags of SDWA selections, and of op_sel on 16-bit sources."""
-        modifiers = instruction.modifiers
-        if instruction.encoding == "sdwa":
-            flags = SELECT[modifiers.get(f"src{i}_sel", "DWORD")]
-            return flags | (SIGN_EXTEND if operand.sext and flags else 0)
-        if "op_sel" in modifiers and not instruction.mnemonic.startswith(_SELECTS_RESULT):
-            return SELECT["WORD_1"] if bits_of(modifiers, "op_sel", 0, 4)[i] else 0
-        return 0
-
-    def _pair_source(self, instruction: Instruction, operand: OperandText, i: int) -> Source:
-        """A source of a packed f32 operation: the flags choose registers, not halves."""
-        modifiers = instruction.modifiers
-        low = bits_of(modifiers, "op_sel", 0, 3)[i]
-        high = bits_of(modifiers, "op_sel_hi", 1, 3)[i]
-        if instruction.mnemonic == "v_pk_mov_b32":
-            high = low  # each source supplies one half of the result
-        flags = (LOW_FROM_HIGH if low else 0) | (HIGH_FROM_HIGH if high else 0)
-        flags |= NEG16 if bits_of(modifiers, "neg_lo", 0, 3)[i] else 0
-        flags |= NEG32 if bits_of(modifiers, "neg_hi", 0, 3)[i] else 0
-        source = self.source(operand, "pk_f32")
-        return Source(source.index, source.space & ~MODIFIED, flags)
-
-    def _mix_source(self, operand: OperandText, modifiers: dict[str, str], i: int) -> Source:
-        """A source of v_fma_mix: op_sel_hi says f16, op_sel says which half."""
-        is_half = bits_of(modifiers, "op_sel_hi", 0, 3)[i]
-        flags = self._sign_flags(operand, "f32")
-        if is_half:
-            flags |= FROM_HALF
-            if bits_of(modifiers, "op_sel", 0, 3)[i]:
-                flags |= SELECT["WORD_1"]
-        return self.source(operand, "f16" if is_half and operand.kind == "f" else "f32", flags)
-
-    def _mask(self, operand: OperandText) -> Source:
-        if operand.kind == "s":
-            return Source(operand.index, SCALAR)
-        if operand.kind == "i":
-            value = literal64(operand, "b64")
-            return self._builder.scalar_constant(value & 0xFFFFFFFF, value >> 32)
-        raise UnsupportedInstruction(f"operand {operand.text!r} is not a lane mask")
 
     # ---- operations
     def _operation(self, instruction: Instruction) -> None:
@@ -207,7 +112,7 @@ class VectorDecoder:
         if types.accumulates:
             sources = [*sources[:2], destination]
         resolved = self._sources(instruction, types, sources)
-        name = ALIASES.get(mnemonic, mnemonic)
+        name = self._operation_name(mnemonic)
         if "clamp" in modifiers and SATURATING.match(mnemonic):
             name += "_clamp"
         dst = self._builder.row(destination.kind, destination.index)
@@ -225,6 +130,65 @@ class VectorDecoder:
             )
         if dpp:
             self._builder.emit("dpp_end")
+
+    def _indexed(self, instruction: Instruction) -> None:
+        """A move whose source or destination M0 indexes."""
+        builder = self._builder
+        enabled = builder.indexed
+        if instruction.mnemonic != "v_mov_b32" or enabled & ~(INDEXED_SOURCE | INDEXED_DESTINATION):
+            raise UnsupportedInstruction("only moves can have indexed registers")
+        destination, operand = (parse_operand(text) for text in instruction.operands)
+        source = self.source(operand, "b32")
+        dst = builder.row(destination.kind, destination.index)
+        temporary = builder.temporary(_INDEX_ROW)
+        registers = builder.vector_registers
+        if enabled & INDEXED_SOURCE and operand.is_vector:
+            builder.emit("indexed_read", dst=temporary, sources=(source,), aux=registers)
+            source = Source(temporary, VECTOR)
+        if enabled & INDEXED_DESTINATION:
+            result = builder.temporary(_RESULT_ROW)
+            builder.emit("v_mov_b32", dst=result, sources=(source,))
+            written = (Source(result, VECTOR),)
+            builder.emit("indexed_write", dst=dst, sources=written, aux=registers)
+        else:
+            builder.emit("v_mov_b32", dst=dst, sources=(source,))
+
+    def _operation_name(self, mnemonic: str) -> str:
+        if not _SMALL_FLOATS.match(mnemonic):
+            return ALIASES.get(mnemonic, mnemonic)
+        if self._target.small_floats is None:
+            raise UnsupportedInstruction(f"{self._target.arch} has no 8-bit floats")
+        return mnemonic + ("_ocp" if self._target.small_floats == "ocp" else "")
+
+    def _scaled(self, instruction: Instruction, conversion: ScaledConversion) -> None:
+        operands = [parse_operand(text) for text in instruction.operands]
+        last = len(operands) - 2
+        sources = [
+            self.source(operand, "f32" if i == last else "b32")
+            for i, operand in enumerate(operands[1:])
+        ]
+        dst = self._builder.row(operands[0].kind, operands[0].index)
+        selection = bits_of(instruction.modifiers, "op_sel", 0, 0)
+        emit_scaled(self._builder, conversion, dst, sources, selection)
+
+    def _truth_table(self, instruction: Instruction) -> None:
+        """v_bitop3: the table comes with the instruction; the 16-bit form selects halves."""
+        modifiers = instruction.modifiers
+        operands = [parse_operand(text) for text in instruction.operands]
+        half = instruction.mnemonic.endswith("b16")
+        selection = bits_of(modifiers, "op_sel", 0, 4)
+        sources = tuple(
+            self.source(operand, "b16" if half else "b32", SELECT["WORD_1"] if selection[i] else 0)
+            for i, operand in enumerate(operands[1:])
+        )
+        dst = self._builder.row(operands[0].kind, operands[0].index)
+        high = half and selection[3]
+        target = self._builder.temporary(_RESULT_ROW) if high else dst
+        table = int(modifiers.get("bitop3", "0"), 0)
+        self._builder.emit("v_bitop3_b32", dst=target, sources=sources, imm=table, aux=int(half))
+        if high:
+            result = (Source(target, VECTOR),)
+            self._builder.emit("finish_part", dst=dst, sources=result, imm=5, aux=2)
 
     def _result_modifiers(
         self, instruction: Instruction, types: Signature
@@ -247,9 +211,13 @@ class VectorDecoder:
         elif mnemonic.startswith(("v_cvt_pk_fp8", "v_cvt_pk_bf8")):
             high = bits_of(modifiers, "op_sel", 0, 3)[2]
             finish.append(("finish_part", 5 if high else 4, 2))
-        elif mnemonic.startswith("v_cvt_sr"):
+        elif mnemonic.startswith(("v_cvt_sr_fp8", "v_cvt_sr_bf8")):
             selection = bits_of(modifiers, "op_sel", 0, 4)
             finish.append(("finish_part", selection[2] | selection[3] << 1, 2))
+        elif mnemonic.startswith(("v_cvt_sr", "v_ashr_pk")):
+            sources = len(instruction.operands) - 1
+            selection = selection_bits(bits_of(modifiers, "op_sel", 0, 0), sources, narrow=False)
+            finish.append(("finish_part", 5 if selection[3] else 4, 2))
         elif types.destination in HALF and "op_sel" in modifiers:
             selection = bits_of(modifiers, "op_sel", 0, 0)
             if len(selection) == len(instruction.operands) and selection[-1]:
@@ -296,14 +264,12 @@ class VectorDecoder:
         types = signature(mnemonic)
         resolved = self._sources(instruction, types, operands[1:])
         dpp = instruction.encoding.endswith("dpp")
-        if dpp and writes_exec:
-            raise UnsupportedInstruction("DPP on v_cmpx is not supported")
         if dpp:
             resolved[0] = self._begin_dpp(instruction, resolved[0])
         self._builder.emit(
             name, dst=destination.index, sources=tuple(resolved), imm=int(writes_exec)
         )
-        if dpp:
+        if dpp and not writes_exec:  # else EXEC is the result
             self._builder.emit("dpp_end")
 
     def _mix_half(self, instruction: Instruction) -> None:
@@ -329,7 +295,7 @@ class VectorDecoder:
         if instruction.mnemonic == "v_writelane_b32":
             sources = tuple(self._scalar(op) for op in operands[1:3])
             dst = builder.row(operands[0].kind, operands[0].index)
-        elif instruction.mnemonic == "v_swap_b32":
+        elif instruction.mnemonic in _SWAPS:
             sources = (self.source(operands[1], "b32"),)
             dst = builder.row(operands[0].kind, operands[0].index)
         else:

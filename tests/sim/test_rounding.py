@@ -88,23 +88,31 @@ def test_half_fma_of_specials(any_engine):
     assert np.isnan(values[2:4]).all()
 
 
-@pytest.mark.parametrize("write", ["hwreg(HW_REG_MODE, 4, 2), 3", "hwreg(HW_REG_MODE, 0, 4), 0"])
-def test_denormal_modes_pass(engine, write):
+@pytest.mark.parametrize("write", ["hwreg(HW_REG_MODE, 4, 2), 3", "hwreg(HW_REG_MODE, 23, 1), 1"])
+def test_other_modes_pass(engine, write):
     engine.load(kernel_text(f"\ts_setreg_imm32_b32 {write}"))
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2, 2), 1",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE), 0xf3",
-        "s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s4",
-    ],
-)
-def test_other_rounding_modes_are_refused(engine, write):
-    with pytest.raises(UnsupportedInstruction, match="rounding modes"):
-        engine.load(kernel_text(f"\t{write}"))
+def test_flushing_half_denormals_is_refused(engine):
+    with pytest.raises(UnsupportedInstruction, match="denormals of f16"):
+        engine.load(kernel_text("\ts_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), 0"))
+
+
+@pytest.mark.parametrize(("mode", "bits"), [(0, 0x3F800000), (1, 0x3F800001), (2, 0x3F800000)])
+def test_rounding_mode_of_f32(any_engine, mode, bits):
+    tiny = np.full(64, 2**-30, np.float32)
+    setup = f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), {mode}"
+    found = execute(any_engine, "v_add_f32_e32 v20, 1.0, v10", [tiny], setup=setup)[0]
+    assert set(found.tolist()) == {bits}
+
+
+def test_flushing_f32_denormals(any_engine):
+    denormal = np.full(64, 5, np.uint32)
+    setup = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0"
+    found = execute(any_engine, "v_add_f32_e32 v20, v10, v10", [denormal], setup=setup)[0]
+    assert set(found.tolist()) == {0}
+    kept = execute(any_engine, "v_add_f32_e32 v20, v10, v10", [denormal])[0]
+    assert set(kept.tolist()) == {10}
 
 
 def test_inline_float_of_a_wide_move_is_a_double(any_engine):

@@ -221,4 +221,21 @@ const Inst* v_swap_b32(Wave& wave, const Inst* inst) {
 }
 REGISTER(v_swap_b32, v_swap_b32);
 
+// Exchanges `half` lanes of the first register's upper halves with the second's lower halves.
+template <int half>
+const Inst* permlane_swap(Wave& wave, const Inst* inst) {
+  u32* a = wave.regs + inst->dst;
+  u32* b = wave.regs + inst->src[0].index;
+  const u64 exec = wave.exec();
+  for (int l = 0; l < kLanes; l++) {
+    if (l & half) continue;
+    const u32 high = a[l + half], low = b[l];
+    if (exec >> (l + half) & 1) a[l + half] = low;
+    if (exec >> l & 1) b[l] = high;
+  }
+  return inst + 1;
+}
+REGISTER(v_permlane16_swap_b32, permlane_swap<16>, 1);
+REGISTER(v_permlane32_swap_b32, permlane_swap<32>, 1);
+
 }  // namespace

@@ -168,6 +168,29 @@ SIM_INLINE F min_lanes(F a, F b) {
   return (F)((U)other | ((U)a & equal));
 }
 
+// Lanes that are NaN, and signalling ones: these win in IEEE mode, made quiet.
+SIM_INLINE U signaling(U x) { return (U)((F)x != (F)x) & (U)((x & 0x400000u) == 0u); }
+SIM_INLINE U signaling_half(U x) {
+  return (U)((x & 0x7fffu) > 0x7c00u) & (U)((x & 0x200u) == 0u);
+}
+SIM_INLINE U quieted(U result, U a, U b, U a_signals, U b_signals, u32 quiet) {
+  const U either = (b & b_signals) | (result & ~b_signals);
+  const U chosen = (a & a_signals) | (either & ~a_signals);
+  return chosen | ((a_signals | b_signals) & quiet);
+}
+// Whether a vector of comparison results has a true one.
+SIM_INLINE bool any_lane(U condition) { return to_bits((I)condition, 0) != 0; }
+SIM_INLINE F max_ieee(F a, F b) {
+  const F result = max_lanes(a, b);
+  if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
+  return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);
+}
+SIM_INLINE F min_ieee(F a, F b) {
+  const F result = min_lanes(a, b);
+  if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
+  return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);
+}
+
 SIM_INLINE float half_to_float(u32 h) {
   const u16 bits = (u16)h;
 #if defined(SIM_AVX512) || defined(SIM_AVX2)
@@ -181,7 +204,7 @@ SIM_INLINE float half_to_float(u32 h) {
 
 SIM_INLINE u32 float_to_half(float x) {
 #if defined(SIM_AVX512) || defined(SIM_AVX2)
-  return _cvtss_sh(x, 0);
+  return _cvtss_sh(x, 4);
 #else
   const _Float16 f = (_Float16)x;
   u16 bits;
@@ -205,17 +228,29 @@ SIM_INLINE F half_lanes(U x) {
 #endif
 }
 
-// f32 rounded to f16, in the low half of each word.
+// f32 rounded to f16 by the current mode (mode.cpp), in the low half of each word.
 SIM_INLINE U to_half(F x) {
 #if defined(SIM_AVX512)
-  return (U)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, 8));
+  return (U)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, 4));
 #elif defined(SIM_AVX2)
-  return (U)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, 0));
+  return (U)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, 4));
 #else
   U r;
   for (int i = 0; i < kWidth; i++) r[i] = float_to_half(x[i]);
   return r;
 #endif
+}
+
+// f16 in the low halves; the high halves of the results are zero.
+SIM_INLINE U max_half(U a, U b) {
+  const U x = a & 0xffffu, y = b & 0xffffu;
+  const U result = to_half(max_lanes(half_lanes(x), half_lanes(y)));
+  return quieted(result, x, y, signaling_half(x), signaling_half(y), 0x200u);
+}
+SIM_INLINE U min_half(U a, U b) {
+  const U x = a & 0xffffu, y = b & 0xffffu;
+  const U result = to_half(min_lanes(half_lanes(x), half_lanes(y)));
+  return quieted(result, x, y, signaling_half(x), signaling_half(y), 0x200u);
 }
 
 // The upper halves of the 64-bit products.

@@ -368,7 +368,7 @@ const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
   if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
   const u32 step = std::max(4u, size_of(kind));
   Row targets;
-  const u32 base = (wave.scalars[kM0] & 0xffff) + inst->imm;
+  const u32 base = (wave.scalars[kM0] & 0x3ffff) + inst->imm;
   for (int l = 0; l < kLanes; l++) targets.words[l] = base + step * l;
   if (!check_lds(wave, inst, targets.words, wave.exec(), 0, step)) return nullptr;
   alignas(64) u32 rows[4 * kLanes] = {};
@@ -460,6 +460,8 @@ REGISTER_MODE(kFlat, flat);
   REGISTER(global_load_lds_##suffix, memory_load_lds<Mode::kGlobal, Kind::kind>);      \
   REGISTER(buffer_load_lds_##suffix, memory_load_lds<Mode::kBuffer, Kind::kind>)
 REGISTER_LOAD_LDS(dword, kWords1);
+REGISTER_LOAD_LDS(dwordx3, kWords3);
+REGISTER_LOAD_LDS(dwordx4, kWords4);
 REGISTER_LOAD_LDS(ubyte, kU8);
 REGISTER_LOAD_LDS(sbyte, kI8);
 REGISTER_LOAD_LDS(ushort, kU16);

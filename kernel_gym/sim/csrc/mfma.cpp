@@ -1,54 +1,12 @@
-// Matrix instructions. D = A * B + C over 64 lanes, EXEC ignored; sums run in k order with one
-// f32 fused multiply-add a term.
-//
-// Layouts: with M rows and kpl = K * M * blocks / 64 elements a lane, A's row is lane % M and its
-// k is kpl * (lane / M) + element (B alike by columns). Results: 32x32: column lane % 32, row
-// 8 (r / 4) + 4 (lane / 32) + r % 4; 16x16: column lane % 16, row 4 (lane / 16) + r.
-#include "fp8.h"
-#include "wave.h"
+// Dense matrix instructions. D = A * B + C over 64 lanes, EXEC ignored; sums run in k order with
+// one f32 fused multiply-add a term (mfma_exact.cpp has the order of the hardware).
+#include "mfma.h"
 
-namespace {
+namespace matrix {
 
-enum Type : u32 { kF16, kBf16, kI8, kFp8Fp8, kFp8Bf8, kBf8Fp8, kBf8Bf8, kF32, kXf32, kF64 };
-
-struct Shape {
-  int m;       // rows of A and columns of B
-  int k;
-  int blocks;  // independent products
-  Type type;
-  int per_lane() const { return k * m * blocks / kLanes; }
-  int results() const { return m * m * blocks / kLanes; }
-};
-
-// imm: m | k << 8 | blocks << 16 | type << 24
-SIM_INLINE Shape shape_of(const Inst* inst) {
-  return {(int)(inst->imm & 255), (int)(inst->imm >> 8 & 255), (int)(inst->imm >> 16 & 255),
-          (Type)(inst->imm >> 24)};
-}
-
-// aux: broadcasts of the multi-block forms: cbsz | abid << 4 | blgp << 8
-struct Broadcast {
-  u32 cbsz, abid, blgp;
-};
-SIM_INLINE Broadcast broadcast_of(const Inst* inst) {
-  return {inst->aux & 15, inst->aux >> 4 & 15, inst->aux >> 8 & 15};
-}
-
-// The C matrix: rows, or one constant row for all.
-struct Addend {
-  const u32* rows;
-  int step;
-  const u32* row(int r) const { return rows + (size_t)step * r; }
-};
-SIM_INLINE Addend addend_of(const Wave& wave, const Operand& operand, int rows_per_result) {
-  return {direct(wave, operand), operand.space == kConstant ? 0 : kLanes * rows_per_result};
-}
-
-// Elements as f32: out[64 * element + lane].
-void unpack(float* out, const u32* rows, Type type, bool second, int per_lane) {
-  const bool bf8 = type == kBf8Bf8 || type == (second ? kFp8Bf8 : kBf8Fp8);
+void unpack(float* out, const u32* rows, u32 type, int count) {
   if (type == kF16 || type == kBf16) {
-    for (int r = 0; r < per_lane / 2; r++) {
+    for (int r = 0; r < count / 2; r++) {
       for (int c = 0; c < kChunks; c++) {
         const U x = load(rows + kLanes * r, c);
         const U low = type == kF16 ? (U)half_lanes(x) : x << 16;
@@ -57,23 +15,45 @@ void unpack(float* out, const u32* rows, Type type, bool second, int per_lane) {
         put((u32*)out + 2 * kLanes * r + kLanes, c, high);
       }
     }
-  } else if (type >= kFp8Fp8 && type <= kBf8Bf8) {
-    const fp8::Format format = bf8 ? fp8::kE5M2 : fp8::kE4M3;
-    for (int e = 0; e < per_lane; e++) {
-      const u32* row = rows + kLanes * (e / 4);
+  } else if (type < small::kFormats) {
+    const small::Format format = (small::Format)type;
+    const u32 bits = small::kBits[format], mask = (1u << bits) - 1;
+    for (int e = 0; e < count; e++) {
+      const u32 word = e * bits / 32, shift = e * bits % 32;
+      const u32* row = rows + kLanes * word;
+      const u32* next = shift + bits > 32 ? row + kLanes : row;
       for (int l = 0; l < kLanes; l++) {
-        out[kLanes * e + l] = fp8::decode(row[l] >> (8 * (e % 4)) & 255, format);
+        const u64 both = (u64)row[l] | (u64)next[l] << 32;
+        out[kLanes * e + l] = small::decode((u32)(both >> shift) & mask, format);
       }
     }
   } else {
     const u32 kept = type == kXf32 ? 0xffffe000u : 0xffffffffu;
-    for (int e = 0; e < per_lane; e++) {
+    for (int e = 0; e < count; e++) {
       for (int c = 0; c < kChunks; c++) {
         put((u32*)out + kLanes * e, c, load(rows + kLanes * e, c) & kept);
       }
     }
   }
 }
+
+void unpack_i8(i32* out, const u32* rows, int count) {
+  for (int e = 0; e < count; e++) {
+    for (int l = 0; l < kLanes; l++) {
+      out[kLanes * e + l] = (i8)(rows[kLanes * (e / 4) + l] >> (8 * (e % 4)));
+    }
+  }
+}
+
+void apply_scale(float* elements, int count, const u32* scales, u32 byte) {
+  for (int l = 0; l < kLanes; l++) {
+    const u32 exponent = scales[l] >> (8 * byte) & 255;
+    const float scale = exponent == 255 ? NAN : std::ldexp(1.f, (int)exponent - 127);
+    for (int e = 0; e < count; e++) elements[kLanes * e + l] *= scale;
+  }
+}
+
+namespace {
 
 // From [element][lane] to [k][row]: one block, lanes / M groups of consecutive k.
 template <int M, class T>
@@ -120,7 +100,7 @@ SIM_INLINE void multiply_rows(const float* a, const float* b, int k, Addend c, i
 
 template <int M>
 void multiply(const float* a_elements, const float* b_elements, Shape shape, Addend c, u32* dst) {
-  alignas(64) float a[32 * 32], b[32 * 32];
+  alignas(64) float a[kMaxPanel], b[kMaxPanel];
   alignas(64) u32 out[16 * kLanes];
   arrange<M>(a, a_elements, shape.per_lane());
   arrange<M>(b, b_elements, shape.per_lane());
@@ -130,63 +110,24 @@ void multiply(const float* a_elements, const float* b_elements, Shape shape, Add
   memcpy(dst, out, sizeof(u32) * kLanes * shape.results());
 }
 
-// Where result (r, lane) lies in its block.
-struct Place {
-  int block, row, column;
-};
-SIM_INLINE Place place_of(int m, int r, int lane) {
-  if (m == 32) {
-    const int s = r % 16;
-    return {r / 16, 8 * (s / 4) + 4 * (lane / 32) + s % 4, lane % 32};
-  }
-  if (m == 16) return {r / 4, 4 * (lane / 16) + r % 4, lane % 16};
-  return {lane / 4, r, lane % 4};
-}
-
-// The lane that supplies A to a block under cbsz / abid.
-SIM_INLINE int source_block(int block, const Broadcast& broadcast) {
-  const int group = 1 << broadcast.cbsz;
-  return broadcast.cbsz ? (block / group) * group + (int)broadcast.abid % group : block;
-}
-// The lane whose B value `lane` uses under blgp.
-SIM_INLINE int source_lane(int lane, u32 blgp) {
-  switch (blgp) {
-    case 1:
-      return lane & 31;
-    case 2:
-      return lane | 32;
-    case 3:
-      return (lane + 16) & 63;
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-      return (lane & 15) + 16 * (int)(blgp - 4);
-    default:
-      return lane;
-  }
-}
-
 // Any shape, one value at a time: the multi-block forms and broadcasts.
 template <class T>
 void multiply_blocks(const T* a, const T* b, Shape shape, Broadcast broadcast, Addend c, u32* dst) {
   alignas(64) u32 out[32 * kLanes];
-  const int per_lane = shape.per_lane(), m = shape.m;
   for (int r = 0; r < shape.results(); r++) {
     for (int l = 0; l < kLanes; l++) {
-      const Place place = place_of(m, r, l);
+      const Place place = place_of(shape.m, r, l);
       T sum;
       memcpy(&sum, c.row(r) + l, 4);
       for (int k = 0; k < shape.k; k++) {
-        // blocks come first in the lane order, then groups of k
-        const int group = shape.blocks * m * (k / per_lane), element = kLanes * (k % per_lane);
-        const int a_lane = source_block(place.block, broadcast) * m + place.row + group;
-        const int b_lane = source_lane(place.block * m + place.column + group, broadcast.blgp);
-        const T x = a[element + a_lane], y = b[element + b_lane];
+        const Cell from = cell_of(shape, source_block(place.block, broadcast), place.row, k);
+        const Cell with = cell_of(shape, place.block, place.column, k);
+        const T x = a[kLanes * from.element + from.lane];
+        const T y = b[kLanes * with.element + source_lane(with.lane, broadcast.blgp)];
         if constexpr (std::is_same_v<T, float>) {
           sum = __builtin_fmaf(x, y, sum);
         } else {
-          sum += x * y;
+          sum = (T)((u32)sum + (u32)(x * y));
         }
       }
       memcpy(&out[kLanes * r + l], &sum, 4);
@@ -195,28 +136,45 @@ void multiply_blocks(const T* a, const T* b, Shape shape, Broadcast broadcast, A
   memcpy(dst, out, sizeof(u32) * kLanes * shape.results());
 }
 
-const Inst* mfma_float(Wave& wave, const Inst* inst) {
-  const Shape shape = shape_of(inst);
-  const Broadcast broadcast = broadcast_of(inst);
-  alignas(64) float a[16 * kLanes], b[16 * kLanes];
-  unpack(a, direct(wave, inst->src[0]), shape.type, false, shape.per_lane());
-  unpack(b, direct(wave, inst->src[1]), shape.type, true, shape.per_lane());
-  const Addend c = addend_of(wave, inst->src[2], 1);
-  u32* dst = wave.regs + inst->dst;
+void multiply_float(const float* a, const float* b, const Inst* inst, Shape shape, Addend c,
+                    u32* dst) {
   if (shape.blocks > 1 || inst->aux) {
-    multiply_blocks<float>(a, b, shape, broadcast, c, dst);
+    multiply_blocks<float>(a, b, shape, broadcast_of(inst), c, dst);
   } else if (shape.m == 32) {
     multiply<32>(a, b, shape, c, dst);
   } else {
     multiply<16>(a, b, shape, c, dst);
   }
+}
+
+const Inst* mfma_float(Wave& wave, const Inst* inst) {
+  const Shape shape = shape_of(inst);
+  alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
+  unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
+  unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
+  multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);
   return inst + 1;
 }
 REGISTER(mfma_float, mfma_float);
 
+// v_mfma_scale_*: a scale byte a lane for its 32 elements. src[3]: scales of A; dst2: row of the
+// scales of B; flags: byte of A | byte of B << 2 | whether the scales of B are constant << 4.
+const Inst* mfma_scaled(Wave& wave, const Inst* inst) {
+  const Shape shape = shape_of(inst);
+  alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
+  unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
+  unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
+  const u32* b_scales = (inst->flags & 16 ? wave.constants : wave.regs) + inst->dst2;
+  apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), inst->flags & 3);
+  apply_scale(b, shape.per_lane(), b_scales, inst->flags >> 2 & 3);
+  multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);
+  return inst + 1;
+}
+REGISTER(mfma_scaled, mfma_scaled);
+
 template <int M>
 void multiply_i8(const i32* a_elements, const i32* b_elements, Shape shape, Addend c, u32* dst) {
-  alignas(64) i32 a[32 * 32], b[32 * 32];
+  alignas(64) i32 a[kMaxPanel], b[kMaxPanel];
   alignas(64) u32 out[16 * kLanes];
   arrange<M>(a, a_elements, shape.per_lane());
   arrange<M>(b, b_elements, shape.per_lane());
@@ -237,24 +195,17 @@ void multiply_i8(const i32* a_elements, const i32* b_elements, Shape shape, Adde
 
 const Inst* mfma_i8(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
-  const Broadcast broadcast = broadcast_of(inst);
-  const u32* rows[2] = {direct(wave, inst->src[0]), direct(wave, inst->src[1])};
-  alignas(64) i32 elements[2][16 * kLanes];
-  for (int i = 0; i < 2; i++) {
-    for (int e = 0; e < shape.per_lane(); e++) {
-      for (int l = 0; l < kLanes; l++) {
-        elements[i][kLanes * e + l] = (i8)(rows[i][kLanes * (e / 4) + l] >> (8 * (e % 4)));
-      }
-    }
-  }
+  alignas(64) i32 a[kMaxElements * kLanes], b[kMaxElements * kLanes];
+  unpack_i8(a, direct(wave, inst->src[0]), shape.per_lane());
+  unpack_i8(b, direct(wave, inst->src[1]), shape.per_lane());
   const Addend c = addend_of(wave, inst->src[2], 1);
   u32* dst = wave.regs + inst->dst;
   if (shape.blocks > 1 || inst->aux) {
-    multiply_blocks<i32>(elements[0], elements[1], shape, broadcast, c, dst);
+    multiply_blocks<i32>(a, b, shape, broadcast_of(inst), c, dst);
   } else if (shape.m == 32) {
-    multiply_i8<32>(elements[0], elements[1], shape, c, dst);
+    multiply_i8<32>(a, b, shape, c, dst);
   } else {
-    multiply_i8<16>(elements[0], elements[1], shape, c, dst);
+    multiply_i8<16>(a, b, shape, c, dst);
   }
   return inst + 1;
 }
@@ -292,4 +243,57 @@ const Inst* mfma_f64(Wave& wave, const Inst* inst) {
 }
 REGISTER(mfma_f64, mfma_f64);
 
+// ---- sparse A (v_smfmac_*): two of four consecutive k are kept, and two index bits a kept element
+// tell which. The sum starts from the destination. src[2]: indices; aux: bit offset in them.
+template <class T>
+void multiply_sparse(const T* a, const T* b, const u32* indices, u32 offset, Shape shape,
+                     u32* dst) {
+  alignas(64) u32 out[16 * kLanes];
+  Shape kept = shape;
+  kept.k = shape.k / 2;
+  for (int r = 0; r < shape.results(); r++) {
+    for (int l = 0; l < kLanes; l++) {
+      const Place place = place_of(shape.m, r, l);
+      T sum;
+      memcpy(&sum, dst + kLanes * r + l, 4);
+      for (int k = 0; k < kept.k; k++) {
+        const Cell from = cell_of(kept, 0, place.row, k);
+        const u32 index = indices[from.lane] >> (offset + 2 * from.element) & 3;
+        const Cell with = cell_of(shape, 0, place.column, k / 2 * 4 + (int)index);
+        const T x = a[kLanes * from.element + from.lane];
+        const T y = b[kLanes * with.element + with.lane];
+        if constexpr (std::is_same_v<T, float>) {
+          sum = __builtin_fmaf(x, y, sum);
+        } else {
+          sum = (T)((u32)sum + (u32)(x * y));
+        }
+      }
+      memcpy(&out[kLanes * r + l], &sum, 4);
+    }
+  }
+  memcpy(dst, out, sizeof(u32) * kLanes * shape.results());
+}
+
+const Inst* smfmac(Wave& wave, const Inst* inst) {
+  const Shape shape = shape_of(inst);
+  const u32* rows[2] = {direct(wave, inst->src[0]), direct(wave, inst->src[1])};
+  const u32* indices = direct(wave, inst->src[2]);
+  const int count = shape.per_lane();
+  u32* dst = wave.regs + inst->dst;
+  if (shape.a_type == kI8) {
+    alignas(64) i32 a[kMaxElements * kLanes], b[kMaxElements * kLanes];
+    unpack_i8(a, rows[0], count / 2);
+    unpack_i8(b, rows[1], count);
+    multiply_sparse(a, b, indices, inst->aux, shape, dst);
+  } else {
+    alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
+    unpack(a, rows[0], shape.a_type, count / 2);
+    unpack(b, rows[1], shape.b_type, count);
+    multiply_sparse(a, b, indices, inst->aux, shape, dst);
+  }
+  return inst + 1;
+}
+REGISTER(smfmac, smfmac);
+
 }  // namespace
+}  // namespace matrix

@@ -164,8 +164,53 @@ SCALAR1(s_ff0_i32_b64, u32, u64, ~a ? __builtin_ctzll(~a) : -1, scc);
 SCALAR1(s_flbit_i32_b32, u32, u32, a ? __builtin_clz(a) : -1, scc);
 SCALAR1(s_flbit_i32_b64, u32, u64, a ? __builtin_clzll(a) : -1, scc);
 SCALAR1(s_flbit_i32, u32, u32, a == 0 || a == ~0u ? -1 : __builtin_clz((i32)a < 0 ? ~a : a), scc);
-SCALAR1(s_wqm_b32, u32, u32, a, r != 0);
-SCALAR1(s_wqm_b64, u64, u64, a, r != 0);
+SCALAR1(s_flbit_i32_i64, u32, u64,
+        a == 0 || a == ~0ull ? -1 : __builtin_clzll((i64)a < 0 ? ~a : a), scc);
+
+// Bits of every group of four: the group's own bits become ones, or one bit stands for it.
+template <class T>
+SIM_INLINE T whole_quads(T x) {
+  T any = x | x >> 1;
+  any = (any | any >> 2) & (T)0x1111111111111111ull;
+  return any * 15;
+}
+template <class T>
+SIM_INLINE T quad_bits(T x) {
+  T result = 0;
+  for (u32 i = 0; i < 2 * sizeof(T); i++) result |= (T)((x >> (4 * i) & 15) != 0) << i;
+  return result;
+}
+SCALAR1(s_wqm_b32, u32, u32, whole_quads(a), r != 0);
+SCALAR1(s_wqm_b64, u64, u64, whole_quads(a), r != 0);
+SCALAR1(s_quadmask_b32, u32, u32, quad_bits(a), r != 0);
+SCALAR1(s_quadmask_b64, u64, u64, quad_bits(a), r != 0);
+
+SIM_INLINE u64 replicate_bits(u32 x) {
+  u64 result = 0;
+  for (int i = 0; i < 32; i++) result |= (u64)(x >> i & 1) * 3 << (2 * i);
+  return result;
+}
+SCALAR1(s_bitreplicate_b64_b32, u64, u32, replicate_bits(a), scc);
+
+// ---- scalar registers chosen by M0
+constexpr u32 kScalarRegisters = 102;
+template <class T, bool to>
+const Inst* move_relative(Wave& wave, const Inst* inst) {
+  const u32 moved = (to ? inst->dst : inst->src[0].index) + wave.scalars[kM0];
+  if (moved + sizeof(T) / 4 > kScalarRegisters) {
+    return raise_fault(wave, inst, FaultKind::kTrap, 0, moved, 0);
+  }
+  const T value = get<T>(wave, to ? inst->src[0].index : moved);
+  set<T>(wave, to ? moved : inst->dst, value);
+  return inst + 1;
+}
+#define MOVE_RELATIVE(name, T, to)                                                        \
+  const Inst* name(Wave& wave, const Inst* inst) { return move_relative<T, to>(wave, inst); } \
+  REGISTER(name, name, 1)
+MOVE_RELATIVE(s_movrels_b32, u32, false);
+MOVE_RELATIVE(s_movrels_b64, u64, false);
+MOVE_RELATIVE(s_movreld_b32, u32, true);
+MOVE_RELATIVE(s_movreld_b64, u64, true);
 
 // The destination is also a source.
 #define BITSET(name, T, value)                                   \
@@ -230,6 +275,19 @@ SAVEEXEC(s_xnor_saveexec_b64, ~(a ^ exec));
 SAVEEXEC(s_andn1_saveexec_b64, ~a& exec);
 SAVEEXEC(s_orn1_saveexec_b64, ~a | exec);
 
+#define WREXEC(name, value)                                    \
+  const Inst* name(Wave& wave, const Inst* inst) {             \
+    const u64 a = read64(wave.scalars, inst->src[0].index);    \
+    const u64 exec = wave.exec();                              \
+    wave.exec() = (value);                                     \
+    wave.scc() = wave.exec() != 0;                             \
+    write64(wave.scalars, inst->dst, wave.exec());             \
+    return inst + 1;                                           \
+  }                                                            \
+  REGISTER(name, name, 1)
+WREXEC(s_andn1_wrexec_b64, ~a& exec);
+WREXEC(s_andn2_wrexec_b64, a & ~exec);
+
 // ---- control flow; imm: position of the target
 const Inst* s_branch(Wave& wave, const Inst* inst) { return wave.program + inst->imm; }
 REGISTER(s_branch, s_branch);
@@ -290,6 +348,11 @@ const Inst* s_swappc_b64(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst, address_after(wave, inst));
   return jump(wave, inst, target);
 }
+const Inst* s_call_b64(Wave& wave, const Inst* inst) {
+  write64(wave.scalars, inst->dst, address_after(wave, inst));
+  return wave.program + inst->imm;
+}
+REGISTER(s_call_b64, s_call_b64);
 REGISTER(s_getpc_b64, s_getpc_b64);
 REGISTER(s_setpc_b64, s_setpc_b64, 1);
 REGISTER(s_swappc_b64, s_swappc_b64, 1);

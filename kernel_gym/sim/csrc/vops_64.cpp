@@ -56,7 +56,11 @@ WIDE_UNARY(v_floor_f64, as_u64(std::floor(f)));
 WIDE_UNARY(v_ceil_f64, as_u64(std::ceil(f)));
 WIDE_UNARY(v_trunc_f64, as_u64(std::trunc(f)));
 WIDE_UNARY(v_rndne_f64, as_u64(std::nearbyint(f)));
-WIDE_UNARY(v_fract_f64, as_u64(std::fmin(f - std::floor(f), 0x1.fffffffffffffp-1)));
+SIM_INLINE double fraction64(double x) {
+  const double part = x - std::floor(x);
+  return part > 0x1.fffffffffffffp-1 ? 0x1.fffffffffffffp-1 : part;
+}
+WIDE_UNARY(v_fract_f64, as_u64(fraction64(f)));
 
 SIM_INLINE double mantissa64(double x) {
   int e;
@@ -70,9 +74,19 @@ SIM_INLINE int exponent64(double x) {
 WIDE_UNARY(v_frexp_mant_f64, as_u64(mantissa64(f)));
 WIDE_BINARY(v_add_f64, as_u64(f + g));
 WIDE_BINARY(v_mul_f64, as_u64(f* g));
-// -0 is less than +0, which fmax and fmin leave open.
-WIDE_BINARY(v_max_f64, f == g ? as_u64(f) & as_u64(g) : as_u64(std::fmax(f, g)));
-WIDE_BINARY(v_min_f64, f == g ? as_u64(f) | as_u64(g) : as_u64(std::fmin(f, g)));
+// -0 is less than +0, which fmax and fmin leave open; a signalling NaN wins, made quiet.
+SIM_INLINE bool signals64(double x) { return x != x && !(as_u64(x) >> 51 & 1); }
+template <bool max>
+SIM_INLINE u64 extremum64(double x, double y) {
+  if (signals64(x)) return as_u64(x) | 1ull << 51;
+  if (signals64(y)) return as_u64(y) | 1ull << 51;
+  if (x != x) return as_u64(y);
+  if (y != y) return as_u64(x);
+  if (x == y) return max ? as_u64(x) & as_u64(y) : as_u64(x) | as_u64(y);
+  return as_u64((x > y) == max ? x : y);
+}
+WIDE_BINARY(v_max_f64, extremum64<true>(f, g));
+WIDE_BINARY(v_min_f64, extremum64<false>(f, g));
 
 // Shifts: the amount is a 32-bit first source. SHIFT(name, expression of `x` and `n`)
 #define SHIFT(name, expression)                           \
@@ -200,7 +214,10 @@ const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
   u64 carry = 0;
   for (int l = 0; l < kLanes; l++) {
     if (is_signed) {
-      result[l] = (u64)((i64)(i32)a[l] * (i32)b[l]) + pair(c, l);
+      const i64 product = (i64)(i32)a[l] * (i32)b[l];
+      const __int128 sum = (__int128)product + (i64)pair(c, l);
+      result[l] = (u64)sum;
+      carry |= (u64)(sum < 0) << l;  // the sign of the sum with one bit more
     } else {
       const u64 product = (u64)a[l] * b[l];
       result[l] = product + pair(c, l);

@@ -14,22 +14,22 @@ BINARY(v_add_f32, F, a + b);
 BINARY(v_sub_f32, F, a - b);
 BINARY(v_subrev_f32, F, b - a);
 BINARY(v_mul_f32, F, a* b);
-BINARY(v_max_f32, F, max_lanes(a, b));
-BINARY(v_min_f32, F, min_lanes(a, b));
+BINARY(v_max_f32, F, max_ieee(a, b));
+BINARY(v_min_f32, F, min_ieee(a, b));
 
 // v_mul_legacy_f32: 0 * anything is 0.
 SIM_INLINE F mul_legacy(F a, F b) { return ((a == 0.f) | (b == 0.f)) ? F{} : a * b; }
 BINARY(v_mul_legacy_f32, F, mul_legacy(a, b));
 
 SIM_INLINE F median(F a, F b, F c) {
-  const F low = min_lanes(min_lanes(a, b), c);
+  const F low = min_ieee(min_ieee(a, b), c);
   const F middle = max_lanes(min_lanes(a, b), min_lanes(max_lanes(a, b), c));
   return ((a != a) | (b != b) | (c != c)) ? low : middle;
 }
 TERNARY(v_fma_f32, F, fma_lanes(a, b, c));
 TERNARY(v_mad_f32, F, a* b + c);
-TERNARY(v_max3_f32, F, max_lanes(max_lanes(a, b), c));
-TERNARY(v_min3_f32, F, min_lanes(min_lanes(a, b), c));
+TERNARY(v_max3_f32, F, max_ieee(max_ieee(a, b), c));
+TERNARY(v_min3_f32, F, min_ieee(min_ieee(a, b), c));
 TERNARY(v_med3_f32, F, median(a, b, c));
 
 // ---- f16: computed in f32 and rounded once
@@ -54,21 +54,24 @@ BINARY(v_add_f16, U, to_half(lo(a) + lo(b)));
 BINARY(v_sub_f16, U, to_half(lo(a) - lo(b)));
 BINARY(v_subrev_f16, U, to_half(lo(b) - lo(a)));
 BINARY(v_mul_f16, U, to_half(lo(a) * lo(b)));
-BINARY(v_max_f16, U, to_half(max_lanes(lo(a), lo(b))));
-BINARY(v_min_f16, U, to_half(min_lanes(lo(a), lo(b))));
+BINARY(v_max_f16, U, max_half(a, b));
+BINARY(v_min_f16, U, min_half(a, b));
 BINARY(v_pack_b32_f16, U, pack16(a, b));
 TERNARY(v_fma_f16, U, fma_half(lo(a), lo(b), lo(c)));
-TERNARY(v_mad_f16, U, fma_half(lo(a), lo(b), lo(c)));
-TERNARY(v_max3_f16, U, to_half(max_lanes(max_lanes(lo(a), lo(b)), lo(c))));
-TERNARY(v_min3_f16, U, to_half(min_lanes(min_lanes(lo(a), lo(b)), lo(c))));
-TERNARY(v_med3_f16, U, to_half(median(lo(a), lo(b), lo(c))));
+TERNARY(v_mad_f16, U, to_half(lo(to_half(lo(a) * lo(b))) + lo(c)));
+TERNARY(v_max3_f16, U, max_half(max_half(a, b), c));
+TERNARY(v_min3_f16, U, min_half(min_half(a, b), c));
+SIM_INLINE U median_half(U a, U b, U c) {
+  const F x = lo(a), y = lo(b), z = lo(c);
+  const U nan = (U)((x != x) | (y != y) | (z != z));
+  return (min_half(min_half(a, b), c) & nan) | (to_half(median(x, y, z)) & ~nan);
+}
+TERNARY(v_med3_f16, U, median_half(a, b, c));
 
 BINARY(v_pk_add_f16, U, pack16(to_half(lo(a) + lo(b)), to_half(hi(a) + hi(b))));
 BINARY(v_pk_mul_f16, U, pack16(to_half(lo(a) * lo(b)), to_half(hi(a) * hi(b))));
-BINARY(v_pk_max_f16, U,
-       pack16(to_half(max_lanes(lo(a), lo(b))), to_half(max_lanes(hi(a), hi(b)))));
-BINARY(v_pk_min_f16, U,
-       pack16(to_half(min_lanes(lo(a), lo(b))), to_half(min_lanes(hi(a), hi(b)))));
+BINARY(v_pk_max_f16, U, pack16(max_half(a, b), max_half(a >> 16, b >> 16)));
+BINARY(v_pk_min_f16, U, pack16(min_half(a, b), min_half(a >> 16, b >> 16)));
 TERNARY(v_pk_fma_f16, U,
         pack16(fma_half(lo(a), lo(b), lo(c)), fma_half(hi(a), hi(b), hi(c))));
 
@@ -78,11 +81,9 @@ SIM_INLINE F bf_hi(U a) { return (F)(a & 0xffff0000u); }
 SIM_INLINE F dot2_f16(U a, U b, F c) {
   return fma_lanes(hi(a), hi(b), fma_lanes(lo(a), lo(b), c));
 }
-SIM_INLINE F dot2_bf16(U a, U b, F c) {
-  return fma_lanes(bf_hi(a), bf_hi(b), fma_lanes(bf_lo(a), bf_lo(b), c));
-}
 TERNARY(v_dot2_f32_f16, U, dot2_f16(a, b, (F)c));
-TERNARY(v_dot2_f32_bf16, U, dot2_bf16(a, b, (F)c));
+TERNARY(v_dot2_f32_bf16, U, bf_lo(a) * bf_lo(b) + bf_hi(a) * bf_hi(b) + (F)c);
+TERNARY(v_dot2c_f32_bf16, U, ((F)c + bf_lo(a) * bf_lo(b)) + bf_hi(a) * bf_hi(b));
 
 // ---- packed f32: two registers a source; op_sel picks the register for each half
 struct PackedSources {

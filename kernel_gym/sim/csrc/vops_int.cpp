@@ -56,7 +56,8 @@ SIM_INLINE I imin(I a, I b) { return a < b ? a : b; }
 SIM_INLINE U bfe_u(U a, U offset, U width) { return (a >> (offset & 31u)) & ones(width); }
 SIM_INLINE U bfe_i(U a, U offset, U width) {
   const U shift = (32u - (width & 31u)) & 31u;
-  const U field = (U)((I)(bfe_u(a, offset, width) << shift) >> (I)shift);
+  const I moved = (I)a >> (I)(offset & 31u);  // bits past the top are copies of the sign
+  const U field = (U)((I)((U)moved << shift) >> (I)shift);
   return select((I)((width & 31u) == 0u), U{}, field);
 }
 SIM_INLINE U align_bits(U high, U low, U shift) {
@@ -156,6 +157,25 @@ BINARY(v_pk_ashrrev_i16, U,
        pack16((U)(sext16(b) >> (I)(a & 15u)), (U)(high_i16(b) >> (I)(high16(a) & 15u))));
 TERNARY(v_pk_mad_u16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
 TERNARY(v_pk_mad_i16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
+
+// ---- any function of three bits: bit 4 a + 2 b + c of the truth table (imm)
+const Inst* v_bitop3_b32(Wave& wave, const Inst* inst) {
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  const u32* b = source(wave, inst->src[1], wave.spare[1]);
+  const u32* d = source(wave, inst->src[2], wave.spare[2]);
+  u32* dst = wave.regs + inst->dst;
+  U table[8];
+  for (int i = 0; i < 8; i++) table[i] = splat(inst->imm >> i & 1 ? ~0u : 0u);
+  for (int c = 0; c < kChunks; c++) {
+    const U x = load(a, c), y = load(b, c), z = load(d, c);
+    const U low = (~y & ((~z & table[0]) | (z & table[1]))) | (y & ((~z & table[2]) | (z & table[3])));
+    const U high = (~y & ((~z & table[4]) | (z & table[5]))) | (y & ((~z & table[6]) | (z & table[7])));
+    const U result = (~x & low) | (x & high);
+    store(wave.exec(), dst, c, inst->aux ? low16(result) : result);
+  }
+  return inst + 1;
+}
+REGISTER(v_bitop3_b32, v_bitop3_b32, 3);
 
 // ---- byte permutation: bytes 0..3 of the selector's view are the second source
 SIM_INLINE u32 permute_bytes(u32 high, u32 low, u32 selector) {

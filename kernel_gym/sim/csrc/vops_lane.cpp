@@ -1,8 +1,7 @@
 // Vector operations computed lane by lane: transcendental functions, conversions, bit counting,
-// division helpers, 8-bit floats and dot products of bytes.
+// division helpers and dot products of bytes.
 #include <algorithm>
 
-#include "fp8.h"
 #include "scalar_math.h"
 #include "wave.h"
 
@@ -55,6 +54,9 @@ namespace {
   }                                                         \
   REGISTER(name, name, 3)
 
+// The smaller one; NaN stays.
+SIM_INLINE float below(float x, float limit) { return x > limit ? limit : x; }
+
 // ---- f32
 LANE_UNARY(v_log_f32, as_u32(flush(math::log2(flush(f)))));
 LANE_UNARY(v_rcp_f32, as_u32(flush(1.0f / flush(f))));
@@ -65,7 +67,7 @@ LANE_UNARY(v_cos_f32, as_u32(math::cos_turns(f)));
 LANE_UNARY(v_floor_f32, as_u32(std::floor(f)));
 LANE_UNARY(v_ceil_f32, as_u32(std::ceil(f)));
 LANE_UNARY(v_trunc_f32, as_u32(std::trunc(f)));
-LANE_UNARY(v_fract_f32, as_u32(std::fmin(f - std::floor(f), 0x1.fffffep-1f)));
+LANE_UNARY(v_fract_f32, as_u32(below(f - std::floor(f), 0x1.fffffep-1f)));
 LANE_UNARY(v_cvt_i32_f32, to_i32(f));
 LANE_UNARY(v_cvt_u32_f32, to_u32(f));
 LANE_UNARY(v_cvt_rpi_i32_f32, to_i32(std::floor(f + 0.5f)));
@@ -116,7 +118,7 @@ LANE_UNARY(v_floor_f16, float_to_half(std::floor(h(x))));
 LANE_UNARY(v_ceil_f16, float_to_half(std::ceil(h(x))));
 LANE_UNARY(v_trunc_f16, float_to_half(std::trunc(h(x))));
 LANE_UNARY(v_rndne_f16, float_to_half(std::nearbyint(h(x))));
-LANE_UNARY(v_fract_f16, float_to_half(std::fmin(h(x) - std::floor(h(x)), 0x1.ffcp-1f)));
+LANE_UNARY(v_fract_f16, float_to_half(below(h(x) - std::floor(h(x)), 0x1.ffcp-1f)));
 LANE_UNARY(v_frexp_mant_f16, float_to_half(math::mantissa(h(x))));
 LANE_UNARY(v_frexp_exp_i16_f16, (u16)(i16)math::exponent(h(x)));
 LANE_UNARY(v_cvt_u16_f16, std::min(65535u, to_u32(h(x))));
@@ -157,31 +159,6 @@ SIM_INLINE u32 insert_byte(float f, u32 position, u32 into) {
   return (into & ~(0xffu << shift)) | (byte << shift);
 }
 LANE_TERNARY(v_cvt_pk_u8_f32, insert_byte(as_f32(x), y, z));
-
-// ---- 8-bit floats
-LANE_UNARY(v_cvt_f32_fp8, as_u32(fp8::decode(x & 0xff, fp8::kE4M3)));
-LANE_UNARY(v_cvt_f32_bf8, as_u32(fp8::decode(x & 0xff, fp8::kE5M2)));
-LANE_BINARY(v_cvt_pk_fp8_f32, fp8::encode(f, fp8::kE4M3) | (fp8::encode(g, fp8::kE4M3) << 8));
-LANE_BINARY(v_cvt_pk_bf8_f32, fp8::encode(f, fp8::kE5M2) | (fp8::encode(g, fp8::kE5M2) << 8));
-LANE_BINARY(v_cvt_sr_fp8_f32, fp8::encode_stochastic(f, y, fp8::kE4M3));
-LANE_BINARY(v_cvt_sr_bf8_f32, fp8::encode_stochastic(f, y, fp8::kE5M2));
-
-template <fp8::Format format>
-const Inst* unpack_fp8(Wave& wave, const Inst* inst) {
-  Row ra;
-  RowPair result;
-  const u32* a = source(wave, inst->src[0], ra);
-  for (int l = 0; l < kLanes; l++) {
-    result.words[l] = as_u32(fp8::decode(a[l] & 0xff, format));
-    result.words[kLanes + l] = as_u32(fp8::decode((a[l] >> 8) & 0xff, format));
-  }
-  u32* dst = wave.regs + inst->dst;
-  store_row(wave.exec(), dst, result.words);
-  store_row(wave.exec(), dst + kLanes, result.words + kLanes);
-  return inst + 1;
-}
-REGISTER(v_cvt_pk_f32_fp8, unpack_fp8<fp8::kE4M3>, 1);
-REGISTER(v_cvt_pk_f32_bf8, unpack_fp8<fp8::kE5M2>, 1);
 
 // ---- integer dot products and sums of absolute differences
 template <int bits, bool is_signed>

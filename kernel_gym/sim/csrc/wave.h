@@ -106,6 +106,10 @@ struct alignas(64) RowPair {
 };
 constexpr u32 kSpareRows = 3;
 
+// The MODE register: rounding of f32 (bits 0-1) and of f64 and f16 (2-3), which denormals are kept
+// (4-7), ...; the default rounds to nearest even and keeps all denormals.
+constexpr u32 kDefaultMode = 0x2f0;
+
 struct Wave {
   u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
   Row* spare;            // kSpareRows rows for operands that must be built
@@ -128,6 +132,7 @@ struct Wave {
   u32 scratch_size;
   u32 sync_operations;   // polling loads and returning atomics in this time slice
   u32 number;            // within the workgroup
+  u32 mode = kDefaultMode;  // the MODE register
   u8 epoch;              // of the footprint
   Status status;
   Fault fault;
