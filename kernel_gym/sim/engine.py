@@ -21,11 +21,11 @@ from functools import lru_cache
 from typing import Any
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import findings, native
 from kernel_gym.sim.asm import Module, parse
 from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
-from kernel_gym.sim.faults import KINDS, Fault, describe
+from kernel_gym.sim.faults import KINDS, Fault, describe, describe_other
 from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
@@ -191,6 +191,8 @@ class Engine:
         time_limit_s: float = 10.0,
         instruction_limit: int | None = None,
         model_time: bool = True,
+        audit: bool = False,
+        reverse_waves: bool = False,
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -203,6 +205,10 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
+            audit: Whether to look for what values need not show: races, lost writes, missing
+                waits, storage that is read before it is written. Runs on one thread, slower.
+            reverse_waves: Run the waves of a workgroup in the other order, which shows missing
+                barriers.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -226,14 +232,31 @@ class Engine:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
         if model_time:
             request.sample_count, request.footprint = sample_count(workgroups), 1
+        request.reverse_waves = reverse_waves
+        if audit:
+            kernel.program.prepare_audit()
+            request.audit, request.threads = 1, 1
+            self._api.sim_keep(self._handle, findings.BEFORE)
         self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
+        wanted = model_time and not request.fault_kind
+        modelled = self._model(kernel, request, residency) if wanted else None
+        if audit:
+            self._find_undefined(kernel, request)
         del keep
         if request.fault_kind:
             return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
-        if not model_time:
+        if modelled is None:
             return LaunchResult(None, None, {}, request.instructions)
-        modelled = self._model(kernel, request, residency)
         return LaunchResult(None, modelled.seconds, modelled.profile, request.instructions)
+
+    def _find_undefined(self, kernel: Kernel, request: native.LaunchRequest) -> None:
+        """Make a fault of a read of undefined storage that matters."""
+        if request.suspects and not request.fault_kind:
+            program = kernel.program.handle
+            found = findings.undefined_read(self.library, self._handle, program, request)
+            if found is not None:
+                findings.accuse(request, found)
+        self._api.sim_forget(self._handle)
 
     def _model(
         self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
@@ -277,6 +300,7 @@ class Engine:
         if data is not None:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
+        request.fill_row = native.NOT_WANTED
         request.threads = 1 if kernel.decoded.ordered else self.threads
         request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
         return request, [segment, packet]
@@ -290,6 +314,12 @@ class Engine:
         what = describe(
             kind, request.fault_address, request.fault_size, request.lds_size, self._allocations
         )
+        other, other_source = request.fault_other_instruction, ""
+        if other < len(kernel.decoded.instructions):
+            other_source = kernel.source_of(other)
+            text = kernel.decoded.instructions[other].text
+            where = request.fault_other_wave, request.fault_other_workgroup
+            what = f"{what}; {describe_other(kind, text, other_source, *where)}"
         message = (
             f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
             f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
@@ -306,6 +336,7 @@ class Engine:
             lane=request.fault_lane,
             address=request.fault_address,
             size=request.fault_size,
+            other_source=other_source,
         )
 
 

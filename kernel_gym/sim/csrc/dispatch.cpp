@@ -84,6 +84,7 @@ struct Slot {
   u32 lds_capacity = 0;
   std::vector<u8> scratch;
   std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<Audit> audit;
   u64 workgroup = 0;
   u64 executed = 0;
   u64 accounted = 0;  // part of it that the launch's total contains
@@ -122,6 +123,9 @@ class Launch {
     if (use_footprint_) epoch_ = engine.footprint.begin();
     const auto limit = std::chrono::duration<double>(request.time_limit_s);
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    if (request.audit) {
+      engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
+    }
     choose_samples();
   }
 
@@ -210,6 +214,15 @@ void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   memset(slot.lds, kLdsFill, request_.lds_size);
+  if (UNLIKELY(request_.lds_map != 0)) {
+    const u8* map = (const u8*)request_.lds_map;
+    for (u32 b = 0; b < request_.lds_size; b++) {
+      if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
+    }
+  }
+  if (request_.audit) {
+    slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
+  }
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, i, block_counts);
 }
 
@@ -230,6 +243,7 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
   wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
   wave.memory = &memory_;
   wave.recorder = slot.recorder.get();
+  wave.audit = slot.audit.get();
   wave.number = number;
   wave.footprint = use_footprint_ ? &engine_.footprint : nullptr;
   wave.epoch = epoch_;
@@ -252,6 +266,9 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
                       (u32)(id / grid[0] / grid[1])};
   for (int i = 0; i < 3; i++) {
     if (request_.workgroup_register[i] != kNotWanted) s[request_.workgroup_register[i]] = ids[i];
+  }
+  if (request_.fill_row < program_.rows) {
+    splat_row(wave.regs + request_.fill_row * kLanes, request_.fill);
   }
   const u32* block = request_.block;
   for (u32 l = 0; l < kLanes; l++) {
@@ -293,19 +310,39 @@ void Launch::fail(Slot& slot, Wave& wave) {
   }
 }
 
+// Runs a wave with the audit looking at every source instruction.
+static void run_audited(Wave& wave) {
+  for (const Inst* inst = wave.resume; inst;) {
+    if (inst->handler == block_head) {
+      wave.audit->block(wave, inst);
+      inst = inst->handler(wave, inst);
+      continue;
+    }
+    if (!wave.audit->before(wave, inst)) return;
+    const Inst* next = inst->handler(wave, inst);
+    if (!wave.audit->after(wave, inst)) return;
+    inst = next;
+  }
+}
+
 // Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
 Outcome Launch::run_slice(Slot& slot) {
   for (;;) {
     bool advanced = false;   // some wave did useful work
     bool preempted = false;
     u32 ended = 0, waiting = 0;
-    for (Wave& wave : slot.waves) {
+    for (u32 i = 0; i < waves_; i++) {
+      Wave& wave = slot.waves[request_.reverse_waves ? waves_ - 1 - i : i];
       if (wave.status == Status::kPreempted) wave.status = Status::kRunning;
       if (wave.status == Status::kRunning) {
         wave.clock += kWaveSlice - wave.budget;
         wave.budget = kWaveSlice;
         wave.sync_operations = 0;
-        for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
+        if (UNLIKELY(wave.audit != nullptr)) {
+          run_audited(wave);
+        } else {
+          for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
+        }
         slot.executed += kWaveSlice - wave.budget;
         if (wave.status == Status::kFaulted) {
           fail(slot, wave);
@@ -323,6 +360,7 @@ Outcome Launch::run_slice(Slot& slot) {
       for (Wave& wave : slot.waves) {
         if (wave.status == Status::kBarrier) wave.status = Status::kRunning;
       }
+      if (slot.audit) slot.audit->barrier();
     }
     if (!preempted) continue;
     const FaultKind limit = exceeded(slot);
@@ -342,6 +380,7 @@ void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
+  slot->audit.reset();
   engine_.free_slots[worker].push_back(std::move(slot));
 }
 
@@ -403,6 +442,7 @@ void Launch::merge() {
     request_.written_lines =
         engine_.footprint.count(memory_.allocations, memory_.count, true, epoch_);
   }
+  request_.suspects = request_.audit ? (u32)engine_.audit->suspects.size() : 0;
   request_.fault_kind = (u32)fault_.kind;
   if (fault_.kind == FaultKind::kNone) return;
   const u32* grid = request_.grid;
@@ -411,6 +451,9 @@ void Launch::merge() {
   request_.fault_lane = fault_.lane;
   request_.fault_size = fault_.size;
   request_.fault_address = fault_.address;
+  request_.fault_other_instruction = fault_.other_instruction;
+  request_.fault_other_wave = fault_.other_wave;
+  request_.fault_other_workgroup = fault_.other_workgroup;
   request_.fault_workgroup[0] = (u32)(fault_workgroup_ % grid[0]);
   request_.fault_workgroup[1] = (u32)(fault_workgroup_ / grid[0] % grid[1]);
   request_.fault_workgroup[2] = (u32)(fault_workgroup_ / grid[0] / grid[1]);
