@@ -34,6 +34,15 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
 
 
+class Audit(StrEnum):
+    """How closely a call is watched for races, lost writes and undefined reads."""
+
+    OFF = "off"
+    ON = "on"
+    REVERSED = "reversed"
+    """And with the waves of each workgroup in the other order: its time is not comparable."""
+
+
 @dataclass(frozen=True)
 class Failed:
     """A failure of the candidate: one line, and the text behind it."""
@@ -76,9 +85,16 @@ class Session(Protocol):
         """Builds and loads the candidate."""
 
     def call(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls it once with copies of the inputs; with `noop` its kernels do nothing."""
+        """Calls it once with copies of the inputs; with `noop` its kernels do nothing.
+
+        `audit` asks for faults that values need not show; a device that cannot look ignores it.
+        """
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of its kernels."""

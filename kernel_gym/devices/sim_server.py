@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
+from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.sim_requests import (
     RefusedError,
@@ -64,9 +65,10 @@ class DeviceServer:
         self.before = self.seconds = 0.0
         self.begin(noop=False)
 
-    def begin(self, noop: bool) -> dict[str, Any]:
+    def begin(self, noop: bool, audit: str = Audit.OFF) -> dict[str, Any]:
         """Starts a call: clears counters; with `noop` kernels are accepted but do nothing."""
         self.noop = noop
+        self.audit = Audit(audit)
         self.open = True
         self.before += self.seconds
         self.seconds = 0.0
@@ -181,6 +183,8 @@ class DeviceServer:
             pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
+            audit=self.audit is not Audit.OFF,
+            reverse_waves=self.audit is Audit.REVERSED,
         )
         if result.fault:
             self.fault = asdict(result.fault)

@@ -36,6 +36,7 @@ class Kind(IntFlag):
     WAITS = 256
     HIGH_HALF = 512
     ALL_LANES = 1024
+    COMPARES = 2048
 
 
 _SCALAR_LOADS = re.compile(r"^s_(buffer_|scratch_)?load_dword|^s_mem(real)?time")
@@ -46,6 +47,7 @@ _NO_DESTINATION = re.compile(
 )
 _CROSS_LANE = re.compile(r"^v_(readlane|readfirstlane|writelane|mfma|smfmac|accvgpr)")
 _ALIGNMENT = ((re.compile(r"^ds_(read|write)_b128"), 16), (re.compile(r"^ds_\w+_b64$"), 8))
+_COMPARES = re.compile(r"_(cmpswap|cmpst)")
 _COHERENT = frozenset({"sc0", "sc1", "glc"})
 
 Range = tuple[int, int]  # first register, count with the scalar bit
@@ -116,10 +118,11 @@ def kind_of(instruction: Instruction) -> Kind:
     if _SCALAR_LOADS.match(mnemonic):
         reads = Kind(0) if "time" in mnemonic else Kind.READS_MEMORY
         return Kind.SCALAR_COUNTER | reads
+    compares = Kind.COMPARES if _COMPARES.search(mnemonic) else Kind(0)
     if mnemonic.startswith("ds_"):
-        return _lds_kind(mnemonic)
+        return _lds_kind(mnemonic) | compares
     if _VECTOR_MEMORY.match(mnemonic):
-        return _global_kind(mnemonic, instruction.modifiers)
+        return _global_kind(mnemonic, instruction.modifiers) | compares
     return Kind.ALL_LANES if _CROSS_LANE.match(mnemonic) else Kind(0)
 
 

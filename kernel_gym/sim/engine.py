@@ -233,6 +233,21 @@ class Engine:
         if model_time:
             request.sample_count, request.footprint = sample_count(workgroups), 1
         request.reverse_waves = reverse_waves
+        fault, modelled = self._run(kernel, request, residency, model_time, audit)
+        del keep
+        if modelled is None:
+            return LaunchResult(fault, None, {}, request.instructions)
+        return LaunchResult(fault, modelled.seconds, modelled.profile, request.instructions)
+
+    def _run(
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        model_time: bool,
+        audit: bool,
+    ) -> tuple[Fault | None, Modelled | None]:
+        """Execute a request: what stopped it, and the model's view of it if it is wanted."""
         if audit:
             kernel.program.prepare_audit()
             request.audit, request.threads = 1, 1
@@ -242,12 +257,9 @@ class Engine:
         modelled = self._model(kernel, request, residency) if wanted else None
         if audit:
             self._find_undefined(kernel, request)
-        del keep
         if request.fault_kind:
-            return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
-        if modelled is None:
-            return LaunchResult(None, None, {}, request.instructions)
-        return LaunchResult(None, modelled.seconds, modelled.profile, request.instructions)
+            return self._fault(kernel, request), None
+        return None, modelled
 
     def _find_undefined(self, kernel: Kernel, request: native.LaunchRequest) -> None:
         """Make a fault of a read of undefined storage that matters."""

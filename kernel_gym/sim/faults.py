@@ -115,20 +115,22 @@ def describe(
             f"({size} wait at a barrier, {address} workgroups have not started)"
         ),
         "trap": "the kernel trapped",
-        "lds_race": f"race: {where} is used by two waves with no barrier between",
+        "lds_race": f"race: {where} is used by two waves without a barrier between",
         "global_race": (
             f"race: {where} is used by two waves without an atomic or a barrier that orders them"
         ),
         "lost_write": (
-            f"lost write: lanes of one wave store different values to {where} in one instruction "
-            "and only one survives; reduce first, or use an atomic"
+            f"lost write: lanes of one wave store different values to {where} in one instruction, "
+            "and only one survives: reduce first, or use an atomic"
         ),
         "missing_waitcnt": "a register is used before its load has arrived: s_waitcnt is missing",
         "uninitialised_lds": (
-            f"{where} is read before anything was written there, and the result depends on it"
+            f"uninitialised LDS: {where} is read before anything was written there, and the result "
+            "depends on it"
         ),
         "uninitialised_register": (
-            "a register is read before anything was written to it, and the result depends on it"
+            "uninitialised register: it is read before anything was written to it, and the result "
+            "depends on it"
         ),
     }.get(kind, kind.replace("_", " "))
 

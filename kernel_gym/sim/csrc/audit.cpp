@@ -349,7 +349,7 @@ bool Audit::read_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size
   }
   for (u32 p = place; p < place + size; p++) {
     LdsWord& word = lds_[p / 4];
-    u16 others = word.atomics[p % 4] & ~mine;
+    u16 others = launch_.compares ? 0 : word.atomics[p % 4] & ~mine;
     if (!(word.writers[p % 4] & mine)) others |= word.writers[p % 4];
     if (lds_race(wave, inst, lane, place, size, others, lds_writer_[p / 4])) return false;
     word.readers[p % 4] |= mine;
@@ -369,8 +369,9 @@ bool Audit::wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 siz
     if (changed >> b & 1) {
       const u16 writers = word.writers[part] & ~mine, readers = word.readers[part] & ~mine;
       const u16 atomics = atomic ? 0 : word.atomics[part] & ~mine;
+      const u16 seen = atomic && launch_.compares ? 0 : readers;
       if (lds_race(wave, inst, lane, place, size, writers | atomics, lds_writer_[p / 4]) ||
-          lds_race(wave, inst, lane, place, size, readers, lds_reader_[p / 4])) {
+          lds_race(wave, inst, lane, place, size, seen, lds_reader_[p / 4])) {
         return false;
       }
       if (!atomic) word.writers[part] = mine;
@@ -415,7 +416,8 @@ bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, u32 size, 
 bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 bytes) {
   AuditLaunch::Word& word = launch_.word(address);
   const Mark& write = word.write;
-  if (write.workgroup && (write.bytes & bytes) && !(write.flags & kSharedMark) &&
+  const bool swapped = launch_.compares && (write.flags & kAtomicMark);
+  if (write.workgroup && (write.bytes & bytes) && !(write.flags & kSharedMark) && !swapped &&
       !ordered(wave, write)) {
     return race(wave, inst, lane, address, 4, write);
   }
@@ -437,6 +439,7 @@ bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 b
     return true;
   }
   for (const Mark* other : {&word.write, &word.read, &word.first_read}) {
+    if (atomic && launch_.compares && other != &word.write) continue;
     const bool both_atomic = atomic && (other->flags & kAtomicMark);
     if (!other->workgroup || !(other->bytes & changed) || both_atomic) continue;
     if (!ordered(wave, *other)) return race(wave, inst, lane, address, 4, *other);

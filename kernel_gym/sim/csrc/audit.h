@@ -24,6 +24,7 @@ enum AuditKind : u16 {
   kWaits = 256,
   kHighHalf = 512,       // stores the upper half of its register
   kAllLanesWritten = 1024,  // the destination is written whatever EXEC says
+  kCompares = 2048,      // an atomic that writes only if a value read before is still there
 };
 
 // Consecutive registers: vector rows, or scalars if the top bit of `count` is set.
@@ -72,7 +73,9 @@ struct Mark {
 class AuditLaunch {
  public:
   AuditLaunch(const std::vector<AuditInst>& table, u64 workgroups, u32 rows)
-      : table(table), rows(rows), releases(workgroups), row_suspects(rows, 0) {}
+      : table(table), rows(rows), releases(workgroups), row_suspects(rows, 0) {
+    for (const AuditInst& info : table) compares |= (info.kind & kCompares) != 0;
+  }
 
   struct Word {
     Mark write, read, first_read;
@@ -82,6 +85,7 @@ class AuditLaunch {
 
   const std::vector<AuditInst>& table;
   const u32 rows;
+  bool compares = false;  // compare-and-swap loops begin with a plain load of what they update
   u32 tick = 0;
   std::vector<std::vector<u32>> releases;  // ticks, by workgroup
   std::vector<Suspect> suspects;

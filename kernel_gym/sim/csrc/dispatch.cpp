@@ -148,6 +148,8 @@ class Launch {
   FaultKind exceeded(Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
+  bool stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more);
+  void stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident);
   void merge();
 
   Engine& engine_;
@@ -159,6 +161,8 @@ class Launch {
   bool use_footprint_ = false;
   u8 epoch_ = 0;
   Clock::time_point deadline_;
+  // the state of all waves when it was last kept, to see whether it comes back
+  u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
   std::vector<u64> samples_;  // workgroup numbers, ascending
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
@@ -384,6 +388,70 @@ void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
   engine_.free_slots[worker].push_back(std::move(slot));
 }
 
+static u64 mix(u64 hash, const void* data, size_t bytes) {
+  const u8* p = (const u8*)data;
+  for (size_t i = 0; i + 8 <= bytes; i += 8) {
+    u64 word;
+    memcpy(&word, p + i, 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Whether the launch can never end. The engine is deterministic: if the state of every wave and
+// all memory come back, they come back for ever (Brent's way of finding the cycle).
+bool Launch::stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more) {
+  const bool all_have_run = ++turns_ % resident.size() == 0;
+  if (block_counts_.size() > 1 || more || !all_have_run) return false;
+  u64 state = 0;
+  for (const auto& slot : resident) {
+    for (const Wave& wave : slot->waves) {
+      state = mix(state, &wave.resume, sizeof wave.resume) + (u64)wave.status;
+      state = mix(state, wave.regs, (size_t)program_.rows * sizeof(Row));
+      state = mix(state, wave.scalars, (size_t)scalar_stride_ * sizeof(u32));
+    }
+    state = mix(state, slot->lds, request_.lds_size);
+    state = mix(state, slot->scratch.data(), slot->scratch.size());
+  }
+  const bool keep = turns_ >= next_keep_;
+  if (!keep && state != kept_state_) return false;
+  u64 memory = 0;
+  for (u64 i = 0; i < memory_.count; i++) {
+    const Region& region = memory_.allocations[i];
+    memory = mix(memory, (const void*)region.start, region.end - region.start);
+  }
+  if (state == kept_state_ && memory == kept_memory_) return true;
+  kept_state_ = state;
+  kept_memory_ = memory;
+  next_keep_ = 2 * turns_;
+  return false;
+}
+
+// The fault names a wave that runs in circles and, as the other side, a barrier that is waited at.
+void Launch::stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident) {
+  Slot& slot = **std::min_element(
+      resident.begin(), resident.end(),
+      [](const auto& a, const auto& b) { return a->workgroup < b->workgroup; });
+  Wave* running = nullptr;
+  Wave* waiting = nullptr;
+  u32 at_barrier = 0;
+  for (Wave& wave : slot.waves) {
+    if (wave.status == Status::kPreempted && !running) running = &wave;
+    if (wave.status == Status::kBarrier && !waiting) waiting = &wave;
+    at_barrier += wave.status == Status::kBarrier;
+  }
+  Wave& named = running ? *running : slot.waves[0];
+  const u64 not_started = workgroups_ - std::min<u64>(workgroups_, next_.load());
+  const Inst* place = named.resume;  // the branch that goes round says most
+  const Inst* end = program_.instructions.data() + program_.instructions.size() - 1;
+  while (place < end && place[1].handler != block_head) place++;
+  raise_fault(named, place, FaultKind::kDeadlock, 0, not_started, at_barrier);
+  if (waiting) named.fault.other_instruction = waiting->resume[-1].index;
+  fail(slot, named);
+  stop_before_ = 0;
+}
+
 bool Launch::start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident) {
   const u64 workgroup = next_.fetch_add(1);
   if (workgroup >= workgroups_ || workgroup >= stop_before_.load()) return false;
@@ -412,6 +480,8 @@ void Launch::work(u32 worker) {
     } else if (outcome == Outcome::kYielded) {
       resident.push_back(std::move(slot));
       if (more && resident.size() < limit) more = start_next(worker, resident);
+      const bool startable = more && resident.size() < limit;
+      if (stuck(resident, startable)) stop_at_deadlock(resident);
     }
   }
 }
