@@ -145,7 +145,16 @@ class DeviceServer:
             "registers": kernel.vgprs,
             "spills": kernel.vgpr_spills,
             "max_workgroup": kernel.max_workgroup,
+            "total_registers": kernel.total_registers,
+            "lds": kernel.lds_bytes,
+            "scratch": kernel.scratch_bytes,
         }
+
+    def variable(self, text: str, name: str) -> dict[str, Any]:
+        """Address and size of a device variable of an assembler text; zeros if there is none."""
+        check_text(text)
+        address, size = self.engine.variable(text, str(name)) or (0, 0)
+        return {"address": address, "size": size}
 
     def names(self, text: str) -> dict[str, Any]:
         """The kernels in an assembler text."""
@@ -215,7 +224,8 @@ class DeviceServer:
         if not data:
             return {}
         if self.arena.locate(whole(address, "address"), len(data)) is None:
-            raise RefusedError("an upload outside any allocation")
+            if not self.engine.variable_at(address, len(data)):
+                raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
         target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
@@ -262,6 +272,7 @@ _FOR_WORKER: dict[str, Callable[..., dict[str, Any]]] = {
     "free": DeviceServer.free_for_worker,
     "load": DeviceServer.load,
     "names": DeviceServer.names,
+    "variable": DeviceServer.variable,
     "fill": DeviceServer.fill,
     "copy": DeviceServer.copy,
     "refuse": DeviceServer.refuse,

@@ -23,6 +23,7 @@ from typing import Any
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import findings, native
 from kernel_gym.sim.asm import Module, parse
+from kernel_gym.sim.data import Storage
 from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.faults import KINDS, Fault, describe, describe_other
@@ -86,7 +87,9 @@ class Engine:
         self.library = native.load_library(native.choose_isa(isa))
         self._api = self.library.api
         self._handle = self._api.sim_engine_new()
+        self._given: list[tuple[int, int, str]] = []
         self._allocations: list[tuple[int, int, str]] = []
+        self._storages: dict[str, Storage] = {}
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
 
     def __del__(self) -> None:
@@ -110,7 +113,12 @@ class Engine:
 
     def set_allocations(self, allocations: Iterable[tuple[int, int, str]]) -> None:
         """Declare what kernels may touch: live ``(start, size, label)`` allocations."""
-        self._allocations = sorted(item for item in allocations if item[1] > 0)
+        self._given = [item for item in allocations if item[1] > 0]
+        self._declare()
+
+    def _declare(self) -> None:
+        own = [(s.start, s.size, "a device variable") for s in self._storages.values() if s.size]
+        self._allocations = sorted(self._given + own)
         bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
         array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
         self._api.sim_set_allocations(self._handle, array, len(self._allocations))
@@ -151,7 +159,8 @@ class Engine:
         if name not in module.descriptors:
             found = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {found}")
-        decoded = decode_kernel(module, name, self.library.handlers)
+        storage = self._storage(asm_text)
+        decoded = decode_kernel(module, name, self.library.handlers, storage)
         descriptor = module.descriptors[name]
         metadata = module.metadata.get(name, KernelMetadata((), {}))
         values = metadata.values
@@ -179,6 +188,24 @@ class Engine:
             descriptor=descriptor,
             files=module.files,
         )
+
+    def _storage(self, asm_text: str) -> Storage:
+        if asm_text not in self._storages:
+            self._storages[asm_text] = Storage(_parse_cached(asm_text).data)
+            self._declare()
+        return self._storages[asm_text]
+
+    def variable(self, asm_text: str, name: str) -> tuple[int, int] | None:
+        """Address and bytes of a device variable of a text; None if it has none of that name."""
+        storage = self._storage(asm_text)
+        if name not in storage.addresses:
+            return None
+        return storage.addresses[name], storage.sizes[name]
+
+    def variable_at(self, address: int, size: int) -> bool:
+        """Whether a range lies within the variables of one module."""
+        storages = self._storages.values()
+        return any(s.start <= address and address + size <= s.start + s.size for s in storages)
 
     # ---- launches
     def launch(

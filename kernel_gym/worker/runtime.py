@@ -53,6 +53,11 @@ class SimRuntime:
         """Names of the kernels in an assembler text."""
         return self._ask({"do": "names", "text": text})["names"]
 
+    def variable(self, text: str, name: str) -> tuple[int, int]:
+        """Address and bytes of a device variable of an assembler text; zeros if there is none."""
+        answer = self._ask({"do": "variable", "text": text, "name": name})
+        return answer["address"], answer["size"]
+
     def load(self, text: str, name: str | None = None, shared: int | None = None) -> dict[str, Any]:
         """Loads a kernel; returns its handle, argument sizes and registers."""
         return self._ask({"do": "load", "text": text, "name": name, "shared": shared})

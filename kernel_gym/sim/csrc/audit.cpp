@@ -68,6 +68,12 @@ void Audit::barrier() {
   }
 }
 
+void Audit::grid_barrier() {
+  barrier();
+  launch_.releases[workgroup_].push_back(launch_.tick + 1);
+  for (WaveState& state : waves_) state.acquired = launch_.tick + 1;
+}
+
 // ---- instructions in order. Those without an operation (waits, fences) are only in the table.
 void Audit::block(Wave& wave, const Inst* head) {
   WaveState& state = waves_[wave.number];
@@ -282,7 +288,8 @@ bool Audit::finish(Wave& wave, const Inst* inst, const Write& write) {
       if (!wrote_word(wave, inst, l, word, bytes, now_changed)) return false;
     }
   }
-  return atomic_only(kind) || copies(kind) || !lost(wave, inst, write);
+  // In LDS compilers let lanes that hold the same sum, but for its rounding, all store it.
+  return write.local || atomic_only(kind) || copies(kind) || !lost(wave, inst, write);
 }
 
 // Lanes of one instruction that store different values to one address: only one survives.
@@ -295,8 +302,7 @@ bool Audit::lost(Wave& wave, const Inst* inst, const Write& write) {
     for (u32 b = 0; b < write.size; b++) {
       const u32 word = rows[kLanes * (b / 4) + l] >> (high ? 16 : 0);
       if (now[b] == (u8)(word >> 8 * (b % 4))) continue;
-      const u64 address = write.addresses[l] - (write.local ? (u64)wave.lds : 0);
-      raise_fault(wave, inst, FaultKind::kLostWrite, l, address, write.size);
+      raise_fault(wave, inst, FaultKind::kLostWrite, l, write.addresses[l], write.size);
       return true;
     }
   }

@@ -110,6 +110,7 @@ class Audit {
   bool after(Wave& wave, const Inst* inst);
   void block(Wave& wave, const Inst* head);
   void barrier();  // all waves have arrived
+  void grid_barrier();  // all waves of all workgroups have arrived
 
   // From the handlers, before an access that is within bounds; false after a fault.
   bool global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size);

@@ -36,6 +36,14 @@ static const Inst* block_head(Wave& wave, const Inst* inst) {
 }
 REGISTER(block_head, block_head);
 
+// The barrier of a cooperative launch.
+static const Inst* ds_gws_barrier(Wave& wave, const Inst* inst) {
+  wave.resume = inst + 1;
+  wave.status = Status::kGridBarrier;
+  return nullptr;
+}
+REGISTER(ds_gws_barrier, ds_gws_barrier);
+
 // ---- footprint
 Footprint::~Footprint() {
   for (u8* map : maps_) free(map);
@@ -148,6 +156,7 @@ class Launch {
   FaultKind exceeded(Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
+  void release_grid(std::deque<std::unique_ptr<Slot>>& resident);
   bool stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more);
   void stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident);
   void merge();
@@ -334,7 +343,7 @@ Outcome Launch::run_slice(Slot& slot) {
   for (;;) {
     bool advanced = false;   // some wave did useful work
     bool preempted = false;
-    u32 ended = 0, waiting = 0;
+    u32 ended = 0, waiting = 0, grid_waiting = 0;
     for (u32 i = 0; i < waves_; i++) {
       Wave& wave = slot.waves[request_.reverse_waves ? waves_ - 1 - i : i];
       if (wave.status == Status::kPreempted) wave.status = Status::kRunning;
@@ -358,7 +367,9 @@ Outcome Launch::run_slice(Slot& slot) {
       }
       ended += wave.status == Status::kEnded;
       waiting += wave.status == Status::kBarrier;
+      grid_waiting += wave.status == Status::kGridBarrier;
     }
+    if (grid_waiting && ended + waiting + grid_waiting == waves_) return Outcome::kYielded;
     if (ended == waves_) return Outcome::kFinished;
     if (ended + waiting == waves_) {
       for (Wave& wave : slot.waves) {
@@ -386,6 +397,28 @@ void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
   }
   slot->audit.reset();
   engine_.free_slots[worker].push_back(std::move(slot));
+}
+
+// Lets all waves go on if every one of the launch has arrived at the grid's barrier.
+void Launch::release_grid(std::deque<std::unique_ptr<Slot>>& resident) {
+  u64 waiting = 0;
+  for (const auto& slot : resident) {
+    for (const Wave& wave : slot->waves) {
+      if (wave.status == Status::kGridBarrier) {
+        waiting++;
+      } else if (wave.status != Status::kEnded) {
+        return;
+      }
+    }
+  }
+  if (!waiting) return;
+  for (const auto& slot : resident) {
+    for (Wave& wave : slot->waves) {
+      if (wave.status == Status::kGridBarrier) wave.status = Status::kRunning;
+    }
+    if (slot->audit) slot->audit->grid_barrier();
+  }
+  if (engine_.audit) engine_.audit->tick++;
 }
 
 static u64 mix(u64 hash, const void* data, size_t bytes) {
@@ -481,6 +514,7 @@ void Launch::work(u32 worker) {
       resident.push_back(std::move(slot));
       if (more && resident.size() < limit) more = start_next(worker, resident);
       const bool startable = more && resident.size() < limit;
+      if (!more) release_grid(resident);
       if (stuck(resident, startable)) stop_at_deadlock(resident);
     }
   }

@@ -57,7 +57,7 @@ struct Inst {
 };
 static_assert(sizeof(Inst) == 64, "Inst is shared with Python");
 
-enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted };
+enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted, kGridBarrier };
 
 enum class FaultKind : u32 {
   kNone = 0,
