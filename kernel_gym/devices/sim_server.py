@@ -141,7 +141,7 @@ class DeviceServer:
         return {
             "kernel": len(self.kernels) - 1,
             "name": kernel.name,
-            "args": [[a.size, a.value_kind] for a in kernel.args],
+            "args": [[a.size, a.value_kind, a.offset] for a in kernel.args],
             "registers": kernel.vgprs,
             "spills": kernel.vgpr_spills,
             "max_workgroup": kernel.max_workgroup,
@@ -261,7 +261,9 @@ class DeviceServer:
             raise RefusedError("a tensor larger than the device's memory")
         span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         size = 0 if 0 in shape else span * dtype.itemsize
-        if size and self.arena.locate(described["address"], size) is None:
+        address = described["address"]
+        known = not size or self.arena.locate(address, size) or self.engine.variable_at(address, size)
+        if not known:
             raise RefusedError("a tensor that does not lie within one allocation")
         return sim_memory.device_tensor(described["address"], shape, strides, dtype)
 
@@ -312,14 +314,17 @@ def _answer_judge(server: DeviceServer, channel: Channel, message: Message) -> N
 
 
 def _answer_worker(server: DeviceServer, channel: Channel, message: Message) -> None:
+    channel.send(answer_worker(server, message), timeout=WORKER_PATIENCE)
+
+
+def answer_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     """Answers anything a worker may send; whatever is wrong with it is the worker's error."""
     try:
-        answer = _serve_worker(server, message)
+        return _serve_worker(server, message)
     except (RefusedError, AsmError, DeviceMemoryError) as error:
-        answer = {"error": str(error)[:2000], "kind": type(error).__name__}
+        return {"error": str(error)[:2000], "kind": type(error).__name__}
     except Exception as error:  # a hostile request may raise anything, and must not end the device
-        answer = {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
-    channel.send(answer, timeout=WORKER_PATIENCE)
+        return {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
 
 
 def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:

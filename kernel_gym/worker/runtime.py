@@ -41,6 +41,15 @@ class SimRuntime:
         """Copies host bytes to the device."""
         self._ask({"do": "upload", "address": address}, data)
 
+    def download(self, address: int, size: int) -> bytes:
+        """Copies device bytes to the host: refused here, only a trusted program may.
+
+        Raises:
+            DeviceError: always.
+        """
+        self.refuse("copy from device to host")
+        raise DeviceError("reading device memory on the host is refused")
+
     def refuse(self, operator: str) -> None:
         """Tells the device that an operator was refused."""
         self._ask({"do": "refuse", "operator": operator})
@@ -82,7 +91,15 @@ class SimRuntime:
         self._ask(header, b"".join(values))
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
-        answer = self._channel.request(header, *buffers).header
+        return self.checked(self._channel.request(header, *buffers).header)
+
+    @staticmethod
+    def checked(answer: dict[str, Any]) -> dict[str, Any]:
+        """The device's answer.
+
+        Raises:
+            DeviceError: it is an error.
+        """
         if "error" in answer:
             unsupported = answer.get("kind") in ("AsmError", "UnsupportedInstruction")
             raise (UnsupportedCodeError if unsupported else DeviceError)(answer["error"])

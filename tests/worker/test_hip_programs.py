@@ -1,0 +1,95 @@
+"""Whole HIP programs, compiled by clang for host and device, run on the simulator.
+
+Each runs in a process of its own: a program may end its process, and the host runtime is one for all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
+
+FOLDER = Path(__file__).parent / "hip"
+PROGRAMS = [
+    *("memory", "streams_and_events", "properties_and_errors", "occupancy", "launches"),
+    *("symbols", "cooperative"),
+]
+RUN = """
+import sys
+from kernel_gym.worker.hip import run_program
+from kernel_gym.worker.local import LocalRuntime
+source, *flags = sys.argv[1:]
+runtime = LocalRuntime()
+try:
+    status = run_program(open(source).read(), {"device": flags[0].split("|"), "host": flags[1].split("|")}, runtime)
+except Exception as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+sys.exit(f"failed at line {status}" if status else 0)
+"""
+SCALE = """
+extern "C" __attribute__((global)) void scale(float* x, float factor) {
+  x[__builtin_amdgcn_workgroup_id_x() * 128 + __builtin_amdgcn_workitem_id_x()] *= factor;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def toolchain():
+    found = hip_toolchain()
+    if not isinstance(found, HipToolchain):
+        pytest.skip(found.problem)
+    return found
+
+
+def run(path, toolchain, folder, *flags):
+    """Runs a program; returns its output and its end."""
+    include = ("-I", str(FOLDER), *flags)
+    commands = ["|".join((*command, *include)) for command in (toolchain.device, toolchain.host)]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(path), *commands],
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name, toolchain, tmp_path):
+    done = run(FOLDER / f"{name}.hip", toolchain, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_program_that_finds_a_wrong_value_fails_with_its_line(toolchain, tmp_path):
+    text = (FOLDER / "memory.hip").read_text().replace("x[i] *= 2.f", "x[i] *= 3.f")
+    wrong = tmp_path / "wrong.hip"
+    wrong.write_text(text)
+    done = run(wrong, toolchain, tmp_path)
+    assert done.returncode == 1
+    assert "failed at line" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "object", "bundle"])
+def test_modules(form, toolchain, tmp_path):
+    clang = toolchain.device[0]
+    (tmp_path / "scale.hip").write_text(SCALE)
+    output = tmp_path / "scale.module"
+    command = [clang, "-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-O2"]
+    if form == "text":
+        command += ["--cuda-device-only", "-S"]
+    else:
+        if not any(shutil.which(f"llvm-objdump-{n}") for n in (17, 18, 19, 20)):
+            pytest.skip("no llvm-objdump that knows gfx942")
+        command += ["--cuda-device-only", *(["--no-gpu-bundle-output"] if form == "object" else [])]
+    done = subprocess.run(
+        [*command, str(tmp_path / "scale.hip"), "-o", str(output)], capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"clang cannot link for the device here: {done.stderr[:200]}")
+    found = run(FOLDER / "modules.hip", toolchain, tmp_path, f'-DMODULE="{output}"')
+    assert found.returncode == 0, found.stdout + found.stderr
