@@ -109,7 +109,7 @@ def _disassembled(content: bytes) -> str:
         symbols = _run(_tool("llvm-readelf"), "-s", "-W", path)
         names = re.findall(r"\s(\w\S*)\.kd$", symbols, re.MULTILINE)
         descriptors = [
-            _run(_tool("llvm-objdump"), f"--disassemble-symbols={name}.kd", path) for name in names
+            _run(_tool("llvm-objdump"), "-D", f"--disassemble-symbols={name}.kd", path) for name in dict.fromkeys(names)
         ]
         notes = _run(_tool("llvm-readelf"), "--notes", path)
     finally:

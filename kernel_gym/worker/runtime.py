@@ -18,24 +18,72 @@ class UnsupportedCodeError(DeviceError):
 class SimRuntime:
     """Requests to the device over the worker's pipe, one at a time."""
 
+    allocated = 0
+    """Bytes that are allocated now."""
+    most_allocated = 0
+    """The most that there were at one time."""
+
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._sizes: dict[int, int] = {}
+        self._captured: list[tuple[dict[str, Any], tuple[bytes, ...]]] | None = None
+        self._of_graphs: set[int] = set()
 
     def allocate(self, size: int) -> int:
         """Address of `size` fresh, poisoned bytes."""
-        return self._ask({"do": "allocate", "size": size})["address"]
+        address = self._ask({"do": "allocate", "size": size})["address"]
+        self._sizes[address] = size
+        self.allocated += size
+        self.most_allocated = max(self.most_allocated, self.allocated)
+        if self.capturing:
+            self._of_graphs.add(address)
+        return address
 
     def free(self, address: int) -> None:
-        """Gives an allocation back."""
+        """Gives an allocation back, unless a captured graph will use it again."""
+        if address in self._of_graphs:
+            return
+        self.allocated -= self._sizes.pop(address, 0)
         self._ask({"do": "free", "address": address})
+
+    def forget_peak(self) -> None:
+        """The most allocated counts from now on."""
+        self.most_allocated = self.allocated
+
+    # -- captured graphs
+
+    @property
+    def capturing(self) -> bool:
+        """Whether requests are kept instead of made."""
+        return self._captured is not None
+
+    def begin_capture(self) -> None:
+        """Keeps launches, fills and copies from now on.
+
+        Raises:
+            DeviceError: a capture is under way.
+        """
+        if self.capturing:
+            raise DeviceError("a graph is being captured already")
+        self._captured = []
+
+    def end_capture(self) -> list[Any]:
+        """The kept requests, for `replay`."""
+        captured, self._captured = self._captured or [], None
+        return captured
+
+    def replay(self, requests: list[Any]) -> None:
+        """Makes kept requests."""
+        for header, buffers in requests:
+            self._ask(header, *buffers)
 
     def fill(self, tensor: dict[str, Any], value: float) -> None:
         """Sets every element of a described tensor."""
-        self._ask({"do": "fill", "tensor": tensor, "value": value})
+        self._work({"do": "fill", "tensor": tensor, "value": value})
 
     def copy(self, source: dict[str, Any], target: dict[str, Any]) -> None:
         """Copies between described tensors."""
-        self._ask({"do": "copy", "source": source, "target": target})
+        self._work({"do": "copy", "source": source, "target": target})
 
     def upload(self, address: int, data: bytes) -> None:
         """Copies host bytes to the device."""
@@ -88,7 +136,13 @@ class SimRuntime:
             "sizes": [len(v) for v in values],
             "lds": lds,
         }
-        self._ask(header, b"".join(values))
+        self._work(header, b"".join(values))
+
+    def _work(self, header: dict[str, Any], *buffers: bytes) -> None:
+        if self._captured is None:
+            self._ask(header, *buffers)
+        else:
+            self._captured.append((header, buffers))
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
         return self.checked(self._channel.request(header, *buffers).header)

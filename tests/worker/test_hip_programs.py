@@ -6,6 +6,7 @@ Each runs in a process of its own: a program may end its process, and the host r
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -74,22 +75,30 @@ def test_a_program_that_finds_a_wrong_value_fails_with_its_line(toolchain, tmp_p
     assert "failed at line" in done.stderr
 
 
+def bundled(code):
+    """An offload bundle with nothing for the host and a code object for gfx942."""
+    targets = (b"host-x86_64-unknown-linux-gnu-", b"hipv4-amdgcn-amd-amdhsa--gfx942")
+    header, offset = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 2), 4096
+    for target, size in zip(targets, (0, len(code)), strict=True):
+        header += struct.pack("<QQQ", offset, size, len(target)) + target
+    return header.ljust(offset, b"\0") + code
+
+
 @pytest.mark.parametrize("form", ["text", "object", "bundle"])
 def test_modules(form, toolchain, tmp_path):
-    clang = toolchain.device[0]
-    (tmp_path / "scale.hip").write_text(SCALE)
-    output = tmp_path / "scale.module"
-    command = [clang, "-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-O2"]
-    if form == "text":
-        command += ["--cuda-device-only", "-S"]
-    else:
+    clang, source, output = toolchain.device[0], tmp_path / "scale.hip", tmp_path / "scale.s"
+    source.write_text(SCALE)
+    hip = ("-x", "hip", "--offload-arch=gfx942", "--offload-device-only", "-nogpuinc", "-nogpulib")
+    subprocess.run([clang, *hip, "-S", "-O2", str(source), "-o", str(output)], check=True)
+    if form != "text":
         if not any(shutil.which(f"llvm-objdump-{n}") for n in (17, 18, 19, 20)):
             pytest.skip("no llvm-objdump that knows gfx942")
-        command += ["--cuda-device-only", *(["--no-gpu-bundle-output"] if form == "object" else [])]
-    done = subprocess.run(
-        [*command, str(tmp_path / "scale.hip"), "-o", str(output)], capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"clang cannot link for the device here: {done.stderr[:200]}")
+        target = ("-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942")
+        code = tmp_path / "scale.co"
+        subprocess.run([clang, *target, str(output), "-o", str(code)], check=True)
+        output = code
+    if form == "bundle":
+        output = tmp_path / "scale.bundle"
+        output.write_bytes(bundled(code.read_bytes()))
     found = run(FOLDER / "modules.hip", toolchain, tmp_path, f'-DMODULE="{output}"')
     assert found.returncode == 0, found.stdout + found.stderr

@@ -406,7 +406,7 @@ void Launch::release_grid(std::deque<std::unique_ptr<Slot>>& resident) {
     for (const Wave& wave : slot->waves) {
       if (wave.status == Status::kGridBarrier) {
         waiting++;
-      } else if (wave.status != Status::kEnded) {
+      } else if (wave.status != Status::kEnded && wave.status != Status::kBarrier) {
         return;
       }
     }
