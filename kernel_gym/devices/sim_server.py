@@ -223,9 +223,8 @@ class DeviceServer:
         """Copies host bytes to device memory, charged as a transfer over the host link."""
         if not data:
             return {}
-        if self.arena.locate(whole(address, "address"), len(data)) is None:
-            if not self.engine.variable_at(address, len(data)):
-                raise RefusedError("an upload outside any allocation")
+        if not self._is_live(whole(address, "address"), len(data)):
+            raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
         target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
@@ -250,6 +249,11 @@ class DeviceServer:
             raise RefusedError(f"no kernel {index} is loaded")
         return self.kernels[index]
 
+    def _is_live(self, address: int, size: int) -> bool:
+        """Whether a range lies within one allocation, or within the variables of a module."""
+        found = self.arena.locate(address, size) is not None
+        return found or self.engine.variable_at(address, size)
+
     def _tensor(self, described: dict[str, Any], written: bool = False) -> torch.Tensor:
         dtype = getattr(torch, described["dtype"])
         shape = [whole(n, "a size") for n in described["shape"]]
@@ -261,9 +265,7 @@ class DeviceServer:
             raise RefusedError("a tensor larger than the device's memory")
         span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         size = 0 if 0 in shape else span * dtype.itemsize
-        address = described["address"]
-        known = not size or self.arena.locate(address, size) or self.engine.variable_at(address, size)
-        if not known:
+        if size and not self._is_live(described["address"], size):
             raise RefusedError("a tensor that does not lie within one allocation")
         return sim_memory.device_tensor(described["address"], shape, strides, dtype)
 

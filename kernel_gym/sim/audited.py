@@ -1,8 +1,8 @@
 """What an audit needs to know of each instruction: registers, counters, kind of access.
 
-The layout mirrors ``AuditInst`` in csrc/audit.h. It rests on the assembler text alone, so that a new
-operation of the engine needs no change here as long as it is written the usual way: destination
-first, sources after it.
+The layout mirrors ``AuditInst`` in csrc/audit.h. It rests on the assembler text alone: a new
+operation of the engine needs no change here as long as it is written the usual way, destination
+first and sources after it.
 """
 
 from __future__ import annotations

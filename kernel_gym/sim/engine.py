@@ -26,7 +26,7 @@ from kernel_gym.sim.asm import Module, parse
 from kernel_gym.sim.data import Storage
 from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
-from kernel_gym.sim.faults import KINDS, Fault, describe, describe_other
+from kernel_gym.sim.faults import Fault
 from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
@@ -285,7 +285,7 @@ class Engine:
         if audit:
             self._find_undefined(kernel, request)
         if request.fault_kind:
-            return self._fault(kernel, request), None
+            return findings.fault_of(kernel, request, self._allocations), None
         return None, modelled
 
     def _find_undefined(self, kernel: Kernel, request: native.LaunchRequest) -> None:
@@ -343,40 +343,6 @@ class Engine:
         request.threads = 1 if kernel.decoded.ordered else self.threads
         request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
         return request, [segment, packet]
-
-    def _fault(self, kernel: Kernel, request: native.LaunchRequest) -> Fault:
-        kind = KINDS[request.fault_kind]
-        number = request.fault_instruction
-        instruction = kernel.decoded.instructions[number].text
-        source = kernel.source_of(number)
-        workgroup = tuple(request.fault_workgroup)
-        what = describe(
-            kind, request.fault_address, request.fault_size, request.lds_size, self._allocations
-        )
-        other, other_source = request.fault_other_instruction, ""
-        if other < len(kernel.decoded.instructions):
-            other_source = kernel.source_of(other)
-            text = kernel.decoded.instructions[other].text
-            where = request.fault_other_wave, request.fault_other_workgroup
-            what = f"{what}; {describe_other(kind, text, other_source, *where)}"
-        message = (
-            f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
-            f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
-            f"{instruction}"
-        )
-        return Fault(
-            kind=kind,
-            message=message,
-            kernel=kernel.name,
-            instruction=instruction,
-            source=source,
-            workgroup=(workgroup[0], workgroup[1], workgroup[2]),
-            wave=request.fault_wave,
-            lane=request.fault_lane,
-            address=request.fault_address,
-            size=request.fault_size,
-            other_source=other_source,
-        )
 
 
 def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Storage that a kernel reads before it writes it, and whether that matters.
+"""What is found in a launch: faults in words, and undefined reads that matter.
 
 Compilers legally read undefined registers and throw the result away. An audited launch therefore
 only notes suspects; here the launch runs again with other contents in the suspected storage. A
@@ -8,10 +8,11 @@ suspect is a finding if, and only if, memory differs afterwards.
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernel_gym.sim import native
-from kernel_gym.sim.faults import NUMBERS
+from kernel_gym.sim.faults import KINDS, NUMBERS, Fault, describe, describe_other
+from kernel_gym.sim.kernel import Kernel
 
 BEFORE, AFTER = 0, 1  # contents that the engine keeps
 FILLS = (0x7B7B7B7B, 0xFBFBFBFB, 0x7FC17FC1)
@@ -79,3 +80,48 @@ def accuse(request: native.LaunchRequest, suspect: native.Suspect) -> None:
     grid = request.grid
     across = suspect.workgroup // grid[0]
     request.fault_workgroup[:] = suspect.workgroup % grid[0], across % grid[1], across // grid[1]
+
+
+def fault_of(
+    kernel: Kernel,
+    request: native.LaunchRequest,
+    allocations: Sequence[tuple[int, int, str]],
+) -> Fault:
+    """What stopped a launch, with the text and the source line of the instruction.
+
+    Args:
+        kernel: The kernel.
+        request: The finished request of the launch.
+        allocations: ``(start, size, label)``, sorted by start.
+    """
+    kind = KINDS[request.fault_kind]
+    instruction, source = _place(kernel, request.fault_instruction)
+    workgroup = request.fault_workgroup[0], request.fault_workgroup[1], request.fault_workgroup[2]
+    what = describe(kind, request.fault_address, request.fault_size, request.lds_size, allocations)
+    other_source = ""
+    if request.fault_other_instruction < len(kernel.decoded.instructions):
+        text, other_source = _place(kernel, request.fault_other_instruction)
+        where = request.fault_other_wave, request.fault_other_workgroup
+        what = f"{what}; {describe_other(kind, text, other_source, *where)}"
+    message = (
+        f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
+        f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
+        f"{instruction}"
+    )
+    return Fault(
+        kind=kind,
+        message=message,
+        kernel=kernel.name,
+        instruction=instruction,
+        source=source,
+        workgroup=workgroup,
+        wave=request.fault_wave,
+        lane=request.fault_lane,
+        address=request.fault_address,
+        size=request.fault_size,
+        other_source=other_source,
+    )
+
+
+def _place(kernel: Kernel, instruction: int) -> tuple[str, str]:
+    return kernel.decoded.instructions[instruction].text, kernel.source_of(instruction)

@@ -1,7 +1,7 @@
 """Prebuilt code objects as assembler text, by way of `llvm-objdump` and `llvm-readelf`.
 
-The disassembler gives the instructions and the kernel descriptors, the reader the metadata. Variables
-and tables of a code object are not taken over: a kernel that refers to one is refused by name.
+The disassembler gives the instructions and the kernel descriptors, the reader the metadata.
+Variables and tables of a code object are not taken over: a kernel that refers to one is refused.
 """
 
 from __future__ import annotations
@@ -104,12 +104,19 @@ def _disassembled(content: bytes) -> str:
     with open(path, "wb") as file:
         file.write(content)
     try:
-        listing = _run(_tool("llvm-objdump"), "-d", "--symbolize-operands", "--no-show-raw-insn",
-                       "--no-leading-addr", path)
+        listing = _run(
+            _tool("llvm-objdump"),
+            "-d",
+            "--symbolize-operands",
+            "--no-show-raw-insn",
+            "--no-leading-addr",
+            path,
+        )
         symbols = _run(_tool("llvm-readelf"), "-s", "-W", path)
         names = re.findall(r"\s(\w\S*)\.kd$", symbols, re.MULTILINE)
         descriptors = [
-            _run(_tool("llvm-objdump"), "-D", f"--disassemble-symbols={name}.kd", path) for name in dict.fromkeys(names)
+            _run(_tool("llvm-objdump"), "-D", f"--disassemble-symbols={name}.kd", path)
+            for name in dict.fromkeys(names)
         ]
         notes = _run(_tool("llvm-readelf"), "--notes", path)
     finally:
@@ -127,6 +134,7 @@ def _run(*command: str) -> str:
 def _assembled(listing: str, names: list[str], descriptors: list[str], notes: str) -> str:
     """The pieces put together the way a compiler writes them."""
     lines = ['\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"', "\t.text"]
+    function = ""
     for raw in listing.splitlines():
         line = _COMMENT.sub("", raw).strip()
         symbol, label = re.match(r"^(?:[0-9a-f]+ )?<([^>]+)>:$", line), _LABEL.match(line)

@@ -1,7 +1,7 @@
 """The part of `torch.cuda` that ordinary GPU code calls, over the simulated device.
 
-Everything runs in order on one queue, so that streams are only names, and times are modelled. What is
-not here raises as it does in a CPU build of PyTorch.
+Everything runs in order on one queue, so that streams are only names, and times are modelled. What
+is not here raises as it does in a CPU build of PyTorch.
 """
 
 from __future__ import annotations

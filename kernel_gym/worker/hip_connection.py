@@ -54,7 +54,8 @@ class Connection:
         self._modules = [assembler]
         self._kernels: dict[str, dict[str, Any]] = {}
         has_kernels = ".amdhsa_kernel" in assembler
-        for name in runtime.names(assembler) if has_kernels else ():  # what cannot be decoded is said before the call
+        # What cannot be decoded is said before the first call.
+        for name in runtime.names(assembler) if has_kernels else ():
             self._kernel(f"0:{name}")
         self._callbacks = _Callbacks(
             *(kind(getattr(self, f"_{name}")) for name, kind in _TYPES.items())

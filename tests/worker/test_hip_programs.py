@@ -1,6 +1,6 @@
 """Whole HIP programs, compiled by clang for host and device, run on the simulator.
 
-Each runs in a process of its own: a program may end its process, and the host runtime is one for all.
+Each runs in a process of its own: it may end its process, and the host runtime is one for all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from kernel_gym.worker.local import LocalRuntime
 source, *flags = sys.argv[1:]
 runtime = LocalRuntime()
 try:
-    status = run_program(open(source).read(), {"device": flags[0].split("|"), "host": flags[1].split("|")}, runtime)
+    commands = {"device": flags[0].split("|"), "host": flags[1].split("|")}
+    status = run_program(open(source).read(), commands, runtime)
 except Exception as error:
     sys.exit(f"{type(error).__name__}: {error}")
 sys.exit(f"failed at line {status}" if status else 0)
