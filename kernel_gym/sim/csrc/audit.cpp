@@ -4,8 +4,9 @@
 
 namespace {
 
-constexpr u8 kAtomicMark = 1;  // made by an atomic
-constexpr u8 kSharedMark = 2;  // others have written the same value
+constexpr Mark kAtomicMark = 1 << 4;  // made by an atomic
+constexpr Mark kSharedMark = 2 << 4;  // others have written the same value
+constexpr Mark kBytes = 15;
 constexpr size_t kMostSuspects = 32;
 constexpr u16 kCounters = kVectorCounter | kLocalCounter | kScalarCounter;
 constexpr u32 kScalars = kScalarConstants;
@@ -29,17 +30,17 @@ AuditLaunch::Word& AuditLaunch::word(u64 address) {
   const u64 index = address / 4, page = index / kPageWords;
   if (page != recent_page_) {
     auto& found = pages_[page];
-    if (!found) found.reset(new Word[kPageWords]);
+    if (!found) found.reset(new Word[kPageWords]());
     recent_ = found.get();
     recent_page_ = page;
   }
   return recent_[index % kPageWords];
 }
 
-// Whether the marked workgroup has released what it did, before tick `acquired`.
-bool AuditLaunch::released(const Mark& mark, u32 acquired) const {
-  const auto& ticks = releases[mark.workgroup - 1];
-  const auto first = std::upper_bound(ticks.begin(), ticks.end(), mark.tick);
+// Whether the workgroup of an event has released what it did, before tick `acquired`.
+bool AuditLaunch::released(const Event& event, u32 acquired) const {
+  const auto& ticks = releases[event.workgroup];
+  const auto first = std::upper_bound(ticks.begin(), ticks.end(), event.tick);
   return first != ticks.end() && *first <= acquired;
 }
 
@@ -217,14 +218,15 @@ bool Audit::global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes
     remember(wave, addresses, lanes, size, false);
     return true;
   }
-  if (atomic_only(kind)) return true;
+  if (atomic_only(kind) || !lanes) return true;
+  const Mark made = mark(wave, inst, 0);
   for (; lanes; lanes &= lanes - 1) {
     const u32 l = __builtin_ctzll(lanes);
     const u64 end = addresses[l] + size;
     for (u64 word = addresses[l] & ~3ull; word < end; word += 4) {
       const bool whole = word >= addresses[l] && word + 4 <= end;
-      const u8 bytes = whole ? 15 : bytes_in_word(addresses[l], size, word);
-      if (!read_word(wave, inst, l, word, bytes)) return false;
+      const u8 bytes = whole ? kBytes : bytes_in_word(addresses[l], size, word);
+      if (!read_word(wave, inst, l, word, made | bytes)) return false;
     }
   }
   return true;
@@ -267,6 +269,7 @@ void Audit::remember(Wave& wave, const u64* addresses, u64 lanes, u32 size, bool
 // Looks at a write that is done: what it has changed, and whether another lane has undone it.
 bool Audit::finish(Wave& wave, const Inst* inst, const Write& write) {
   const u16 kind = launch_.table[inst->index].kind;
+  const Mark made = write.local ? 0 : mark(wave, inst, atomic_only(kind) ? kAtomicMark : 0);
   for (u64 lanes = write.lanes; lanes; lanes &= lanes - 1) {
     const u32 l = __builtin_ctzll(lanes);
     const u64 start = write.addresses[l];
@@ -282,10 +285,11 @@ bool Audit::finish(Wave& wave, const Inst* inst, const Write& write) {
       continue;
     }
     for (u64 word = start & ~3ull; word < start + write.size; word += 4) {
-      const u8 bytes = bytes_in_word(start, write.size, word);
+      const bool whole = word >= start && word + 4 <= start + write.size;
+      const u8 bytes = whole ? kBytes : bytes_in_word(start, write.size, word);
       const i64 shift = (i64)(word - start);
-      const u8 now_changed = (u8)(shift >= 0 ? changed >> shift : changed << -shift) & 15;
-      if (!wrote_word(wave, inst, l, word, bytes, now_changed)) return false;
+      const u8 now_changed = (u8)(shift >= 0 ? changed >> shift : changed << -shift) & kBytes;
+      if (!wrote_word(wave, inst, l, word, made | bytes, now_changed)) return false;
     }
   }
   // In LDS compilers let lanes that hold the same sum, but for its rounding, all store it.
@@ -299,6 +303,7 @@ bool Audit::lost(Wave& wave, const Inst* inst, const Write& write) {
   for (u64 lanes = write.lanes; lanes; lanes &= lanes - 1) {
     const u32 l = __builtin_ctzll(lanes);
     const u8* now = (const u8*)write.addresses[l];
+    if (write.size == 4 && !high && memcmp(now, &rows[l], 4) == 0) continue;  // the usual case
     for (u32 b = 0; b < write.size; b++) {
       const u32 word = rows[kLanes * (b / 4) + l] >> (high ? 16 : 0);
       if (now[b] == (u8)(word >> 8 * (b % 4))) continue;
@@ -391,70 +396,63 @@ bool Audit::wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 siz
 }
 
 // ---- global memory: who has touched each word in this launch
-Mark Audit::mark(const Wave& wave, const Inst* inst, u8 bytes, u8 flags) const {
-  Mark made;
-  made.workgroup = (u32)workgroup_ + 1;
-  made.tick = launch_.tick;
-  made.epoch = epoch_;
-  made.instruction = inst->index;
-  made.wave = (u16)wave.number;
-  made.bytes = bytes;
-  made.flags = flags;
-  return made;
+Mark Audit::mark(const Wave& wave, const Inst* inst, u8 flags) {
+  if (launch_.events.size() < kMostEvents) {
+    launch_.events.push_back(
+        {(u32)workgroup_, launch_.tick, epoch_, inst->index, wave.number});
+  }
+  return (Mark)(launch_.events.size() - 1) << 6 | flags;
 }
 
 // Whether what is marked happened before, by program order, a barrier, or release and acquire.
-bool Audit::ordered(const Wave& wave, const Mark& mark) const {
-  if (mark.workgroup == workgroup_ + 1 && (mark.wave == wave.number || mark.epoch < epoch_)) {
+bool Audit::ordered(const Wave& wave, Mark mark) const {
+  const Event& event = launch_.event(mark);
+  if (event.workgroup == workgroup_ && (event.wave == wave.number || event.epoch < epoch_)) {
     return true;
   }
-  return launch_.released(mark, waves_[wave.number].acquired);
+  return launch_.released(event, waves_[wave.number].acquired);
 }
 
-bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, u32 size, const Mark& other) {
-  raise_fault(wave, inst, FaultKind::kGlobalRace, lane, address, size);
-  wave.fault.other_instruction = other.instruction;
-  wave.fault.other_wave = other.wave;
-  wave.fault.other_workgroup = other.workgroup - 1;
+bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other) {
+  const Event& event = launch_.event(other);
+  raise_fault(wave, inst, FaultKind::kGlobalRace, lane, address, 4);
+  wave.fault.other_instruction = event.instruction;
+  wave.fault.other_wave = event.wave;
+  wave.fault.other_workgroup = event.workgroup;
   return false;
 }
 
-bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 bytes) {
+bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made) {
   AuditLaunch::Word& word = launch_.word(address);
-  const Mark& write = word.write;
-  const bool swapped = launch_.compares && (write.flags & kAtomicMark);
-  if (write.workgroup && (write.bytes & bytes) && !(write.flags & kSharedMark) && !swapped &&
-      !ordered(wave, write)) {
-    return race(wave, inst, lane, address, 4, write);
+  if (UNLIKELY(word.write & made & kBytes)) {
+    const bool swapped = launch_.compares && (word.write & kAtomicMark);
+    if (!(word.write & kSharedMark) && !swapped && !ordered(wave, word.write)) {
+      return race(wave, inst, lane, address, word.write);
+    }
   }
-  const Mark made = mark(wave, inst, bytes, 0);
-  if (!word.first_read.workgroup || word.first_read.workgroup == made.workgroup) {
-    word.first_read = made;
-  } else {
-    word.read = made;
-  }
+  (word.first_read ? word.read : word.first_read) = made;
   return true;
 }
 
-bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 bytes, u8 changed) {
+bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made,
+                       u8 changed) {
   AuditLaunch::Word& word = launch_.word(address);
-  const bool atomic = atomic_only(launch_.table[inst->index].kind);
+  const bool atomic = made & kAtomicMark;
   if (!changed) {
-    const bool foreign = word.write.workgroup && !ordered(wave, word.write);
-    if (foreign && !atomic) word.write.flags |= kSharedMark;
+    if (word.write && !atomic && !ordered(wave, word.write)) word.write |= kSharedMark;
     return true;
   }
   for (const Mark* other : {&word.write, &word.read, &word.first_read}) {
+    if (LIKELY(!(*other & changed))) continue;
+    if (atomic && (*other & kAtomicMark)) continue;
     if (atomic && launch_.compares && other != &word.write) continue;
-    const bool both_atomic = atomic && (other->flags & kAtomicMark);
-    if (!other->workgroup || !(other->bytes & changed) || both_atomic) continue;
-    if (!ordered(wave, *other)) return race(wave, inst, lane, address, 4, *other);
+    if (!ordered(wave, *other)) return race(wave, inst, lane, address, *other);
   }
-  Mark made = mark(wave, inst, bytes, atomic ? kAtomicMark : 0);
-  const Mark& last = word.write;
-  const bool same = last.workgroup == made.workgroup && last.wave == made.wave &&
-                    last.epoch == made.epoch && last.flags == made.flags;
-  if (same) made.bytes |= last.bytes;
-  word.write = made;
+  const u32 others = word.write ^ made;
+  const bool same = word.write && !(others & (kAtomicMark | kSharedMark)) &&
+                    launch_.event(word.write).workgroup == workgroup_ &&
+                    launch_.event(word.write).wave == wave.number &&
+                    launch_.event(word.write).epoch == epoch_;
+  word.write = same ? made | (word.write & kBytes) : made;
   return true;
 }

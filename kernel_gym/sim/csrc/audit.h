@@ -58,16 +58,18 @@ struct Suspect {
   const u8* map;   // of LDS: which bytes, one a byte
 };
 
-// Who touched a place last.
-struct Mark {
-  u32 workgroup = 0;  // + 1; 0: nobody
-  u32 tick = 0;       // releases before it in the whole launch
-  u32 epoch = 0;      // barriers that the workgroup had passed
-  u32 instruction = 0;
-  u16 wave = 0;
-  u8 bytes = 0;       // of the word
-  u8 flags = 0;
+// One execution of a global memory instruction by a wave.
+struct Event {
+  u32 workgroup;
+  u32 tick;   // releases before it in the whole launch
+  u32 epoch;  // barriers that the workgroup had passed
+  u32 instruction;
+  u32 wave;
 };
+
+// Who touched a word: number of an event << 6 | flags << 4 | bytes of the word. 0: nobody.
+using Mark = u32;
+constexpr u32 kMostEvents = 1u << 26;
 
 // What all workgroups of an audited launch share.
 class AuditLaunch {
@@ -81,13 +83,15 @@ class AuditLaunch {
     Mark write, read, first_read;
   };
   Word& word(u64 address);
-  bool released(const Mark& mark, u32 acquired) const;
+  const Event& event(Mark mark) const { return events[mark >> 6]; }
+  bool released(const Event& event, u32 acquired) const;
 
   const std::vector<AuditInst>& table;
   const u32 rows;
   bool compares = false;  // compare-and-swap loops begin with a plain load of what they update
   u32 tick = 0;
   std::vector<std::vector<u32>> releases;  // ticks, by workgroup
+  std::vector<Event> events{1};            // none has number 0
   std::vector<Suspect> suspects;
   std::vector<std::unique_ptr<std::vector<u8>>> maps;
   std::vector<u8> row_suspects;
@@ -154,13 +158,13 @@ class Audit {
   bool finish(Wave& wave, const Inst* inst, const Write& write);
   bool lost(Wave& wave, const Inst* inst, const Write& write);
   bool wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed);
-  bool wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 bytes, u8 changed);
-  bool read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, u8 bytes);
+  bool wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made, u8 changed);
+  bool read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made);
   bool read_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size);
   void suspect_lds(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
-  bool ordered(const Wave& wave, const Mark& mark) const;
-  Mark mark(const Wave& wave, const Inst* inst, u8 bytes, u8 flags) const;
-  bool race(Wave& wave, const Inst* inst, u32 lane, u64 address, u32 size, const Mark& other);
+  bool ordered(const Wave& wave, Mark mark) const;
+  Mark mark(const Wave& wave, const Inst* inst, u8 flags);
+  bool race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other);
   bool lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u16 others,
                 u32 instruction);
 
