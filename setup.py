@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
-HIP_RUNTIME = "kernel_gym/worker/hip_runtime.cpp"
+HIP_RUNTIME = Path("kernel_gym/worker")
 COMMON_FLAGS = [
     "-std=c++17",
     "-O3",
@@ -64,7 +64,8 @@ def hip_runtime() -> Extension:
     """The host side of HIP that candidates link against on the simulator."""
     return Extension(
         "kernel_gym.worker._hip_runtime",
-        sources=[HIP_RUNTIME],
+        sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
+        depends=[str(HIP_RUNTIME / "hip_runtime.h")],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
         language="c++",
     )

@@ -16,6 +16,13 @@ NOTHING = "-"
 """Stands for a number that is not there."""
 
 
+def anonymous(text: str) -> str:
+    """Removes folders, addresses and process ids, which differ from run to run."""
+    text = re.sub(r'(?:/[^\s/:"\'<>]+)+/(?=[^\s/:"\'<>]+)', "", text)
+    text = re.sub(r"\b0x[0-9a-fA-F]{6,}\b", "0x...", text)
+    return re.sub(r"\bpid \d+", "pid ...", text)
+
+
 def describe(result: WorkloadResult) -> str:
     """A workload in a few words: its dimensions, distribution and layout."""
     dims = " ".join(f"{name}={size}" for name, size in result.dims.items())

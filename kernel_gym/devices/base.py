@@ -35,6 +35,15 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
 
 
+class Audit(StrEnum):
+    """How closely a call is watched for races, lost writes and undefined reads."""
+
+    OFF = "off"
+    ON = "on"
+    REVERSED = "reversed"
+    """And with the waves of each workgroup in the other order: its time is not comparable."""
+
+
 @dataclass(frozen=True)
 class Failed:
     """A failure of the candidate: one line, and the text behind it."""
@@ -81,9 +90,16 @@ class Session(Protocol):
         """Builds and loads the candidate; the language is its task's unless another is named."""
 
     def call(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls it once with copies of the inputs; with `noop` its kernels do nothing."""
+        """Calls it once with copies of the inputs; with `noop` its kernels do nothing.
+
+        `audit` asks for faults that values need not show; a device that cannot look ignores it.
+        """
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Compiles ahead what the calls need, where that saves the device's time."""

@@ -19,6 +19,7 @@ import torch
 
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.base import (
+    Audit,
     Call,
     DeviceLostError,
     Failed,
@@ -31,13 +32,13 @@ from kernel_gym.devices.failures import describe_exit, read_failure
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import MI300X
 from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.formatting import anonymous
 from kernel_gym.records import Clock, KernelFacts, Stage
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import TemplateError, shared_template
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
-from kernel_gym.worker.failures import clean
 
 LOAD_TIMEOUT = 30.0
 CALL_TIMEOUT = 30.0
@@ -147,12 +148,16 @@ class SimSession:
         return answer if isinstance(answer, Failed) else None
 
     def call(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> Call | Failed:
         """Calls the candidate once on fresh device copies of the inputs."""
         if self._dead:
             return self._dead
-        self._ask_device({"do": "begin", "noop": noop})
+        self._ask_device({"do": "begin", "noop": noop, "audit": str(audit)})
         try:
             args, buffers = self._place_inputs(inputs)
             if self._task.language == "hip":
@@ -354,7 +359,7 @@ def _describe_fault(fault: dict[str, Any]) -> Failed:
     detail = ", ".join(w for w in where if w)
     if fault.get("workgroup") is not None:
         detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
-    return Failed(kind, clean(fault["message"]), clean(detail))
+    return Failed(kind, anonymous(fault["message"]), anonymous(detail))
 
 
 def _describe(

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
+from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.sim_requests import (
     RefusedError,
@@ -64,9 +65,10 @@ class DeviceServer:
         self.before = self.seconds = 0.0
         self.begin(noop=False)
 
-    def begin(self, noop: bool) -> dict[str, Any]:
+    def begin(self, noop: bool, audit: str = Audit.OFF) -> dict[str, Any]:
         """Starts a call: clears counters; with `noop` kernels are accepted but do nothing."""
         self.noop = noop
+        self.audit = Audit(audit)
         self.open = True
         self.before += self.seconds
         self.seconds = 0.0
@@ -139,11 +141,20 @@ class DeviceServer:
         return {
             "kernel": len(self.kernels) - 1,
             "name": kernel.name,
-            "args": [[a.size, a.value_kind] for a in kernel.args],
+            "args": [[a.size, a.value_kind, a.offset] for a in kernel.args],
             "registers": kernel.vgprs,
             "spills": kernel.vgpr_spills,
             "max_workgroup": kernel.max_workgroup,
+            "total_registers": kernel.total_registers,
+            "lds": kernel.lds_bytes,
+            "scratch": kernel.scratch_bytes,
         }
+
+    def variable(self, text: str, name: str) -> dict[str, Any]:
+        """Address and size of a device variable of an assembler text; zeros if there is none."""
+        check_text(text)
+        address, size = self.engine.variable(text, str(name)) or (0, 0)
+        return {"address": address, "size": size}
 
     def names(self, text: str) -> dict[str, Any]:
         """The kernels in an assembler text."""
@@ -181,6 +192,8 @@ class DeviceServer:
             pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
+            audit=self.audit is not Audit.OFF,
+            reverse_waves=self.audit is Audit.REVERSED,
         )
         if result.fault:
             self.fault = asdict(result.fault)
@@ -210,7 +223,7 @@ class DeviceServer:
         """Copies host bytes to device memory, charged as a transfer over the host link."""
         if not data:
             return {}
-        if self.arena.locate(whole(address, "address"), len(data)) is None:
+        if not self._is_live(whole(address, "address"), len(data)):
             raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
@@ -236,6 +249,11 @@ class DeviceServer:
             raise RefusedError(f"no kernel {index} is loaded")
         return self.kernels[index]
 
+    def _is_live(self, address: int, size: int) -> bool:
+        """Whether a range lies within one allocation, or within the variables of a module."""
+        found = self.arena.locate(address, size) is not None
+        return found or self.engine.variable_at(address, size)
+
     def _tensor(self, described: dict[str, Any], written: bool = False) -> torch.Tensor:
         dtype = getattr(torch, described["dtype"])
         shape = [whole(n, "a size") for n in described["shape"]]
@@ -247,7 +265,7 @@ class DeviceServer:
             raise RefusedError("a tensor larger than the device's memory")
         span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         size = 0 if 0 in shape else span * dtype.itemsize
-        if size and self.arena.locate(described["address"], size) is None:
+        if size and not self._is_live(described["address"], size):
             raise RefusedError("a tensor that does not lie within one allocation")
         return sim_memory.device_tensor(described["address"], shape, strides, dtype)
 
@@ -258,6 +276,7 @@ _FOR_WORKER: dict[str, Callable[..., dict[str, Any]]] = {
     "free": DeviceServer.free_for_worker,
     "load": DeviceServer.load,
     "names": DeviceServer.names,
+    "variable": DeviceServer.variable,
     "fill": DeviceServer.fill,
     "copy": DeviceServer.copy,
     "refuse": DeviceServer.refuse,
@@ -297,14 +316,17 @@ def _answer_judge(server: DeviceServer, channel: Channel, message: Message) -> N
 
 
 def _answer_worker(server: DeviceServer, channel: Channel, message: Message) -> None:
+    channel.send(answer_worker(server, message), timeout=WORKER_PATIENCE)
+
+
+def answer_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     """Answers anything a worker may send; whatever is wrong with it is the worker's error."""
     try:
-        answer = _serve_worker(server, message)
+        return _serve_worker(server, message)
     except (RefusedError, AsmError, DeviceMemoryError) as error:
-        answer = {"error": str(error)[:2000], "kind": type(error).__name__}
+        return {"error": str(error)[:2000], "kind": type(error).__name__}
     except Exception as error:  # a hostile request may raise anything, and must not end the device
-        answer = {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
-    channel.send(answer, timeout=WORKER_PATIENCE)
+        return {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
 
 
 def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:

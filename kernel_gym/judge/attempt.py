@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kernel_gym.devices.base import Call, Device, Failed, FailureKind, Session
+from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
@@ -53,10 +53,16 @@ class Attempt:
         seed = self.data_seed(purpose, workload.key)
         return self.cache.get(self.task.problem, workload, seed, self.device.where)
 
-    def call(self, workload: Workload, expected: Expected, noop: bool = False) -> Call | Failed:
+    def call(
+        self,
+        workload: Workload,
+        expected: Expected,
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
+    ) -> Call | Failed:
         """Calls the candidate on a workload."""
         assert self.session is not None
-        return self.session.call(expected.inputs, workload.dims, noop)
+        return self.session.call(expected.inputs, workload.dims, noop, audit)
 
     def note(self, workload: Workload, passed: bool, **fields: object) -> None:
         """Records the result of a workload."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from kernel_gym.devices.base import Call, Failed
+from kernel_gym.devices.base import Audit, Call, Failed
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.measured import compile_ahead, time_measured
@@ -61,7 +61,7 @@ def check_adversarial(attempt: Attempt) -> Verdict | None:
     """Values on odd sizes, strides and distributions; the first failure ends the evaluation."""
     task = attempt.task
     for workload in adversarial_workloads(task.problem, attempt.device.scale, task.language):
-        verdict, *_ = _check(attempt, workload, "adversarial")
+        verdict, *_ = _check(attempt, workload, "adversarial", Audit.REVERSED)
         if verdict is not None:
             return hidden(verdict, Split.ADVERSARIAL)
     return None
@@ -126,18 +126,18 @@ PIPELINE: tuple[tuple[Stage, StageFunction], ...] = (
 
 
 def _check(
-    attempt: Attempt, workload: Workload, purpose: str
+    attempt: Attempt, workload: Workload, purpose: str, audit: Audit = Audit.OFF
 ) -> tuple[Verdict | None, Expected, tuple[torch.Tensor, ...]]:
     """One workload: call, metadata, launches, values. Records the result either way."""
     problem = attempt.task.problem
     expected = attempt.expected(workload, purpose)
-    call = attempt.call(workload, expected)
+    call = attempt.call(workload, expected, audit=audit)
     verdict, fields, outputs = _judge(problem, workload, expected, call)
     if verdict is None and isinstance(call, Call) and call.retuned:
         # The first call tuned itself: time a second one, on fresh data, or it could hand out what
         # the first has computed.
         expected = attempt.expected(workload, f"{purpose} after tuning")
-        call = attempt.call(workload, expected)
+        call = attempt.call(workload, expected, audit=audit)
         verdict, fields, outputs = _judge(problem, workload, expected, call)
     if isinstance(call, Call):
         attempt.profile = attempt.profile or call.profile
@@ -177,8 +177,11 @@ def _check_again(
     expected: Expected,
     outputs: tuple[torch.Tensor, ...],
 ) -> Verdict | None:
-    """The same data twice must agree (rule 9); without its kernels it must fail (rule 10)."""
-    again = attempt.call(workload, expected)
+    """The same data twice must agree (rule 9); without its kernels it must fail (rule 10).
+
+    The second time a simulator audits every launch (rule 22).
+    """
+    again = attempt.call(workload, expected, audit=Audit.ON)
     attempt.repeated_seconds = again.seconds if isinstance(again, Call) else None
     verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
     if verdict is not None:

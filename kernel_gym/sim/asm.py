@@ -138,6 +138,7 @@ class _Parser:
         self.function: Function | None = None
         self.descriptor: dict[str, int] | None = None
         self.location: tuple[int, int] | None = None
+        self.own_file: int | None = None
         self.in_text = True
         self.reader = DataReader(self.module.data)
 
@@ -161,7 +162,7 @@ class _Parser:
         if name in self.function_names:
             self.function = self.module.functions.setdefault(name, Function(name))
             self.in_text = True
-            self.location = None
+            self.location = self.own_file = None
         elif not self.in_text:
             self.reader.label(name)
         elif self.function is not None and not name.startswith(IGNORED_LABELS):
@@ -174,8 +175,7 @@ class _Parser:
         elif name in (".section", ".text", ".data", ".rodata", ".bss"):
             self.section(argument if name == ".section" else name)
         elif name == ".loc" and self.in_text:
-            words = argument.split()
-            self.location = (int(words[0]), int(words[1]))
+            self.location = self.located(argument)
         elif name == ".file":
             self.file(argument)
         elif name == ".amdgcn_target":
@@ -186,6 +186,26 @@ class _Parser:
             self.reader.directive(name, argument, number, text)
         elif name in (".p2align", ".fill"):
             self.drop_preload_header(name, argument)
+
+    def located(self, argument: str) -> tuple[int, int] | None:
+        """The place of ``.loc 1 20 10 ; inner.py:20:10 @[ kernel.py:7:3 ]`` in the kernel's file.
+
+        Code inlined from a library belongs to the line that called it, if the compiler says which,
+        else to the last line before it. Line 0 is code of the compiler's own.
+        """
+        words = argument.split()
+        file, line = int(words[0]), int(words[1])
+        if self.own_file is None:
+            self.own_file = file
+        if line == 0:
+            return self.location
+        if file == self.own_file:
+            return file, line
+        own = self.module.files.get(self.own_file, "").rpartition("/")[2]
+        for name, place in re.findall(r"@\[ ([^\s:]+):(\d+)", argument):
+            if name.rpartition("/")[2] == own:
+                return self.own_file, int(place)
+        return self.location or (file, line)
 
     def descriptor_line(self, name: str, argument: str) -> None:
         """Handle a line of a kernel descriptor."""
@@ -243,7 +263,8 @@ def parse(text: str) -> Module:
     parser = _Parser(text)
     body, _, metadata = text.partition(".amdgpu_metadata")
     for number, raw in enumerate(body.split("\n"), start=1):
-        stripped = (raw if '"' in raw else raw.partition(";")[0]).strip()
+        whole = '"' in raw or raw.startswith("\t.loc")  # whose comment is wanted
+        stripped = (raw if whole else raw.partition(";")[0]).strip()
         if stripped and not stripped.startswith((";", "#", "//")):
             parser.line(number, stripped)
     module = parser.module

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes as ct
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.errors import UnsupportedInstruction
@@ -19,6 +21,7 @@ _INTEGERS = {
     ".quad": 8,
     ".8byte": 8,
 }
+_ALIGNMENT = 256
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
 _SYMBOL = re.compile(r"^([A-Za-z_.$][\w.$]*)\s*(?:\+\s*(\d+))?$")
 
@@ -116,3 +119,28 @@ class DataReader:
             self._current.relocations.append((len(content), symbol.group(1), addend))
             number = 0
         content += struct.pack("<Q", number & 0xFFFFFFFFFFFFFFFF)[:size]
+
+
+class Storage:
+    """The variables and tables of a module in memory, shared by its kernels.
+
+    Attributes:
+        addresses: Where each object lies, by name.
+        sizes: Bytes of each object.
+        start: Address of the whole.
+        size: Bytes of the whole.
+    """
+
+    def __init__(self, data: Mapping[str, DataObject]) -> None:
+        """Lay out the objects with their first contents; pointers are filled in by a decoder."""
+        self.sizes = {name: len(item.content) for name, item in data.items()}
+        padded = {name: -(-max(1, n) // _ALIGNMENT) * _ALIGNMENT for name, n in self.sizes.items()}
+        self.size = sum(padded.values())
+        self._buffer = ct.create_string_buffer(self.size + _ALIGNMENT)
+        self.start = -(-ct.addressof(self._buffer) // _ALIGNMENT) * _ALIGNMENT
+        self.addresses: dict[str, int] = {}
+        place = self.start
+        for name, item in data.items():
+            self.addresses[name] = place
+            ct.memmove(place, bytes(item.content), len(item.content))
+            place += padded[name]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm import Function, Instruction, Module
+from kernel_gym.sim.data import Storage
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.matrix_ops import MatrixDecoder
 from kernel_gym.sim.memory_ops import MemoryDecoder
@@ -20,7 +21,6 @@ from kernel_gym.sim.vector_ops import VectorDecoder
 
 CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/salu.cpp)
 _CALLS = frozenset({"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"})
-_DATA_ALIGNMENT = 256
 
 
 @dataclass
@@ -31,7 +31,7 @@ class DecodedKernel:
         builder: The program.
         instructions: All source instructions, in the order of ``Record.index``.
         ordered: Whether workgroups must run one after another for repeatable results.
-        data: Read-only data of the module, at its final address; None if there is none.
+        data: Addresses that the code looks up, at their final place; None if there are none.
     """
 
     builder: ProgramBuilder
@@ -50,9 +50,15 @@ class _Linker:
 
 class _Decoder:
     def __init__(
-        self, module: Module, kernel: str, handlers: Mapping[str, Handler], exact: bool
+        self,
+        module: Module,
+        kernel: str,
+        handlers: Mapping[str, Handler],
+        storage: Storage,
+        exact: bool,
     ) -> None:
         self.module = module
+        self.storage = storage
         target = target_of(module.target)
         self.functions = _reachable(module, kernel)
         self.instructions = [i for f in self.functions for i in f.instructions]
@@ -140,26 +146,18 @@ class _Decoder:
 
     # ---- data and code addresses
     def link(self) -> ct.Array[ct.c_char] | None:
-        """Lay out data and fill in the literals that depend on addresses."""
+        """Fill in the literals and pointers that depend on addresses."""
         references = self.scalar.references
         if not references:
             return None
-        offsets, size = {}, 0
-        for name, item in self.module.data.items():
-            offsets[name] = size
-            size += -(-max(1, len(item.content)) // _DATA_ALIGNMENT) * _DATA_ALIGNMENT
-        table = {r.symbol: 0 for r in references if r.through_table}
-        for i, symbol in enumerate(table):
-            table[symbol] = size + 8 * i
-        data = ct.create_string_buffer(size + 8 * len(table) + 8)
+        table = {r.symbol: 8 * i for i, r in enumerate(r for r in references if r.through_table)}
+        data = ct.create_string_buffer(8 * len(references) + 8)
         base = ct.addressof(data)
-        self.linker.addresses = {name: base + offset for name, offset in offsets.items()}
+        self.linker.addresses = self.storage.addresses
         for name, item in self.module.data.items():
-            content = bytearray(item.content)
             for place, symbol, addend in item.relocations:
-                address = self.address(symbol) + addend
-                content[place : place + 8] = address.to_bytes(8, "little")
-            ct.memmove(base + offsets[name], bytes(content), len(content))
+                pointer = (self.address(symbol) + addend).to_bytes(8, "little")
+                ct.memmove(self.storage.addresses[name] + place, pointer, 8)
         for symbol, offset in table.items():
             ct.memmove(base + offset, self.address(symbol).to_bytes(8, "little"), 8)
         for reference in references:
@@ -213,7 +211,11 @@ def _register_counts(instructions: list[Instruction]) -> tuple[int, int]:
 
 
 def decode_kernel(
-    module: Module, kernel: str, handlers: Mapping[str, Handler], exact: bool = False
+    module: Module,
+    kernel: str,
+    handlers: Mapping[str, Handler],
+    storage: Storage | None = None,
+    exact: bool = False,
 ) -> DecodedKernel:
     """Decode a kernel.
 
@@ -222,6 +224,7 @@ def decode_kernel(
         kernel: Name of one of its kernels.
         handlers: Operations by name, from the engine library.
         exact: Whether matrix instructions sum in the published order of the hardware.
+        storage: The module's variables, which its kernels share; default: ones of its own.
 
     Returns:
         The decoded kernel.
@@ -230,4 +233,5 @@ def decode_kernel(
         AsmError: If the kernel has no code or a label is missing.
         UnsupportedInstruction: If something in it is not implemented.
     """
-    return _Decoder(module, kernel, handlers, exact).run()
+    storage = storage or Storage(module.data)
+    return _Decoder(module, kernel, handlers, storage, exact).run()

@@ -21,11 +21,12 @@ from functools import lru_cache
 from typing import Any
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import findings, native
 from kernel_gym.sim.asm import Module, parse
+from kernel_gym.sim.data import Storage
 from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
-from kernel_gym.sim.faults import KINDS, Fault, describe
+from kernel_gym.sim.faults import Fault
 from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
@@ -92,7 +93,9 @@ class Engine:
         self.library = native.load_library(native.choose_isa(isa))
         self._api = self.library.api
         self._handle = self._api.sim_engine_new()
+        self._given: list[tuple[int, int, str]] = []
         self._allocations: list[tuple[int, int, str]] = []
+        self._storages: dict[str, Storage] = {}
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
 
     def __del__(self) -> None:
@@ -116,7 +119,12 @@ class Engine:
 
     def set_allocations(self, allocations: Iterable[tuple[int, int, str]]) -> None:
         """Declare what kernels may touch: live ``(start, size, label)`` allocations."""
-        self._allocations = sorted(item for item in allocations if item[1] > 0)
+        self._given = [item for item in allocations if item[1] > 0]
+        self._declare()
+
+    def _declare(self) -> None:
+        own = [(s.start, s.size, "a device variable") for s in self._storages.values() if s.size]
+        self._allocations = sorted(self._given + own)
         bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
         array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
         self._api.sim_set_allocations(self._handle, array, len(self._allocations))
@@ -157,7 +165,8 @@ class Engine:
         if name not in module.descriptors:
             found = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {found}")
-        decoded = decode_kernel(module, name, self.library.handlers, self.exact_matrix)
+        storage = self._storage(asm_text)
+        decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
         descriptor = module.descriptors[name]
         metadata = module.metadata.get(name, KernelMetadata((), {}))
         values = metadata.values
@@ -186,6 +195,24 @@ class Engine:
             files=module.files,
         )
 
+    def _storage(self, asm_text: str) -> Storage:
+        if asm_text not in self._storages:
+            self._storages[asm_text] = Storage(_parse_cached(asm_text).data)
+            self._declare()
+        return self._storages[asm_text]
+
+    def variable(self, asm_text: str, name: str) -> tuple[int, int] | None:
+        """Address and bytes of a device variable of a text; None if it has none of that name."""
+        storage = self._storage(asm_text)
+        if name not in storage.addresses:
+            return None
+        return storage.addresses[name], storage.sizes[name]
+
+    def variable_at(self, address: int, size: int) -> bool:
+        """Whether a range lies within the variables of one module."""
+        storages = self._storages.values()
+        return any(s.start <= address and address + size <= s.start + s.size for s in storages)
+
     # ---- launches
     def launch(
         self,
@@ -197,6 +224,8 @@ class Engine:
         time_limit_s: float = 10.0,
         instruction_limit: int | None = None,
         model_time: bool = True,
+        audit: bool = False,
+        reverse_waves: bool = False,
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -209,6 +238,10 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
+            audit: Whether to look for what values need not show: races, lost writes, missing
+                waits, storage that is read before it is written. Runs on one thread, slower.
+            reverse_waves: Run the waves of a workgroup in the other order, which shows missing
+                barriers.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -233,14 +266,43 @@ class Engine:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
         if model_time:
             request.sample_count, request.footprint = sample_count(workgroups), 1
-        self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
+        request.reverse_waves = reverse_waves
+        fault, modelled = self._run(kernel, request, residency, model_time, audit)
         del keep
+        if modelled is None:
+            return LaunchResult(fault, None, {}, request.instructions)
+        return LaunchResult(fault, modelled.seconds, modelled.profile, request.instructions)
+
+    def _run(
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        model_time: bool,
+        audit: bool,
+    ) -> tuple[Fault | None, Modelled | None]:
+        """Execute a request: what stopped it, and the model's view of it if it is wanted."""
+        if audit:
+            kernel.program.prepare_audit()
+            request.audit, request.threads = 1, 1
+            self._api.sim_keep(self._handle, findings.BEFORE)
+        self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
+        wanted = model_time and not request.fault_kind
+        modelled = self._model(kernel, request, residency) if wanted else None
+        if audit:
+            self._find_undefined(kernel, request)
         if request.fault_kind:
-            return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
-        if not model_time:
-            return LaunchResult(None, None, {}, request.instructions)
-        modelled = self._model(kernel, request, residency)
-        return LaunchResult(None, modelled.seconds, modelled.profile, request.instructions)
+            return findings.fault_of(kernel, request, self._allocations), None
+        return None, modelled
+
+    def _find_undefined(self, kernel: Kernel, request: native.LaunchRequest) -> None:
+        """Make a fault of a read of undefined storage that matters."""
+        if request.suspects and not request.fault_kind:
+            program = kernel.program.handle
+            found = findings.undefined_read(self.library, self._handle, program, request)
+            if found is not None:
+                findings.accuse(request, found)
+        self._api.sim_forget(self._handle)
 
     def _model(
         self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
@@ -284,36 +346,10 @@ class Engine:
         if data is not None:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
+        request.fill_row = native.NOT_WANTED
         request.threads = 1 if kernel.decoded.ordered else self.threads
         request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
         return request, [segment, packet]
-
-    def _fault(self, kernel: Kernel, request: native.LaunchRequest) -> Fault:
-        kind = KINDS[request.fault_kind]
-        number = request.fault_instruction
-        instruction = kernel.decoded.instructions[number].text
-        source = kernel.source_of(number)
-        workgroup = tuple(request.fault_workgroup)
-        what = describe(
-            kind, request.fault_address, request.fault_size, request.lds_size, self._allocations
-        )
-        message = (
-            f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
-            f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
-            f"{instruction}"
-        )
-        return Fault(
-            kind=kind,
-            message=message,
-            kernel=kernel.name,
-            instruction=instruction,
-            source=source,
-            workgroup=(workgroup[0], workgroup[1], workgroup[2]),
-            wave=request.fault_wave,
-            lane=request.fault_lane,
-            address=request.fault_address,
-            size=request.fault_size,
-        )
 
 
 def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:

@@ -17,7 +17,15 @@ KINDS = {
     7: "deadlock",
     8: "trap",
     9: "unsupported",
+    10: "lds_race",
+    11: "global_race",
+    12: "lost_write",
+    13: "missing_waitcnt",
+    14: "uninitialised_lds",
+    15: "uninitialised_register",
 }
+NUMBERS = {name: number for number, name in KINDS.items()}
+LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Fault:
         lane: Lane in the wave.
         address: Address of the access (LDS: byte offset), 0 if there is none.
         size: Bytes of the access, 0 if there is none.
+        other_source: ``file:line`` of the other access of a race, or of the load not waited for.
     """
 
     kind: str
@@ -47,6 +56,7 @@ class Fault:
     lane: int
     address: int
     size: int
+    other_source: str = ""
 
 
 def nearest_allocation(address: int, allocations: Sequence[tuple[int, int, str]]) -> str:
@@ -81,19 +91,55 @@ def nearest_allocation(address: int, allocations: Sequence[tuple[int, int, str]]
 def describe(
     kind: str, address: int, size: int, lds_bytes: int, allocations: Sequence[tuple[int, int, str]]
 ) -> str:
-    """The first part of a fault's message."""
+    """The first part of a fault's message: what happened, and to which memory."""
     if kind in ("out_of_bounds_read", "out_of_bounds_write"):
         verb = "read" if kind.endswith("read") else "write"
         if address >> 32 == 0x20000:
             return f"{verb} of {size} bytes at {address & 0xFFFFFFFF} in scratch, out of bounds"
         where = nearest_allocation(address, allocations)
         return f"{verb} of {size} bytes at {address:#x} is out of bounds: {where}"
-    if kind == "lds_out_of_bounds":
-        return f"LDS access of {size} bytes at {address} is out of bounds: {lds_bytes} bytes"
-    if kind == "misaligned":
-        return f"atomic access of {size} bytes at {address:#x} is not aligned"
+    in_lds = address < LDS_ADDRESSES
+    where = f"byte {address} of LDS" if in_lds else nearest_allocation(address, allocations)
     return {
+        "lds_out_of_bounds": (
+            f"LDS access of {size} bytes at {address} is out of bounds: {lds_bytes} bytes"
+        ),
+        "misaligned": (
+            f"access of {size} bytes at {where} is not aligned: the instruction needs a multiple "
+            f"of {16 if size == 16 else 8 if size >= 8 else 4}"
+        ),
         "time_limit": "the time limit is exceeded: an endless loop, or too much work",
         "instruction_limit": "the instruction limit is exceeded",
+        "deadlock": (
+            "deadlock: every wave that is resident waits and nothing can change any more "
+            f"({size} wait at a barrier, {address} workgroups have not started)"
+        ),
         "trap": "the kernel trapped",
+        "lds_race": f"race: {where} is used by two waves without a barrier between",
+        "global_race": (
+            f"race: {where} is used by two waves without an atomic or a barrier that orders them"
+        ),
+        "lost_write": (
+            f"lost write: lanes of one wave store different values to {where} in one instruction, "
+            "and only one survives: reduce first, or use an atomic"
+        ),
+        "missing_waitcnt": "a register is used before its load has arrived: s_waitcnt is missing",
+        "uninitialised_lds": (
+            f"uninitialised LDS: {where} is read before anything was written there, and the result "
+            "depends on it"
+        ),
+        "uninitialised_register": (
+            "uninitialised register: it is read before anything was written to it, and the result "
+            "depends on it"
+        ),
     }.get(kind, kind.replace("_", " "))
+
+
+def describe_other(kind: str, instruction: str, source: str, wave: int, workgroup: int) -> str:
+    """The other side of a race, or the load that was not waited for."""
+    place = f"{source}: {instruction}" if source else instruction
+    if kind == "missing_waitcnt":
+        return f"the load is at {place}"
+    if kind == "deadlock":
+        return f"others wait at {place}"
+    return f"the other access is by wave {wave} of workgroup {workgroup} at {place}"

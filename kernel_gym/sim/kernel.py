@@ -6,6 +6,7 @@ import ctypes as ct
 from dataclasses import dataclass, field
 
 from kernel_gym.sim import native
+from kernel_gym.sim.audited import audit_table
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.metadata import KernelArg
 from kernel_gym.sim.occupancy import Occupancy, occupancy
@@ -23,6 +24,7 @@ class Program:
         self._library = library
         self._decoded = decoded
         self._timing: KernelTiming | None = None
+        self._audited = False
         self.handle = library.api.sim_program_new(
             builder.code(),
             len(builder.records),
@@ -41,6 +43,12 @@ class Program:
         if self._timing is None:
             self._timing = KernelTiming(self._library, self.handle, self._decoded)
         return self._timing
+
+    def prepare_audit(self) -> None:
+        """Hand over what an audit needs to know, at its first use."""
+        if not self._audited:
+            self._library.api.sim_program_set_audit(self.handle, audit_table(self._decoded))
+            self._audited = True
 
     def __del__(self) -> None:
         if hasattr(self, "handle"):

@@ -221,7 +221,10 @@ class MemoryDecoder:
         operands = [parse_operand(text) for text in instruction.operands]
         modifiers = instruction.modifiers
         two = _TWO_ADDRESSES.match(operation)
-        if operation == "swizzle_b32":
+        if operation == "gws_barrier":  # of a cooperative launch
+            self.ordered = True
+            self._builder.emit(instruction.mnemonic)
+        elif operation == "swizzle_b32":
             self._permute(instruction, operands, swizzle_pattern(modifiers.get("offset", "0")))
         elif operation in ("bpermute_b32", "permute_b32"):
             self._permute(instruction, operands, int(modifiers.get("offset", "0"), 0))

@@ -44,6 +44,11 @@ class LaunchRequest(ct.Structure):
         ("footprint", ct.c_uint32),
         ("time_limit_s", ct.c_double),
         ("instruction_limit", ct.c_uint64),
+        ("lds_map", ct.c_uint64),
+        ("fill_row", ct.c_uint32),
+        ("fill", ct.c_uint32),
+        ("audit", ct.c_uint32),
+        ("reverse_waves", ct.c_uint32),
         ("instructions", ct.c_uint64),
         ("read_lines", ct.c_uint64),
         ("written_lines", ct.c_uint64),
@@ -55,8 +60,25 @@ class LaunchRequest(ct.Structure):
         ("fault_lane", ct.c_uint32),
         ("fault_size", ct.c_uint32),
         ("fault_workgroup", ct.c_uint32 * 3),
-        ("unused", ct.c_uint32),
+        ("fault_other_instruction", ct.c_uint32),
         ("fault_address", ct.c_uint64),
+        ("fault_other_workgroup", ct.c_uint64),
+        ("fault_other_wave", ct.c_uint32),
+        ("suspects", ct.c_uint32),
+    ]
+
+
+class Suspect(ct.Structure):
+    """Mirror of ``Suspect`` in csrc/audit.h: storage that was read before it was written."""
+
+    _fields_ = [
+        ("is_lds", ct.c_uint32),
+        ("instruction", ct.c_uint32),
+        ("wave", ct.c_uint32),
+        ("lane", ct.c_uint32),
+        ("workgroup", ct.c_uint64),
+        ("place", ct.c_uint64),
+        ("map", ct.c_uint64),
     ]
 
 
@@ -118,6 +140,12 @@ _SIGNATURES = {
     "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
     "sim_program_set_timing": (None, [ct.c_void_p, ct.c_char_p, ct.c_char_p]),
     "sim_model": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(ModelRequest)]),
+    "sim_program_set_audit": (None, [ct.c_void_p, ct.c_char_p]),
+    "sim_suspects": (ct.POINTER(Suspect), [ct.c_void_p]),
+    "sim_keep": (None, [ct.c_void_p, ct.c_uint32]),
+    "sim_restore": (None, [ct.c_void_p, ct.c_uint32]),
+    "sim_same": (ct.c_int, [ct.c_void_p, ct.c_uint32]),
+    "sim_forget": (None, [ct.c_void_p]),
     "sim_accesses": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
     "sim_spent": (ct.POINTER(ct.c_double), [ct.c_void_p]),
 }

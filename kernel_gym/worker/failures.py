@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 import traceback
 from typing import Any
+
+from kernel_gym.formatting import anonymous
 
 COMPILE, RUNTIME = "compile", "runtime"
 MAX_TEXT = 6000
@@ -38,8 +38,8 @@ def describe(error: BaseException) -> dict[str, Any]:
     return {
         "kind": COMPILE if failed_build else RUNTIME,
         "type": type(error).__name__,
-        "message": clean(line)[:500],
-        "detail": clean(text if "\n" in text else _trace(error))[-MAX_TEXT:],
+        "message": anonymous(line)[:500],
+        "detail": anonymous(text if "\n" in text else _trace(error))[-MAX_TEXT:],
     }
 
 
@@ -48,10 +48,3 @@ def _trace(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename.endswith("candidate.py")]
     return "".join(traceback.format_list(own) + traceback.format_exception_only(error))
-
-
-def clean(text: str) -> str:
-    """Removes folders and addresses, which differ from run to run and tell of the machine."""
-    text = re.sub(r'(?:/[^\s/:"\'<>]+)+/(?=[^\s/:"\'<>]+)', "", text)
-    text = re.sub(r"\b0x[0-9a-fA-F]{6,}\b", "0x...", text)
-    return text.replace(f"pid {os.getpid()}", "pid ...")

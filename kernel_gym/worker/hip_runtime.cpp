@@ -1,63 +1,69 @@
-// The host side of HIP for candidates on the simulated device: the calls that a launcher makes,
-// answered through callbacks into the worker's driver. Everything runs in order on one stream, so
-// that streams and synchronisation are no-ops.
-//
-// The HIP headers need not be installed to build this: types are stated as the ABI has them.
-#include <cstddef>
-#include <cstdint>
+// The host side of HIP for candidates on the simulated device: the calls that act, answered through
+// callbacks into the worker's driver. Everything runs in order, so that streams are only names.
+#include "hip_runtime.h"
+
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 
+Callbacks hip_callbacks;
+
 namespace {
-
-enum : int {
-  kSuccess = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kInvalidDevice = 101,
-  kNotReady = 600,
-  kLaunchFailure = 719,
-  kNotSupported = 801,
-};
-
-struct Dim3 {
-  uint32_t x, y, z;
-};
-
-struct Callbacks {
-  int (*launch)(const char* kernel, const uint32_t* grid, const uint32_t* block, void** args,
-                uint64_t shared);
-  uint64_t (*allocate)(uint64_t size);
-  int (*release)(uint64_t address);
-  int (*copy)(uint64_t target, uint64_t source, uint64_t size, int kind);
-  int (*fill)(uint64_t target, int value, uint64_t size);
-};
 
 struct Configuration {
   Dim3 grid, block;
   size_t shared;
   void* stream;
 };
+struct Event {
+  double seconds = -1;
+};
+struct Module {
+  int number;
+  std::map<std::string, std::string> kernels;
+};
 
-Callbacks callbacks;
 std::map<const void*, std::string>& kernels() {
+  static std::map<const void*, std::string> table;
+  return table;
+}
+std::map<const void*, std::string>& variables() {
   static std::map<const void*, std::string> table;
   return table;
 }
 Configuration pending;
 int last_error = kSuccess;
+char stream_of_its_own;  // its address stands for every created stream
 
-int note(int error) {
-  if (error != kSuccess) last_error = error;
-  return error;
+uint64_t address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+int launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
+           uint64_t packed = 0) {
+  return hip_note(hip_callbacks.launch(kernel, &grid.x, &block.x, args, shared, packed));
+}
+
+int find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
+  auto found = variables().find(symbol);
+  if (found == variables().end()) return kInvalidSymbol;
+  return hip_callbacks.variable(found->second.c_str(), place, size);
 }
 
 }  // namespace
 
+int hip_note(int error) {
+  if (error != kSuccess) last_error = error;
+  return error;
+}
+
+const char* hip_kernel_of(const void* host) {
+  auto found = kernels().find(host);
+  return found == kernels().end() ? nullptr : found->second.c_str();
+}
+
 extern "C" {
 
-void kernel_gym_hip_connect(const Callbacks* given) { callbacks = *given; }
+void kernel_gym_hip_connect(const Callbacks* given) { hip_callbacks = *given; }
 int kernel_gym_hip_kernels() { return static_cast<int>(kernels().size()); }
 
 // -- what the compiler emits ---------------------------------------------------------------------
@@ -69,9 +75,12 @@ void** __hipRegisterFatBinary(const void*) {
 void __hipUnregisterFatBinary(void**) {}
 void __hipRegisterFunction(void**, const void* host, char*, const char* device_name, unsigned,
                            void*, void*, void*, void*, int*) {
-  kernels()[host] = device_name;
+  kernels()[host] = std::string("0:") + device_name;
 }
-void __hipRegisterVar(void**, void*, char*, char*, int, size_t, int, int) {}
+void __hipRegisterVar(void**, void* host, char*, char* device_name, int, size_t, int, int) {
+  variables()[host] = std::string("0:") + device_name;
+}
+void __hipRegisterManagedVar(void*, void**, void*, const char*, size_t, unsigned) {}
 int __hipPushCallConfiguration(Dim3 grid, Dim3 block, size_t shared, void* stream) {
   pending = {grid, block, shared, stream};
   return kSuccess;
@@ -87,39 +96,185 @@ int __hipPopCallConfiguration(Dim3* grid, Dim3* block, size_t* shared, void** st
 // -- launches ------------------------------------------------------------------------------------
 
 int hipLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared, void*) {
-  auto found = kernels().find(host);
-  if (found == kernels().end()) return note(kInvalidValue);
-  return note(callbacks.launch(found->second.c_str(), &grid.x, &block.x, args, shared));
+  const char* name = hip_kernel_of(host);
+  return name ? launch(name, grid, block, args, shared) : hip_note(kInvalidDeviceFunction);
+}
+int hipExtLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared,
+                       void* stream, Event* start, Event* stop, int) {
+  if (start) start->seconds = hip_callbacks.clock();
+  const int status = hipLaunchKernel(host, grid, block, args, shared, stream);
+  if (stop) stop->seconds = hip_callbacks.clock();
+  return status;
 }
 int hipLaunchCooperativeKernel(const void* host, Dim3 grid, Dim3 block, void** args,
                                unsigned shared, void* stream) {
   return hipLaunchKernel(host, grid, block, args, shared, stream);
 }
 
+// -- modules: assembler text or a code object -----------------------------------------------------
+
+int hipModuleLoadData(Module** module, const void* image) {
+  const int number = hip_callbacks.module(image, nullptr);
+  if (!number) return hip_note(kInvalidImage);
+  *module = new Module{number, {}};
+  return kSuccess;
+}
+int hipModuleLoadDataEx(Module** module, const void* image, unsigned, void*, void**) {
+  return hipModuleLoadData(module, image);
+}
+int hipModuleLoad(Module** module, const char* path) {
+  const int number = hip_callbacks.module(nullptr, path);
+  if (!number) return hip_note(kInvalidImage);
+  *module = new Module{number, {}};
+  return kSuccess;
+}
+int hipModuleUnload(Module* module) {
+  delete module;
+  return kSuccess;
+}
+int hipModuleGetFunction(const char** function, Module* module, const char* name) {
+  std::string& full = module->kernels[name];
+  full = std::to_string(module->number) + ":" + name;
+  KernelFacts facts;
+  if (hip_callbacks.facts(full.c_str(), 64, 0, &facts)) return hip_note(kNotFound);
+  *function = full.c_str();
+  return kSuccess;
+}
+int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char* name) {
+  const std::string full = std::to_string(module->number) + ":" + name;
+  uint64_t place = 0, size = 0;
+  if (hip_callbacks.variable(full.c_str(), &place, &size)) return hip_note(kNotFound);
+  if (pointer) *pointer = reinterpret_cast<void*>(place);
+  if (bytes) *bytes = size;
+  return kSuccess;
+}
+// `extra` is the other way to hand over arguments: {1, buffer, 2, &size, 3}.
+int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned shared, void*, void** args,
+                          void** extra) {
+  const Dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
+  if (args || !extra) return launch(function, grid, block, args, shared);
+  void* packed[1] = {nullptr};
+  uint64_t size = 0;
+  for (; address(*extra) != 3; extra += 2) {
+    if (address(extra[0]) == 1) packed[0] = extra[1];
+    if (address(extra[0]) == 2) size = *static_cast<size_t*>(extra[1]);
+  }
+  return launch(function, grid, block, packed, shared, size);
+}
+
 // -- memory --------------------------------------------------------------------------------------
 
 int hipMalloc(void** pointer, size_t size) {
-  uint64_t address = callbacks.allocate(size);
-  *pointer = reinterpret_cast<void*>(address);
-  return note(address || !size ? kSuccess : kOutOfMemory);
+  uint64_t place = hip_callbacks.allocate(size);
+  *pointer = reinterpret_cast<void*>(place);
+  return hip_note(place || !size ? kSuccess : kOutOfMemory);
 }
 int hipMallocAsync(void** pointer, size_t size, void*) { return hipMalloc(pointer, size); }
+int hipMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  *pitch = (width + 255) / 256 * 256;
+  return hipMalloc(pointer, *pitch * height);
+}
 int hipFree(void* pointer) {
-  return pointer ? note(callbacks.release(reinterpret_cast<uint64_t>(pointer))) : kSuccess;
+  return pointer ? hip_note(hip_callbacks.release(address(pointer))) : kSuccess;
 }
 int hipFreeAsync(void* pointer, void*) { return hipFree(pointer); }
+// Pinned memory is ordinary memory of the host; kernels cannot reach it here.
+int hipHostMalloc(void** pointer, size_t size, unsigned) {
+  *pointer = std::malloc(size ? size : 1);
+  return hip_note(*pointer ? kSuccess : kOutOfMemory);
+}
+int hipMallocHost(void** pointer, size_t size) { return hipHostMalloc(pointer, size, 0); }
+int hipHostFree(void* pointer) {
+  std::free(pointer);
+  return kSuccess;
+}
+int hipFreeHost(void* pointer) { return hipHostFree(pointer); }
+int hipHostRegister(void*, size_t, unsigned) { return kSuccess; }
+int hipHostUnregister(void*) { return kSuccess; }
+int hipHostGetDevicePointer(void**, void*, unsigned) { return hip_note(kNotSupported); }
+int hipMallocManaged(void**, size_t, unsigned) { return hip_note(kNotSupported); }
+
 int hipMemcpy(void* target, const void* source, size_t size, int kind) {
-  return note(callbacks.copy(reinterpret_cast<uint64_t>(target),
-                             reinterpret_cast<uint64_t>(source), size, kind));
+  return hip_note(hip_callbacks.copy(address(target), address(source), size, kind));
 }
 int hipMemcpyAsync(void* target, const void* source, size_t size, int kind, void*) {
   return hipMemcpy(target, source, size, kind);
 }
+int hipMemcpyWithStream(void* target, const void* source, size_t size, int kind, void*) {
+  return hipMemcpy(target, source, size, kind);
+}
+int hipMemcpyHtoD(void* target, void* source, size_t size) {
+  return hipMemcpy(target, source, size, 1);
+}
+int hipMemcpyDtoH(void* target, void* source, size_t size) {
+  return hipMemcpy(target, source, size, 2);
+}
+int hipMemcpyDtoD(void* target, void* source, size_t size) {
+  return hipMemcpy(target, source, size, 3);
+}
+int hipMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
+                size_t width, size_t height, int kind) {
+  for (size_t row = 0; row < height; row++) {
+    const int status = hipMemcpy(static_cast<char*>(target) + row * target_pitch,
+                                 static_cast<const char*>(source) + row * source_pitch, width, kind);
+    if (status) return status;
+  }
+  return kSuccess;
+}
 int hipMemset(void* target, int value, size_t size) {
-  return note(callbacks.fill(reinterpret_cast<uint64_t>(target), value, size));
+  return hip_note(hip_callbacks.fill(address(target), value & 0xff, size, 1));
 }
 int hipMemsetAsync(void* target, int value, size_t size, void*) {
   return hipMemset(target, value, size);
+}
+int hipMemsetD8(void* target, unsigned char value, size_t count) {
+  return hipMemset(target, value, count);
+}
+int hipMemsetD16(void* target, unsigned short value, size_t count) {
+  return hip_note(hip_callbacks.fill(address(target), value, count, 2));
+}
+int hipMemsetD32(void* target, int value, size_t count) {
+  return hip_note(hip_callbacks.fill(address(target), value, count, 4));
+}
+int hipMemsetD32Async(void* target, int value, size_t count, void*) {
+  return hipMemsetD32(target, value, count);
+}
+
+// -- variables of the source ---------------------------------------------------------------------
+
+int hipGetSymbolAddress(void** pointer, const void* symbol) {
+  uint64_t place = 0, size = 0;
+  const int status = find_variable(symbol, &place, &size);
+  *pointer = reinterpret_cast<void*>(place);
+  return hip_note(status);
+}
+int hipGetSymbolSize(size_t* bytes, const void* symbol) {
+  uint64_t place = 0, size = 0;
+  const int status = find_variable(symbol, &place, &size);
+  *bytes = size;
+  return hip_note(status);
+}
+int hipMemcpyToSymbol(const void* symbol, const void* source, size_t size, size_t offset,
+                      int kind) {
+  uint64_t place = 0, room = 0;
+  const int status = find_variable(symbol, &place, &room);
+  if (status || offset + size > room) return hip_note(status ? status : kInvalidValue);
+  return hip_note(hip_callbacks.copy(place + offset, address(source), size, kind));
+}
+int hipMemcpyToSymbolAsync(const void* symbol, const void* source, size_t size, size_t offset,
+                           int kind, void*) {
+  return hipMemcpyToSymbol(symbol, source, size, offset, kind);
+}
+int hipMemcpyFromSymbol(void* target, const void* symbol, size_t size, size_t offset, int kind) {
+  uint64_t place = 0, room = 0;
+  const int status = find_variable(symbol, &place, &room);
+  if (status || offset + size > room) return hip_note(status ? status : kInvalidValue);
+  return hip_note(hip_callbacks.copy(address(target), place + offset, size, kind));
+}
+int hipMemcpyFromSymbolAsync(void* target, const void* symbol, size_t size, size_t offset,
+                             int kind, void*) {
+  return hipMemcpyFromSymbol(target, symbol, size, offset, kind);
 }
 
 // -- errors --------------------------------------------------------------------------------------
@@ -130,84 +285,48 @@ int hipGetLastError() {
   return error;
 }
 int hipPeekAtLastError() { return last_error; }
-const char* hipGetErrorName(int error) {
-  switch (error) {
-    case kSuccess: return "hipSuccess";
-    case kInvalidValue: return "hipErrorInvalidValue";
-    case kOutOfMemory: return "hipErrorOutOfMemory";
-    case kInvalidDevice: return "hipErrorInvalidDevice";
-    case kNotReady: return "hipErrorNotReady";
-    case kLaunchFailure: return "hipErrorLaunchFailure";
-    case kNotSupported: return "hipErrorNotSupported";
-    default: return "hipErrorUnknown";
-  }
-}
-const char* hipGetErrorString(int error) { return hipGetErrorName(error); }
 
-// -- devices -------------------------------------------------------------------------------------
+// -- streams and events: everything is in order already, and has its modelled time -----------------
 
-int hipGetDeviceCount(int* count) {
-  *count = 1;
-  return kSuccess;
-}
-int hipGetDevice(int* device) {
-  *device = 0;
-  return kSuccess;
-}
-int hipSetDevice(int device) { return note(device == 0 ? kSuccess : kInvalidDevice); }
 int hipDeviceSynchronize() { return kSuccess; }
-
-// The head of hipDeviceProp_t, whose layout the HIP 5 headers share.
-struct Properties {
-  char name[256];
-  size_t total_memory, shared_per_block;
-  int registers_per_block, warp_size, max_threads_per_block;
-  int max_threads[3], max_grid[3];
-  int clock_khz, memory_clock_khz, memory_bus_bits;
-  size_t constant_memory;
-  int major, minor, compute_units, l2_bytes, max_threads_per_unit;
-};
-int hipGetDeviceProperties(Properties* properties, int device) {
-  if (device != 0) return note(kInvalidDevice);
-  Properties found = {};
-  std::strcpy(found.name, "AMD Instinct MI300X");
-  found.total_memory = size_t{192} << 30;
-  found.shared_per_block = 65536;
-  found.registers_per_block = 65536;
-  found.warp_size = 64;
-  found.max_threads_per_block = 1024;
-  for (int& n : found.max_threads) n = 1024;
-  for (int& n : found.max_grid) n = 2147483647;
-  found.clock_khz = 2100000;
-  found.memory_clock_khz = 2600000;
-  found.memory_bus_bits = 8192;
-  found.constant_memory = 2147483647;
-  found.major = 9;
-  found.minor = 4;
-  found.compute_units = 304;
-  found.l2_bytes = 4 << 20;
-  found.max_threads_per_unit = 2048;
-  *properties = found;
-  return kSuccess;
-}
-
-// -- streams and events: everything is in order already --------------------------------------------
-
 int hipStreamCreate(void** stream) {
-  *stream = nullptr;
+  *stream = &stream_of_its_own;
   return kSuccess;
 }
 int hipStreamCreateWithFlags(void** stream, unsigned) { return hipStreamCreate(stream); }
+int hipStreamCreateWithPriority(void** stream, unsigned, int) { return hipStreamCreate(stream); }
 int hipStreamDestroy(void*) { return kSuccess; }
 int hipStreamSynchronize(void*) { return kSuccess; }
+int hipStreamQuery(void*) { return kSuccess; }
 int hipStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
-int hipEventCreate(void** event) {
-  *event = nullptr;
+int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* data, unsigned) {
+  call(stream, kSuccess, data);
   return kSuccess;
 }
-int hipEventCreateWithFlags(void** event, unsigned) { return hipEventCreate(event); }
-int hipEventDestroy(void*) { return kSuccess; }
-int hipEventRecord(void*, void*) { return kSuccess; }
-int hipEventSynchronize(void*) { return kSuccess; }
+int hipLaunchHostFunc(void*, void (*call)(void*), void* data) {
+  call(data);
+  return kSuccess;
+}
+int hipEventCreate(Event** event) {
+  *event = new Event;
+  return kSuccess;
+}
+int hipEventCreateWithFlags(Event** event, unsigned) { return hipEventCreate(event); }
+int hipEventDestroy(Event* event) {
+  delete event;
+  return kSuccess;
+}
+int hipEventRecord(Event* event, void*) {
+  if (!event) return hip_note(kInvalidValue);
+  event->seconds = hip_callbacks.clock();
+  return kSuccess;
+}
+int hipEventSynchronize(Event*) { return kSuccess; }
+int hipEventQuery(Event*) { return kSuccess; }
+int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
+  if (!start || !stop || start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidValue);
+  *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
+  return kSuccess;
+}
 
 }  // extern "C"

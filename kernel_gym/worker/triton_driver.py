@@ -69,7 +69,7 @@ class SimLauncher:
         """Called by Triton's JIT for each launch."""
         if enter is not None:
             enter(launch_meta)
-        sizes = [size for size, kind in function["args"] if not kind.startswith("hidden_")]
+        sizes = [size for size, kind, _ in function["args"] if not kind.startswith("hidden_")]
         values = [
             pack(kind, value, size)
             for (kind, value), size in zip(self._pairs(args), sizes, strict=False)

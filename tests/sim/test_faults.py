@@ -136,9 +136,16 @@ def test_workgroups_that_wait_for_each_other_make_progress(threads):
     assert counter[0] == 8
 
 
-def test_waiting_for_a_workgroup_that_never_comes_is_a_time_limit():
-    fault = fault_of(Engine(threads=1), SPIN, grid=(7,), time_limit_s=0.1)
-    assert fault.kind == "time_limit"
+def test_waiting_for_a_workgroup_that_never_comes_is_a_deadlock():
+    fault = fault_of(Engine(threads=1), SPIN, grid=(7,), time_limit_s=100)
+    assert fault.kind == "deadlock"
+    assert "0 workgroups have not started" in fault.message
+
+
+def test_a_loop_whose_state_never_comes_back_is_a_time_limit():
+    body = "\ts_mov_b64 s[4:5], 0\n.LBB0_1:\n\ts_add_u32 s4, s4, 1\n\ts_addc_u32 s5, s5, 0\n"
+    text = kernel_text(body + "\ts_branch .LBB0_1")
+    assert fault_of(Engine(threads=1), text, time_limit_s=0.1).kind == "time_limit"
 
 
 def test_nearest_allocation():

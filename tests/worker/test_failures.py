@@ -2,7 +2,8 @@
 
 import pytest
 
-from kernel_gym.worker.failures import clean, describe
+from kernel_gym.formatting import anonymous
+from kernel_gym.worker.failures import describe
 
 
 def _raised(code):
@@ -43,4 +44,4 @@ def test_triton_quotes_the_source_first_and_the_reason_last():
 
 
 def test_folders_and_addresses_are_removed():
-    assert clean('File "/a/b/c.py", at 0x7f0011223344') == 'File "c.py", at 0x...'
+    assert anonymous('File "/a/b/c.py", at 0x7f0011223344') == 'File "c.py", at 0x...'

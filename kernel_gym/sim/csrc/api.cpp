@@ -70,6 +70,37 @@ EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* requ
   model_launch(*engine, *program, *request);
 }
 
+// What an audit needs to know of a program; once before the first audited launch.
+EXPORT void sim_program_set_audit(Program* program, const AuditInst* table) {
+  program->audited.assign(table, table + program->source_instructions);
+}
+EXPORT const Suspect* sim_suspects(Engine* engine) { return engine->audit->suspects.data(); }
+
+// Keeps the contents of all allocations (0: before a launch, 1: after it), brings them back, and
+// says whether they are the same.
+EXPORT void sim_keep(Engine* engine, u32 which) {
+  auto& kept = engine->kept[which];
+  kept.clear();
+  for (const Region& r : engine->allocations) kept.emplace_back((u8*)r.start, (u8*)r.end);
+}
+EXPORT void sim_restore(Engine* engine, u32 which) {
+  const auto& kept = engine->kept[which];
+  for (size_t i = 0; i < kept.size(); i++) {
+    memcpy((void*)engine->allocations[i].start, kept[i].data(), kept[i].size());
+  }
+}
+EXPORT int sim_same(Engine* engine, u32 which) {
+  const auto& kept = engine->kept[which];
+  for (size_t i = 0; i < kept.size(); i++) {
+    const void* now = (const void*)engine->allocations[i].start;
+    if (memcmp(now, kept[i].data(), kept[i].size()) != 0) return 0;
+  }
+  return 1;
+}
+EXPORT void sim_forget(Engine* engine) {
+  for (auto& kept : engine->kept) std::vector<std::vector<u8>>().swap(kept);
+}
+
 // Results of the last launch and of the last model run, by source instruction.
 EXPORT const AccessCounts* sim_accesses(Engine* engine) { return engine->accesses.data(); }
 EXPORT const double* sim_spent(Engine* engine) { return engine->spent.data(); }

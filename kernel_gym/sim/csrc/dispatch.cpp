@@ -36,6 +36,14 @@ static const Inst* block_head(Wave& wave, const Inst* inst) {
 }
 REGISTER(block_head, block_head);
 
+// The barrier of a cooperative launch.
+static const Inst* ds_gws_barrier(Wave& wave, const Inst* inst) {
+  wave.resume = inst + 1;
+  wave.status = Status::kGridBarrier;
+  return nullptr;
+}
+REGISTER(ds_gws_barrier, ds_gws_barrier);
+
 // ---- footprint
 Footprint::~Footprint() {
   for (u8* map : maps_) free(map);
@@ -84,6 +92,7 @@ struct Slot {
   u32 lds_capacity = 0;
   std::vector<u8> scratch;
   std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<Audit> audit;
   u64 workgroup = 0;
   u64 executed = 0;
   u64 accounted = 0;  // part of it that the launch's total contains
@@ -122,6 +131,9 @@ class Launch {
     if (use_footprint_) epoch_ = engine.footprint.begin();
     const auto limit = std::chrono::duration<double>(request.time_limit_s);
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    if (request.audit) {
+      engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
+    }
     choose_samples();
   }
 
@@ -144,6 +156,9 @@ class Launch {
   FaultKind exceeded(Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
+  void release_grid(std::deque<std::unique_ptr<Slot>>& resident);
+  bool stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more);
+  void stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident);
   void merge();
 
   Engine& engine_;
@@ -155,6 +170,8 @@ class Launch {
   bool use_footprint_ = false;
   u8 epoch_ = 0;
   Clock::time_point deadline_;
+  // the state of all waves when it was last kept, to see whether it comes back
+  u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
   std::vector<u64> samples_;  // workgroup numbers, ascending
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
@@ -210,6 +227,15 @@ void Launch::prepare(Slot& slot, u64 workgroup, u64* block_counts) {
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   memset(slot.lds, kLdsFill, request_.lds_size);
+  if (UNLIKELY(request_.lds_map != 0)) {
+    const u8* map = (const u8*)request_.lds_map;
+    for (u32 b = 0; b < request_.lds_size; b++) {
+      if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
+    }
+  }
+  if (request_.audit) {
+    slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
+  }
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, i, block_counts);
 }
 
@@ -230,6 +256,7 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
   wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
   wave.memory = &memory_;
   wave.recorder = slot.recorder.get();
+  wave.audit = slot.audit.get();
   wave.number = number;
   wave.footprint = use_footprint_ ? &engine_.footprint : nullptr;
   wave.epoch = epoch_;
@@ -252,6 +279,9 @@ void Launch::prepare_wave(Slot& slot, u32 number, u64* block_counts) {
                       (u32)(id / grid[0] / grid[1])};
   for (int i = 0; i < 3; i++) {
     if (request_.workgroup_register[i] != kNotWanted) s[request_.workgroup_register[i]] = ids[i];
+  }
+  if (request_.fill_row < program_.rows) {
+    splat_row(wave.regs + request_.fill_row * kLanes, request_.fill);
   }
   const u32* block = request_.block;
   for (u32 l = 0; l < kLanes; l++) {
@@ -293,19 +323,39 @@ void Launch::fail(Slot& slot, Wave& wave) {
   }
 }
 
+// Runs a wave with the audit looking at every source instruction.
+static void run_audited(Wave& wave) {
+  for (const Inst* inst = wave.resume; inst;) {
+    if (inst->handler == block_head) {
+      wave.audit->block(wave, inst);
+      inst = inst->handler(wave, inst);
+      continue;
+    }
+    if (!wave.audit->before(wave, inst)) return;
+    const Inst* next = inst->handler(wave, inst);
+    if (!wave.audit->after(wave, inst)) return;
+    inst = next;
+  }
+}
+
 // Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
 Outcome Launch::run_slice(Slot& slot) {
   for (;;) {
     bool advanced = false;   // some wave did useful work
     bool preempted = false;
-    u32 ended = 0, waiting = 0;
-    for (Wave& wave : slot.waves) {
+    u32 ended = 0, waiting = 0, grid_waiting = 0;
+    for (u32 i = 0; i < waves_; i++) {
+      Wave& wave = slot.waves[request_.reverse_waves ? waves_ - 1 - i : i];
       if (wave.status == Status::kPreempted) wave.status = Status::kRunning;
       if (wave.status == Status::kRunning) {
         wave.clock += kWaveSlice - wave.budget;
         wave.budget = kWaveSlice;
         wave.sync_operations = 0;
-        for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
+        if (UNLIKELY(wave.audit != nullptr)) {
+          run_audited(wave);
+        } else {
+          for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
+        }
         slot.executed += kWaveSlice - wave.budget;
         if (wave.status == Status::kFaulted) {
           fail(slot, wave);
@@ -317,12 +367,15 @@ Outcome Launch::run_slice(Slot& slot) {
       }
       ended += wave.status == Status::kEnded;
       waiting += wave.status == Status::kBarrier;
+      grid_waiting += wave.status == Status::kGridBarrier;
     }
+    if (grid_waiting && ended + waiting + grid_waiting == waves_) return Outcome::kYielded;
     if (ended == waves_) return Outcome::kFinished;
     if (ended + waiting == waves_) {
       for (Wave& wave : slot.waves) {
         if (wave.status == Status::kBarrier) wave.status = Status::kRunning;
       }
+      if (slot.audit) slot.audit->barrier();
     }
     if (!preempted) continue;
     const FaultKind limit = exceeded(slot);
@@ -342,7 +395,94 @@ void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
+  slot->audit.reset();
   engine_.free_slots[worker].push_back(std::move(slot));
+}
+
+// Lets all waves go on if every one of the launch has arrived at the grid's barrier.
+void Launch::release_grid(std::deque<std::unique_ptr<Slot>>& resident) {
+  u64 waiting = 0;
+  for (const auto& slot : resident) {
+    for (const Wave& wave : slot->waves) {
+      if (wave.status == Status::kGridBarrier) {
+        waiting++;
+      } else if (wave.status != Status::kEnded && wave.status != Status::kBarrier) {
+        return;
+      }
+    }
+  }
+  if (!waiting) return;
+  for (const auto& slot : resident) {
+    for (Wave& wave : slot->waves) {
+      if (wave.status == Status::kGridBarrier) wave.status = Status::kRunning;
+    }
+    if (slot->audit) slot->audit->grid_barrier();
+  }
+  if (engine_.audit) engine_.audit->tick++;
+}
+
+static u64 mix(u64 hash, const void* data, size_t bytes) {
+  const u8* p = (const u8*)data;
+  for (size_t i = 0; i + 8 <= bytes; i += 8) {
+    u64 word;
+    memcpy(&word, p + i, 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Whether the launch can never end. The engine is deterministic: if the state of every wave and
+// all memory come back, they come back for ever (Brent's way of finding the cycle).
+bool Launch::stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more) {
+  const bool all_have_run = ++turns_ % resident.size() == 0;
+  if (block_counts_.size() > 1 || more || !all_have_run) return false;
+  u64 state = 0;
+  for (const auto& slot : resident) {
+    for (const Wave& wave : slot->waves) {
+      state = mix(state, &wave.resume, sizeof wave.resume) + (u64)wave.status;
+      state = mix(state, wave.regs, (size_t)program_.rows * sizeof(Row));
+      state = mix(state, wave.scalars, (size_t)scalar_stride_ * sizeof(u32));
+    }
+    state = mix(state, slot->lds, request_.lds_size);
+    state = mix(state, slot->scratch.data(), slot->scratch.size());
+  }
+  const bool keep = turns_ >= next_keep_;
+  if (!keep && state != kept_state_) return false;
+  u64 memory = 0;
+  for (u64 i = 0; i < memory_.count; i++) {
+    const Region& region = memory_.allocations[i];
+    memory = mix(memory, (const void*)region.start, region.end - region.start);
+  }
+  if (state == kept_state_ && memory == kept_memory_) return true;
+  kept_state_ = state;
+  kept_memory_ = memory;
+  next_keep_ = 2 * turns_;
+  return false;
+}
+
+// The fault names a wave that runs in circles and, as the other side, a barrier that is waited at.
+void Launch::stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident) {
+  Slot& slot = **std::min_element(
+      resident.begin(), resident.end(),
+      [](const auto& a, const auto& b) { return a->workgroup < b->workgroup; });
+  Wave* running = nullptr;
+  Wave* waiting = nullptr;
+  u32 at_barrier = 0;
+  for (Wave& wave : slot.waves) {
+    if (wave.status == Status::kPreempted && !running) running = &wave;
+    if (wave.status == Status::kBarrier && !waiting) waiting = &wave;
+    at_barrier += wave.status == Status::kBarrier;
+  }
+  Wave& named = running ? *running : slot.waves[0];
+  const u64 not_started = workgroups_ - std::min<u64>(workgroups_, next_.load());
+  const Inst* place = named.resume;  // the branch that goes round says most
+  const Inst* end = program_.instructions.data() + program_.instructions.size() - 1;
+  while (place < end && place[1].handler != block_head) place++;
+  raise_fault(named, place, FaultKind::kDeadlock, 0, not_started, at_barrier);
+  if (waiting) named.fault.other_instruction = waiting->resume[-1].index;
+  fail(slot, named);
+  stop_before_ = 0;
 }
 
 bool Launch::start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident) {
@@ -373,6 +513,9 @@ void Launch::work(u32 worker) {
     } else if (outcome == Outcome::kYielded) {
       resident.push_back(std::move(slot));
       if (more && resident.size() < limit) more = start_next(worker, resident);
+      const bool startable = more && resident.size() < limit;
+      if (!more) release_grid(resident);
+      if (stuck(resident, startable)) stop_at_deadlock(resident);
     }
   }
 }
@@ -403,6 +546,7 @@ void Launch::merge() {
     request_.written_lines =
         engine_.footprint.count(memory_.allocations, memory_.count, true, epoch_);
   }
+  request_.suspects = request_.audit ? (u32)engine_.audit->suspects.size() : 0;
   request_.fault_kind = (u32)fault_.kind;
   if (fault_.kind == FaultKind::kNone) return;
   const u32* grid = request_.grid;
@@ -411,6 +555,9 @@ void Launch::merge() {
   request_.fault_lane = fault_.lane;
   request_.fault_size = fault_.size;
   request_.fault_address = fault_.address;
+  request_.fault_other_instruction = fault_.other_instruction;
+  request_.fault_other_wave = fault_.other_wave;
+  request_.fault_other_workgroup = fault_.other_workgroup;
   request_.fault_workgroup[0] = (u32)(fault_workgroup_ % grid[0]);
   request_.fault_workgroup[1] = (u32)(fault_workgroup_ / grid[0] % grid[1]);
   request_.fault_workgroup[2] = (u32)(fault_workgroup_ / grid[0] / grid[1]);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "audit.h"
 #include "recorder.h"
 #include "timing.h"
 #include "wave.h"
@@ -18,6 +19,7 @@ struct Program {
   u32 source_instructions = 0;         // Inst::index is below this
   std::vector<TimedInst> timed;        // by source instruction; empty until wanted
   std::vector<BlockRange> block_ranges;
+  std::vector<AuditInst> audited;      // by source instruction; empty until wanted
   ~Program();
 };
 
@@ -44,6 +46,11 @@ struct LaunchRequest {
   u32 footprint;         // record touched lines
   double time_limit_s;
   u64 instruction_limit;
+  u64 lds_map;           // bytes of LDS to begin with `fill` instead; 0: none
+  u32 fill_row;          // vector row to begin with `fill`; kNotWanted: none
+  u32 fill;              // a word
+  u32 audit;             // look for what values need not show
+  u32 reverse_waves;     // run the waves of a workgroup in the other order
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -56,8 +63,11 @@ struct LaunchRequest {
   u32 fault_lane;
   u32 fault_size;
   u32 fault_workgroup[3];
-  u32 unused;
+  u32 fault_other_instruction;
   u64 fault_address;
+  u64 fault_other_workgroup;
+  u32 fault_other_wave;
+  u32 suspects;
 };
 
 // Which lines of the arena a launch touched: one byte a line and direction, so that threads may
@@ -95,6 +105,8 @@ struct Engine {
   std::vector<u32> workgroup_instructions;
   std::vector<AccessCounts> accesses;  // by source instruction, summed over the samples
   std::vector<double> spent;           // by source instruction, of the last model run
+  std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
+  std::vector<std::vector<u8>> kept[2];  // contents of all allocations: before, after
   Engine();
   ~Engine();
 };

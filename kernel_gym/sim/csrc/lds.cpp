@@ -1,4 +1,5 @@
 // LDS instructions. aux: byte offset; imm: second offset of the two-address forms.
+#include "audit.h"
 #include "memory.h"
 #include "recorder.h"
 
@@ -12,7 +13,10 @@ bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u3
     }
   }
   const u64 bad = lanes & ~good;
-  if (LIKELY(!bad)) return true;
+  if (LIKELY(!bad)) {
+    return LIKELY(wave.audit == nullptr) ||
+           wave.audit->lds(wave, inst, addresses, lanes, offset, size);
+  }
   const int l = __builtin_ctzll(bad);
   raise_fault(wave, inst, FaultKind::kLdsOutOfBounds, l, (u64)addresses[l] + offset, size);
   return false;

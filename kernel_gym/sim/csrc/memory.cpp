@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "audit.h"
 #include "dispatch.h"
 #include "recorder.h"
 
@@ -313,6 +314,10 @@ bool resolve_flat(Wave& wave, const Inst* inst, Access& access, u32 size, bool w
   if (UNLIKELY(wave.recorder != nullptr)) {
     wave.recorder->global(inst->index, access.addresses, global_lanes, size, write);
   }
+  if (UNLIKELY(wave.audit != nullptr) &&
+      !wave.audit->global(wave, inst, access.addresses, global_lanes, size)) {
+    return false;
+  }
   memcpy(access.addresses, host, sizeof host);
   return true;
 }
@@ -337,7 +342,8 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
   if (UNLIKELY(wave.recorder != nullptr)) {
     wave.recorder->global(inst->index, access.addresses, access.lanes, size, write);
   }
-  return true;
+  return LIKELY(wave.audit == nullptr) ||
+         wave.audit->global(wave, inst, access.addresses, access.lanes, size);
 }
 
 // ---- loads and stores. aux: counts as polling (a load that bypasses caches)
@@ -485,6 +491,9 @@ const Inst* s_load(Wave& wave, const Inst* inst) {
   const u64 address = (base + offset) & ~3ull;
   if (!check_scalar(wave, inst, address, size)) return nullptr;
   if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->scalar(inst->index, address, size);
+  if (UNLIKELY(wave.audit != nullptr) && !wave.audit->global(wave, inst, &address, 1, size)) {
+    return nullptr;
+  }
   memcpy(wave.scalars + inst->dst, (const void*)address, size);
   return inst + 1;
 }

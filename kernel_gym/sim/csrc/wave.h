@@ -57,7 +57,7 @@ struct Inst {
 };
 static_assert(sizeof(Inst) == 64, "Inst is shared with Python");
 
-enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted };
+enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted, kGridBarrier };
 
 enum class FaultKind : u32 {
   kNone = 0,
@@ -70,6 +70,13 @@ enum class FaultKind : u32 {
   kDeadlock,
   kTrap,
   kUnsupported,
+  // found by an audit only (audit.h)
+  kLdsRace,
+  kGlobalRace,
+  kLostWrite,
+  kMissingWait,
+  kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/findings.py)
+  kUninitialisedRegister,  // likewise
 };
 
 struct Fault {
@@ -80,6 +87,10 @@ struct Fault {
   u32 lane = 0;
   u32 size = 0;
   u64 address = 0;
+  // the other side of a race, or the load that was not waited for
+  u32 other_instruction = ~0u;
+  u32 other_wave = 0;
+  u64 other_workgroup = 0;
 };
 
 // Memory a kernel may touch.
@@ -97,6 +108,7 @@ struct MemoryMap {
 
 class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
+class Audit;      // what a workgroup does that no value shows
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -123,6 +135,7 @@ struct Wave {
   const MemoryMap* memory;
   Recorder* recorder;    // null unless this workgroup is sampled
   Footprint* footprint;  // null unless touched lines are wanted
+  Audit* audit;          // null unless the launch is audited
   Region recent;         // the allocation of the last access
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far

@@ -238,7 +238,7 @@ def compare(program: Program, data: Data, found: torch.Tensor, wanted: torch.Ten
     torch.testing.assert_close(found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True)
 
 
-def check(program: Program, module: ModuleType, engine: Engine) -> None:
+def check(program: Program, module: ModuleType, engine: Engine, audit: bool = False) -> None:
     """Compile, execute and compare a program.
 
     Raises:
@@ -251,7 +251,8 @@ def check(program: Program, module: ModuleType, engine: Engine) -> None:
     kernel = engine.load(text, shared=shared)
     scalars = [value for kind, value in program.scalars.values() if kind != "constexpr"]
     values = [*tensors.values(), *scalars]
-    result = launch(engine, kernel, program.grid, (64 * program.warps,), values)
+    block = (64 * program.warps,)
+    result = launch(engine, kernel, program.grid, block, values, audit=audit)
     assert result.fault is None, result.fault.message
     for data in program.outputs:
         compare(program, data, tensors[data.name], wanted[data.name])

@@ -9,7 +9,7 @@ import pytest
 from tests.sim.programs.fused import fused_programs
 from tests.sim.programs.memory import atomics, products
 from tests.sim.programs.pointwise import pointwise_programs
-from tests.sim.programs.program import failures, write_module
+from tests.sim.programs.program import check, failures, write_module
 from tests.sim.programs.shaped import histograms, moves, reductions
 
 PROGRAMS = [
@@ -35,6 +35,11 @@ def module(tmp_path_factory):
 def test_programs(programs, module, engine):
     wrong = failures(programs, module, engine)
     assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.parametrize("program", PROGRAMS[::49], ids=lambda program: program.name)
+def test_an_audit_finds_nothing_in_honest_programs(program, module, engine):
+    check(program, module, engine, audit=True)
 
 
 def test_enough_programs():

@@ -1,0 +1,178 @@
+"""What an audit needs to know of each instruction: registers, counters, kind of access.
+
+The layout mirrors ``AuditInst`` in csrc/audit.h. It rests on the assembler text alone: a new
+operation of the engine needs no change here as long as it is written the usual way, destination
+first and sources after it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from enum import IntFlag
+
+from kernel_gym.sim.asm import Instruction
+from kernel_gym.sim.decode import DecodedKernel
+from kernel_gym.sim.operands import SCALAR_CONSTANTS, parse_operand
+from kernel_gym.sim.signatures import signature
+
+READS, WRITES = 6, 2  # ranges of an instruction
+NO_LIMIT = 0xFFFF
+_SCALAR_RANGE = 0x8000
+_LAYOUT = struct.Struct(f"<4H{2 * (READS + WRITES)}H")
+
+
+class Kind(IntFlag):
+    """What an instruction does (enum AuditKind)."""
+
+    READS_MEMORY = 1
+    WRITES_MEMORY = 2
+    ATOMIC = 4
+    ACQUIRES = 8
+    RELEASES = 16
+    VECTOR_COUNTER = 32
+    LOCAL_COUNTER = 64
+    SCALAR_COUNTER = 128
+    WAITS = 256
+    HIGH_HALF = 512
+    ALL_LANES = 1024
+    COMPARES = 2048
+
+
+_SCALAR_LOADS = re.compile(r"^s_(buffer_|scratch_)?load_dword|^s_mem(real)?time")
+_VECTOR_MEMORY = re.compile(r"^(global|flat|buffer|scratch|tbuffer)_(load|store|atomic)")
+_NO_DESTINATION = re.compile(
+    r"^(s_cmp|s_bitcmp|s_cbranch|s_branch|s_barrier|s_nop|s_endpgm|s_setpc|s_setreg|s_set_gpr"
+    r"|s_sleep|s_setprio|s_trap|s_sendmsg|buffer_inv|buffer_wbl2|s_dcache|s_icache)"
+)
+_CROSS_LANE = re.compile(r"^v_(readlane|readfirstlane|writelane|mfma|smfmac|accvgpr)")
+_ALIGNMENT = ((re.compile(r"^ds_(read|write)_b128"), 16), (re.compile(r"^ds_\w+_b64$"), 8))
+_COMPARES = re.compile(r"_(cmpswap|cmpst)")
+_COHERENT = frozenset({"sc0", "sc1", "glc"})
+
+Range = tuple[int, int]  # first register, count with the scalar bit
+
+
+def _range(text: str, vector_registers: int) -> Range | None:
+    """The registers that an operand names; None for literals and the like."""
+    operand = parse_operand(text)
+    if operand.is_vector:
+        return operand.index + (vector_registers if operand.kind == "a" else 0), operand.count
+    if operand.kind == "s" and operand.index + operand.count <= SCALAR_CONSTANTS:
+        return operand.index, operand.count | _SCALAR_RANGE
+    return None
+
+
+def _limits(instruction: Instruction) -> tuple[int, int]:
+    """The most loads that may be under way behind a wait: by vmcnt and by lgkmcnt."""
+    text = " ".join(instruction.operands)
+    if re.fullmatch(r"0x[0-9a-fA-F]+|\d+", text):  # the encoded field
+        field = int(text, 0)
+        return (field & 15) | (field >> 10 & 48), field >> 8 & 15
+    found = dict(re.findall(r"\b(vmcnt|lgkmcnt)\((\d+)\)", text))
+    return int(found.get("vmcnt", NO_LIMIT)), int(found.get("lgkmcnt", NO_LIMIT))
+
+
+def _global_kind(mnemonic: str, modifiers: dict[str, str]) -> Kind:
+    segment, _, operation = mnemonic.partition("_")
+    kind = Kind.VECTOR_COUNTER
+    if segment == "flat":
+        kind |= Kind.LOCAL_COUNTER
+    if segment == "scratch":  # private to a lane: nobody else is there
+        return kind
+    coherent = bool(_COHERENT & modifiers.keys())
+    if operation.startswith("atomic"):
+        returns = bool({"sc0", "glc"} & modifiers.keys())
+        kind |= Kind.READS_MEMORY | Kind.WRITES_MEMORY | Kind.ATOMIC | Kind.RELEASES
+        return kind | (Kind.ACQUIRES if returns else Kind(0))
+    if operation.startswith("store"):
+        kind |= Kind.WRITES_MEMORY | (Kind.ATOMIC | Kind.RELEASES if coherent else Kind(0))
+        return kind | (Kind.HIGH_HALF if operation.endswith("_hi") else Kind(0))
+    kind |= Kind.READS_MEMORY | (Kind.ATOMIC | Kind.ACQUIRES if coherent else Kind(0))
+    to_lds = "lds" in modifiers or "_lds_" in mnemonic
+    return kind | (Kind.WRITES_MEMORY if to_lds else Kind(0))
+
+
+def _lds_kind(mnemonic: str) -> Kind:
+    kind = Kind.LOCAL_COUNTER
+    if mnemonic.startswith(("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop", "ds_gws")):
+        return kind
+    if mnemonic.startswith("ds_read"):
+        return kind | Kind.READS_MEMORY
+    if mnemonic.startswith("ds_write"):
+        high = Kind.HIGH_HALF if mnemonic.endswith("_hi") else Kind(0)
+        return kind | Kind.WRITES_MEMORY | high
+    returns = Kind.ACQUIRES if "_rtn" in mnemonic else Kind(0)
+    return kind | Kind.READS_MEMORY | Kind.WRITES_MEMORY | Kind.ATOMIC | returns
+
+
+def kind_of(instruction: Instruction) -> Kind:
+    """What an instruction does."""
+    mnemonic = instruction.mnemonic
+    if mnemonic == "s_waitcnt":
+        return Kind.WAITS
+    if mnemonic.startswith("buffer_inv") or mnemonic.startswith("buffer_wbinv"):
+        return Kind.ACQUIRES
+    if mnemonic.startswith("buffer_wbl2"):
+        return Kind.RELEASES
+    if _SCALAR_LOADS.match(mnemonic):
+        reads = Kind(0) if "time" in mnemonic else Kind.READS_MEMORY
+        return Kind.SCALAR_COUNTER | reads
+    compares = Kind.COMPARES if _COMPARES.search(mnemonic) else Kind(0)
+    if mnemonic.startswith("ds_"):
+        return _lds_kind(mnemonic) | compares
+    if _VECTOR_MEMORY.match(mnemonic):
+        return _global_kind(mnemonic, instruction.modifiers) | compares
+    return Kind.ALL_LANES if _CROSS_LANE.match(mnemonic) else Kind(0)
+
+
+def destinations(instruction: Instruction, kind: Kind) -> int:
+    """How many of the first operands are written."""
+    mnemonic = instruction.mnemonic
+    if kind & Kind.WAITS or _NO_DESTINATION.match(mnemonic):
+        return 0
+    if kind & Kind.WRITES_MEMORY and not kind & Kind.READS_MEMORY:
+        return 0
+    if "_store" in mnemonic or "lds" in instruction.modifiers or "_lds_" in mnemonic:
+        return 0
+    if kind & Kind.ATOMIC and kind & Kind.WRITES_MEMORY:
+        return int(bool(kind & Kind.ACQUIRES))
+    if mnemonic.startswith("v_swap"):
+        return 2
+    if mnemonic.startswith("v_") and not mnemonic.startswith(("v_cmp", "v_mfma", "v_smfmac")):
+        return 1 + signature(mnemonic).carry_out
+    return 1
+
+
+def _reads_destination(mnemonic: str) -> bool:
+    if mnemonic.startswith(("v_swap", "v_smfmac")):
+        return True
+    return mnemonic.startswith("v_") and signature(mnemonic).accumulates
+
+
+def audit_instruction(instruction: Instruction, vector_registers: int) -> bytes:
+    """The bytes of one ``AuditInst``.
+
+    Args:
+        instruction: The instruction.
+        vector_registers: Rows before the accumulation registers.
+    """
+    kind = kind_of(instruction)
+    waits = bool(kind & Kind.WAITS)
+    vector, local = _limits(instruction) if waits else (NO_LIMIT, NO_LIMIT)
+    alignment = next((n for p, n in _ALIGNMENT if p.match(instruction.mnemonic)), 0)
+    written = destinations(instruction, kind)
+    operands = [] if waits else list(instruction.operands)
+    sources = operands[0 if _reads_destination(instruction.mnemonic) else written :]
+    ranges: list[Range] = []
+    for texts, count in ((sources, READS), (operands[:written], WRITES)):
+        found = [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
+        ranges += found + [(0, 0)] * (count - len(found))
+    words = [word for pair in ranges for word in pair]
+    return _LAYOUT.pack(int(kind), vector, local, alignment, *words)
+
+
+def audit_table(decoded: DecodedKernel) -> bytes:
+    """The table of a kernel, by source instruction."""
+    registers = decoded.builder.vector_registers
+    return b"".join(audit_instruction(i, registers) for i in decoded.instructions)

@@ -1,0 +1,241 @@
+// The host side of HIP for candidates on the simulated device: the calls that only tell something.
+#include <algorithm>
+#include <cstring>
+
+#include "hip_runtime.h"
+
+namespace {
+
+constexpr int kUnits = 304, kWarp = 64, kMostThreads = 1024, kThreadsPerUnit = 2048;
+constexpr int kL2 = 4 << 20, kClock = 2100000, kMemoryClock = 2600000, kBus = 8192;
+constexpr size_t kMemory = size_t{192} << 30, kLds = 65536;
+
+struct Named {
+  int code;
+  const char *name, *text;
+};
+constexpr Named kErrors[] = {
+    {kSuccess, "hipSuccess", "no error"},
+    {kInvalidValue, "hipErrorInvalidValue", "invalid argument"},
+    {kOutOfMemory, "hipErrorOutOfMemory", "out of memory"},
+    {9, "hipErrorInvalidConfiguration", "invalid configuration argument"},
+    {kInvalidSymbol, "hipErrorInvalidSymbol", "invalid device symbol"},
+    {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
+    {21, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {kInvalidDeviceFunction, "hipErrorInvalidDeviceFunction", "invalid device function"},
+    {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
+    {kInvalidDevice, "hipErrorInvalidDevice", "invalid device ordinal"},
+    {kInvalidImage, "hipErrorInvalidImage", "device kernel image is invalid"},
+    {kNotFound, "hipErrorNotFound", "named symbol not found"},
+    {kNotReady, "hipErrorNotReady", "device not ready"},
+    {700, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
+    {701, "hipErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {kLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure"},
+    {kNotSupported, "hipErrorNotSupported", "operation not supported"},
+};
+const Named* find_error(int code) {
+  for (const Named& error : kErrors) {
+    if (error.code == code) return &error;
+  }
+  return nullptr;
+}
+
+// hipDeviceProp_t of HIP 5; its head is the same in older ones.
+struct Properties {
+  char name[256];
+  size_t total_memory, shared_per_block;
+  int registers_per_block, warp_size, max_threads_per_block;
+  int max_threads[3], max_grid[3];
+  int clock_khz, memory_clock_khz, memory_bus_bits;
+  size_t constant_memory;
+  int major, minor, compute_units, l2_bytes, max_threads_per_unit;
+  int compute_mode, clock_instruction_khz;
+  unsigned features;
+  int concurrent_kernels, pci_domain, pci_bus, pci_device;
+  size_t shared_per_unit;
+  int multi_gpu_board, can_map_host, gcn_arch;
+  char gcn_arch_name[256];
+  int integrated, cooperative, multi_device_cooperative;
+};
+// hipDeviceProp_t of HIP 6 (the symbol carries its revision) is another structure.
+
+// Numbers of hipDeviceAttribute_t.
+int attribute(int number, int* value) {
+  switch (number) {
+    case 5: *value = kClock; break;
+    case 8: case 10: *value = 1; break;  // concurrent kernels, cooperative launch
+    case 6: case 16: case 24: *value = 0; break;  // compute mode, integrated, managed memory
+    case 19: *value = kL2; break;
+    case 23: *value = 9; break;
+    case 26: case 27: case 28: case 56: *value = kMostThreads; break;
+    case 29: case 30: case 31: *value = 2147483647; break;
+    case 57: *value = kThreadsPerUnit; break;
+    case 59: *value = kBus; break;
+    case 60: *value = kMemoryClock; break;
+    case 61: *value = 4; break;
+    case 63: *value = kUnits; break;
+    case 71: case 74: case 10002: *value = 65536; break;  // registers, LDS of block and unit
+    case 83: *value = 2147483647; break;
+    case 87: *value = kWarp; break;
+    default: return kInvalidValue;
+  }
+  return kSuccess;
+}
+
+int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
+  if (!kernel) return kInvalidDeviceFunction;
+  if (threads < 1 || threads > kMostThreads) return kInvalidValue;
+  KernelFacts facts = {};
+  const int status = hip_callbacks.facts(kernel, threads, shared, &facts);
+  *blocks = facts.lds + shared > kLds || threads > facts.max_threads ? 0 : facts.workgroups_per_unit;
+  return status;
+}
+
+// The largest multiple of a wave that keeps most threads resident, and a grid that fills the GPU.
+int potential(int* grid, int* block, const char* kernel, size_t shared, int limit) {
+  if (!kernel) return kInvalidDeviceFunction;
+  int best = 0;
+  const int most = limit > 0 ? std::min(limit, kMostThreads) : kMostThreads;
+  for (int threads = kWarp; threads <= most; threads += kWarp) {
+    int blocks = 0;
+    const int status = occupancy(&blocks, kernel, threads, shared);
+    if (status) return status;
+    if (blocks * threads < best) continue;
+    best = blocks * threads;
+    *block = threads;
+    *grid = blocks * kUnits;
+  }
+  return best ? kSuccess : kInvalidValue;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* hipGetErrorName(int error) {
+  const Named* found = find_error(error);
+  return found ? found->name : "hipErrorUnknown";
+}
+const char* hipGetErrorString(int error) {
+  const Named* found = find_error(error);
+  return found ? found->text : "unknown error";
+}
+
+int hipInit(unsigned) { return kSuccess; }
+int hipGetDeviceCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+int hipGetDevice(int* device) {
+  *device = 0;
+  return kSuccess;
+}
+int hipSetDevice(int device) { return hip_note(device == 0 ? kSuccess : kInvalidDevice); }
+int hipDeviceGet(int* device, int ordinal) {
+  *device = 0;
+  return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice);
+}
+int hipDeviceGetName(char* name, int length, int) {
+  std::strncpy(name, "AMD Instinct MI300X", length);
+  return kSuccess;
+}
+int hipDeviceTotalMem(size_t* bytes, int) {
+  *bytes = kMemory;
+  return kSuccess;
+}
+int hipDriverGetVersion(int* version) {
+  *version = 60000000;
+  return kSuccess;
+}
+int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
+int hipDeviceGetAttribute(int* value, int number, int device) {
+  return hip_note(device == 0 ? attribute(number, value) : kInvalidDevice);
+}
+int hipDeviceSetCacheConfig(int) { return kSuccess; }
+int hipDeviceSetSharedMemConfig(int) { return kSuccess; }
+int hipDeviceReset() { return kSuccess; }
+int hipSetDeviceFlags(unsigned) { return kSuccess; }
+int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return kSuccess;
+}
+int hipMemGetInfo(size_t* available, size_t* total) {
+  *available = *total = kMemory;
+  return kSuccess;
+}
+int hipGetDeviceProperties(Properties* properties, int device) {
+  if (device != 0) return hip_note(kInvalidDevice);
+  Properties found = {};
+  std::strcpy(found.name, "AMD Instinct MI300X");
+  std::strcpy(found.gcn_arch_name, "gfx942:sramecc+:xnack-");
+  found.total_memory = kMemory;
+  found.shared_per_block = found.shared_per_unit = kLds;
+  found.registers_per_block = 65536;
+  found.warp_size = kWarp;
+  found.max_threads_per_block = kMostThreads;
+  for (int& n : found.max_threads) n = kMostThreads;
+  for (int& n : found.max_grid) n = 2147483647;
+  found.clock_khz = kClock;
+  found.memory_clock_khz = kMemoryClock;
+  found.memory_bus_bits = kBus;
+  found.clock_instruction_khz = 100000;
+  found.constant_memory = 2147483647;
+  found.major = 9;
+  found.minor = 4;
+  found.gcn_arch = 942;
+  found.compute_units = kUnits;
+  found.l2_bytes = kL2;
+  found.max_threads_per_unit = kThreadsPerUnit;
+  found.features = 0x1ffff;
+  found.concurrent_kernels = found.cooperative = found.can_map_host = 1;
+  std::memcpy(properties, &found, sizeof found);
+  return kSuccess;
+}
+
+// -- kernels ---------------------------------------------------------------------------------------
+
+struct FunctionAttributes {
+  int binary_version, cache_mode;
+  size_t constant_bytes, local_bytes;
+  int max_dynamic_shared, max_threads, registers, carveout, ptx_version;
+  size_t shared_bytes;
+};
+int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
+  const char* name = hip_kernel_of(host);
+  KernelFacts facts = {};
+  if (!name || hip_callbacks.facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
+  *attributes = {};
+  attributes->binary_version = attributes->ptx_version = 94;
+  attributes->local_bytes = facts.scratch;
+  attributes->shared_bytes = facts.lds;
+  attributes->max_dynamic_shared = static_cast<int>(kLds) - facts.lds;
+  attributes->max_threads = facts.max_threads;
+  attributes->registers = facts.registers;
+  return kSuccess;
+}
+int hipFuncSetAttribute(const void*, int, int) { return kSuccess; }
+int hipFuncSetCacheConfig(const void*, int) { return kSuccess; }
+int hipFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
+
+int hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
+                                                 size_t shared) {
+  return hip_note(occupancy(blocks, hip_kernel_of(host), threads, shared));
+}
+int hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host,
+                                                          int threads, size_t shared, unsigned) {
+  return hipOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, threads, shared);
+}
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const char* kernel,
+                                                       int threads, size_t shared) {
+  return hip_note(occupancy(blocks, kernel, threads, shared));
+}
+int hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* host, size_t shared,
+                                      int limit) {
+  return hip_note(potential(grid, block, hip_kernel_of(host), shared, limit));
+}
+int hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, const char* kernel,
+                                            size_t shared, int limit) {
+  return hip_note(potential(grid, block, kernel, shared, limit));
+}
+
+}  // extern "C"

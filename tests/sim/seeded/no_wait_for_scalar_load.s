@@ -1,0 +1,8 @@
+; fault: missing_waitcnt at 6
+; launch: 1 | 64 | f32(64), zeros(64)
+; the arguments are used before they have arrived
+	s_load_dwordx4 s[4:7], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	global_load_dword v2, v1, s[4:5]
+	s_waitcnt vmcnt(0) lgkmcnt(0)
+	global_store_dword v1, v2, s[6:7]
