@@ -81,13 +81,18 @@ class SimDevice:
             "clang": clang,
         }
 
-    def open(self, task: Task, trusted: bool = False) -> SimSession:
+    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:
         """A fresh worker and a fresh GPU for candidates of a task.
+
+        Args:
+            task: what they solve.
+            trusted: whether the source is ours.
+            seed: decides which workgroups the model of time samples; unknown to the worker.
 
         Raises:
             InfraError: a process could not be started.
         """
-        return SimSession(task, self._threads, trusted)
+        return SimSession(task, self._threads, trusted, seed)
 
     def close(self) -> None:
         """Sessions hold everything."""
@@ -96,7 +101,7 @@ class SimDevice:
 class SimSession:
     """One candidate in one worker, on a simulated GPU of its own."""
 
-    def __init__(self, task: Task, threads: int, trusted: bool) -> None:
+    def __init__(self, task: Task, threads: int, trusted: bool, seed: int = 0) -> None:
         self._task = task
         self._dead: Failed | None = None
         self._in_place = {
@@ -105,7 +110,12 @@ class SimSession:
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
-        options = {"threads": threads, "memory": MEMORY, "launch_limit": LAUNCH_LIMIT}
+        options = {
+            "threads": threads,
+            "memory": MEMORY,
+            "launch_limit": LAUNCH_LIMIT,
+            "sample_seed": seed,
+        }
         device_end, worker_end = socket.socketpair()
         cache = [str(_baseline_cache())] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}

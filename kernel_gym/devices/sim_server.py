@@ -7,6 +7,7 @@ and launch it, like the driver of a real GPU, and cannot read memory, counters o
 from __future__ import annotations
 
 import math
+import random
 import selectors
 import socket
 from collections.abc import Callable
@@ -51,6 +52,7 @@ class DeviceServer:
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = Arena(options["memory"])
         self.launch_limit = options["launch_limit"]
+        self._draws = random.Random(options["sample_seed"])
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
         """Ever allocated by the worker."""
@@ -181,6 +183,7 @@ class DeviceServer:
             pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
+            sample_seed=self._draws.getrandbits(64),  # anew, so that no launch can probe the next
         )
         if result.fault:
             self.fault = asdict(result.fault)

@@ -37,7 +37,7 @@ def build(attempt: Attempt) -> Verdict | None:
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
-    attempt.session = attempt.device.open(attempt.task)
+    attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
     failed = attempt.session.load(attempt.source)
     return verdict_of(failed) if failed else None
 

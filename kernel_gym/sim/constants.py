@@ -29,6 +29,7 @@ CLOCK_HZ = 2.1e9  # RECALLED: peak engine clock
 HBM_BYTES_PER_S = 5.3e12  # SEEN
 HBM_EFFICIENCY = 0.80  # ASSUMED
 MALL_BYTES_PER_S = 17.2e12  # RECALLED: Infinity Cache
+MALL_EFFICIENCY = 0.70  # SEEN: 11.9 TB/s measured
 L2_BYTES_PER_S = CHIPLETS * 16 * 128 * CLOCK_HZ  # RECALLED: 16 channels of 128 B a clock each
 L2_EFFICIENCY = 0.70  # ASSUMED
 CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can pull from beyond its L1
@@ -45,9 +46,12 @@ LAUNCH_S = 2e-6  # ASSUMED: from dispatch to the first wave, and the end of the 
 VECTOR_CYCLES = 4  # RECALLED: 64 lanes on 16
 SLOW_VECTOR_CYCLES = 16  # RECALLED: transcendental functions, 32-bit integer multiplication
 WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than fused multiply-add
+PERMUTE_CYCLES = 2  # ASSUMED: permutes pass 32 lanes a cycle through the LDS crossbar
+UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access whose banks nobody looked at
 LDS_LATENCY = 64  # ASSUMED
 L1_LATENCY = 120  # ASSUMED
 L2_LATENCY = 300  # ASSUMED
+MALL_LATENCY = 650  # ASSUMED
 HBM_LATENCY = 900  # ASSUMED
 SCALAR_LATENCY = 200  # ASSUMED
 STORE_LATENCY = 100  # ASSUMED: until a store no longer counts as outstanding
@@ -70,3 +74,4 @@ MATRIX_OPERATIONS = {
     9: 256,
 }
 MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
+MATRIX_SUSTAINED = 0.53  # FITTED: share of the matrix peak that the power limit allows for long

@@ -30,7 +30,7 @@ from kernel_gym.sim.kernarg import pack_arguments
 from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.occupancy import Occupancy
-from kernel_gym.sim.timing import Modelled, model_launch, sample_count
+from kernel_gym.sim.timing import LaunchModel, Modelled, sample_count
 
 __all__ = [
     "AsmError",
@@ -191,6 +191,8 @@ class Engine:
         time_limit_s: float = 10.0,
         instruction_limit: int | None = None,
         model_time: bool = True,
+        sample_seed: int = 0,
+        full_trace: bool = False,
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -203,6 +205,9 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
+            sample_seed: Decides which workgroups the model looks at closely; whoever wrote the
+                kernel should not know it.
+            full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -225,23 +230,29 @@ class Engine:
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
         if model_time:
-            request.sample_count, request.footprint = sample_count(workgroups), 1
+            request.sample_count = workgroups if full_trace else sample_count(workgroups)
+            request.footprint = 1
+            request.sample_seed = sample_seed & (1 << 64) - 1
         self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
         del keep
         if request.fault_kind:
             return LaunchResult(self._fault(kernel, request), None, {}, request.instructions)
         if not model_time:
             return LaunchResult(None, None, {}, request.instructions)
-        modelled = self._model(kernel, request, residency)
+        modelled = self._model(kernel, request, residency, full_trace)
         return LaunchResult(None, modelled.seconds, modelled.profile, request.instructions)
 
     def _model(
-        self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        full_trace: bool,
     ) -> Modelled:
         program = kernel.program
-        modelled = model_launch(
+        modelled = LaunchModel(
             self.library, self._handle, program.handle, program.timing, request, residency
-        )
+        ).run(full_trace)
         for entry in modelled.profile["hot"]:
             number = entry.pop("instruction")
             entry["text"] = kernel.decoded.instructions[number].text

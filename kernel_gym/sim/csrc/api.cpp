@@ -72,6 +72,7 @@ EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* requ
 
 // Results of the last launch and of the last model run, by source instruction.
 EXPORT const AccessCounts* sim_accesses(Engine* engine) { return engine->accesses.data(); }
+EXPORT const AccessCounts* sim_sampled(Engine* engine) { return engine->sampled.data(); }
 EXPORT const double* sim_spent(Engine* engine) { return engine->spent.data(); }
 EXPORT const u64* sim_block_counts(Engine* engine) { return engine->block_counts.data(); }
 

@@ -97,6 +97,7 @@ struct MemoryMap {
 
 class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
+struct AccessCounts;
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -119,6 +120,7 @@ struct Wave {
   const MemoryMap* memory;
   Recorder* recorder;    // null unless this workgroup is sampled
   Footprint* footprint;  // null unless touched lines are wanted
+  AccessCounts* accesses;  // by source instruction; null without a model
   Region recent;         // the allocation of the last access
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far
