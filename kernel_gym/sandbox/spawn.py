@@ -101,7 +101,7 @@ class Template:
             TemplateError: the template is gone.
         """
         ours, theirs = socket.socketpair()
-        home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role == "worker" else None
+        home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role != "device" else None
         request = {
             "role": role,
             "options": options or {},

@@ -26,6 +26,7 @@ from kernel_gym.sandbox import kernel_calls as kernel
 ROLES = {
     "worker": "kernel_gym.worker.main",
     "device": "kernel_gym.devices.sim_server",
+    "script": "kernel_gym.worker.script",
 }
 PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
 
@@ -86,7 +87,7 @@ def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> 
         confine.die_with_parent()
         os.setsid()
         fds = _keep_only(fds)
-        if request["role"] == "worker":
+        if request["role"] != "device":
             _become_worker(request, needed)
         role = importlib.import_module(ROLES[request["role"]])
         role.main(fds, request["options"])

@@ -188,8 +188,8 @@ def profile_text(name: str, profile: Mapping[str, Any]) -> str:
         "  hottest instructions:",
     ]
     for entry in profile["hot"]:
-        source = f"  {entry['source']}" if entry.get("source") else ""
-        lines.append(f"    {entry['share']:6.1%}  {entry.get('text', '')[:60]}{source[-60:]}")
+        source = entry.get("source", "").rpartition("/")[2]
+        lines.append(f"    {entry['share']:6.1%}  {entry.get('text', '')[:60]}  {source[:40]}")
     return "\n".join(lines)[:MAX_TEXT]
 
 
