@@ -40,8 +40,8 @@ def sim(
 ) -> None:
     """Run a program on the simulator and print the profile of every kernel it launches.
 
-    The program is a Triton script with tensors on "cuda", or a HIP program with a main function. It
-    runs confined: it sees no files but its own text. Times are modelled for an MI300X, not measured.
+    The program is a Triton script with tensors on "cuda", or a HIP program with a main function.
+    It runs confined and sees no file but its own. Times are modelled for an MI300X, not measured.
 
     Example: kernel-gym sim my_softmax.py --json
     """

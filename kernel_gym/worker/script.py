@@ -198,7 +198,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     sim_memory.map_device(fds[1])
     os.dup2(fds[2], 1)
     os.dup2(fds[2], 2)
-    sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
     server = DeviceServer(options)
     runtime = LocalRuntime(server, report)
