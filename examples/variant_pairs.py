@@ -1,7 +1,7 @@
-"""Times 72 schedule variants of 12 problems and prints the 60 log speedups over each first variant.
+"""Times six schedule variants of each of 12 problems and prints 60 log speedups over the first.
 
-Imports torch and triton alone, so that one file runs on any GPU that PyTorch calls "cuda", and on the
-simulator. Every variant must give the values of the first one. Caches are flushed before each call.
+Imports torch and triton alone, so that one file runs on any GPU that PyTorch calls "cuda", and on
+the simulator. Every variant must give the values of the first one. Caches are flushed before calls.
 
     python examples/variant_pairs.py --out measured.json                    # a GPU, 2-3 minutes
     kernel-gym sim examples/variant_pairs.py --timeout 3000 -- --once       # modelled for an MI300X

@@ -136,11 +136,14 @@ def _messages(child: Any, timeout: float) -> Iterator[dict[str, Any]]:
 
 
 def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
+    from kernel_gym.sim.profile import without_folders
+
     launches: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     for message in told:
         if "launch" in message:
-            launches.append(_without_folders(message["launch"]))
+            launch = message["launch"]
+            launches.append(launch | {"profile": without_folders(launch["profile"])})
             status.update(f"{len(launches)} launches, last {launches[-1]['name']}")
         else:
             end = message
@@ -162,13 +165,6 @@ def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
         "error": end.get("error", ""),
         "detail": end.get("detail", ""),
     }
-
-
-def _without_folders(launch: dict[str, Any]) -> dict[str, Any]:
-    """Source files by name alone: the folder is the confined process's own."""
-    for entry in launch["profile"].get("hot", ()):
-        entry["source"] = entry["source"].rpartition("/")[2]
-    return launch
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Child, TemplateError, shared_template
+from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 from kernel_gym.worker.failures import clean
@@ -325,6 +326,7 @@ def _profile(launch: dict[str, Any]) -> dict[str, Any]:
         "bound_by": profile.get("bound_by"),
         "waves_per_simd": occupancy.get("waves_per_simd"),
         "occupancy_limiter": occupancy.get("limiter"),
+        "profile": without_folders(profile),
     }
 
 

@@ -151,6 +151,12 @@ def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
     ]
 
 
+def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """A profile whose source files have names alone: folders differ from run to run."""
+    hot = [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get("hot", ())]
+    return {**profile, "hot": hot} if profile else {}
+
+
 def profile_text(name: str, profile: Mapping[str, Any]) -> str:
     """A profile for people and policies.
 

@@ -61,12 +61,23 @@ void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low
     return;
   }
   u64 segments[2 * kLanes];
-  u32 count = 0;
+  u32 count = 0, lines = 0;
+  u64 before = 0, line = ~0ull;
+  bool ascending = true;
   for (u64 rest = lanes; rest; rest &= rest - 1) {
     const u64 address = addresses[__builtin_ctzll(rest)];
     const u64 first = address >> 6, last = (address + size - 1) >> 6;
-    if (!count || segments[count - 1] != first) segments[count++] = first;
+    if (!count || before != first) segments[count++] = first;
     if (last != first) segments[count++] = last;
+    ascending &= first >= before;
+    before = last;
+    lines += (first >> 1 != line) + (last >> 1 != first >> 1);
+    line = last >> 1;
+  }
+  if (ascending) {
+    counts.segments += count;
+    counts.lines += lines;
+    return;
   }
   counts.segments += count_distinct(segments, count);
   for (u32 i = 0; i < count; i++) segments[i] >>= 1;
