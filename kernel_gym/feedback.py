@@ -219,13 +219,15 @@ def _profile(kernel: KernelFacts) -> list[str]:
     if not kernel.profile:
         return []
     profile: dict[str, Any] = dict(kernel.profile)
-    waits = [f"{name} {percent(share)}" for name, share in profile["stalls"].items()]
+    waits = [f"{name} {percent(share)}" for name, share in profile.get("stalls", {}).items()]
     hot = [
         f"{percent(entry['share'])} {entry['text'].split()[0]} ({entry['source']})"
-        for entry in profile["hot"]
+        for entry in profile.get("hot", ())
         if entry["source"]
     ]
-    reached = [f"{name} {percent(share)}" for name, share in profile["of_peak"].items() if share]
+    reached = [
+        f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
+    ]
     lines = [("reaches of its peak", reached), ("waves spend", waits), ("hottest", hot)]
     return [f"    {what}: {', '.join(found[:SHOWN])}" for what, found in lines if found]
 

@@ -57,7 +57,7 @@ class LocalRuntime(SimRuntime):
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
         try:
-            answer = _serve_worker(self.server, Message(header, list(buffers)))
+            answer = _serve_worker(self.server, Message(header, buffers))
         except AsmError as error:
             raise UnsupportedCodeError(str(error)) from None
         except (RefusedError, DeviceMemoryError) as error:
