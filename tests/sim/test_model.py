@@ -166,6 +166,7 @@ def uneven_seconds(engine, every, seed=0, full_trace=False):
         model_time=True,
         sample_seed=seed,
         full_trace=full_trace,
+        time_limit_s=60,
     )
     assert result.fault is None
     return result
