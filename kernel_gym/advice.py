@@ -98,6 +98,8 @@ def _advise_on_transfer(task: Task, evaluation: Evaluation) -> str:
 BOUND_HINTS = {
     "hbm": "Bound by memory: read each input once, write each output once, use wide loads.",
     "l2": "Bound by the second-level cache: reuse data in registers or LDS, reorder programs.",
+    "mall": "Bound by the Infinity Cache: reuse data in L2, LDS and registers.",
+    "l1": "Bound by addresses: wide, coalesced loads; fewer accesses by single lanes.",
     "lds": "Bound by LDS: avoid bank conflicts, keep values in registers.",
     "latency": "Bound by latency: more loads in flight, more waves, fewer dependent steps.",
     "compute": "Bound by arithmetic: use matrix instructions, hoist work out of loops.",

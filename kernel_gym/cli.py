@@ -17,6 +17,7 @@ from kernel_gym.commands import (
     replay,
     report,
     rescore,
+    sim,
     tasks,
 )
 
@@ -34,6 +35,7 @@ app.command()(exploits.exploits)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
+app.command("sim")(sim.sim)
 app.add_typer(bench.app, name="bench")
 
 

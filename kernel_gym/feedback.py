@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.advice import advice
 from kernel_gym.formatting import (
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 4000
 MAX_DETAIL_CHARS = 1800
+SHOWN = 4
+"""Entries of each kind in a kernel's profile."""
 
 HEADLINE = {
     Outcome.PASSED: "Correct on every workload",
@@ -213,7 +215,25 @@ def _kernel(kernel: KernelFacts) -> str:
         parts.append(f"{kernel.waves_per_simd:g} waves a SIMD{limiter}")
     if kernel.bound_by:
         parts.append(f"bound by {kernel.bound_by}")
-    return f"  {plain_name(kernel.name)}: " + ", ".join(parts)
+    return "\n".join([f"  {plain_name(kernel.name)}: " + ", ".join(parts), *_profile(kernel)])
+
+
+def _profile(kernel: KernelFacts) -> list[str]:
+    """Where the longest kernel's time goes, on the first train workload."""
+    if not kernel.profile:
+        return []
+    profile: dict[str, Any] = dict(kernel.profile)
+    waits = [f"{name} {percent(share)}" for name, share in profile.get("stalls", {}).items()]
+    hot = [
+        f"{percent(entry['share'])} {entry['text'].split()[0]} ({entry['source']})"
+        for entry in profile.get("hot", ())
+        if entry["source"]
+    ]
+    reached = [
+        f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
+    ]
+    lines = [("reaches of its peak", reached), ("waves spend", waits), ("hottest", hot)]
+    return [f"    {what}: {', '.join(found[:SHOWN])}" for what, found in lines if found]
 
 
 def _advice(task: Task, evaluation: Evaluation) -> str:

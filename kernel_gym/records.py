@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kernel_gym.tasks.workload import Kind, Layout, Split
 
@@ -105,6 +105,8 @@ class KernelFacts(Record):
     occupancy_limiter: str | None = None
     bound_by: str | None = None
     """What limits it on the first train workload: compute, hbm, l2, latency, launch ..."""
+    profile: dict[str, JsonValue] = Field(default_factory=dict)
+    """The device's profile of its longest launch there; empty where the device has none."""
 
 
 class Evaluation(Record):

@@ -135,8 +135,11 @@ class Device(Protocol):
     def turn(self, stage: Stage) -> AbstractContextManager[None]:
         """Held during a stage: waits until the device is free for it."""
 
-    def open(self, task: Any, trusted: bool = False) -> Session:
-        """A session for candidates of a task; `trusted` ones (baselines) share a cache."""
+    def open(self, task: Any, trusted: bool = False, seed: int = 0) -> Session:
+        """A session for candidates of a task; `trusted` ones (baselines) share a cache.
+
+        `seed` is for whatever the device draws while it times; the worker must not learn it.
+        """
 
     def close(self) -> None:
         """Gives back what the device holds."""

@@ -122,8 +122,13 @@ class GpuDevice:
                 if torch.cuda.memory_reserved() > HELD_BYTES:
                     torch.cuda.empty_cache()
 
-    def open(self, task: Task, trusted: bool = False) -> GpuSession:
+    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
         """A fresh worker with its GPU context; the next one starts warming up.
+
+        Args:
+            task: what its candidates solve.
+            trusted: whether the source is ours.
+            seed: not needed: times are measured.
 
         Raises:
             InfraError: a worker could not be started.

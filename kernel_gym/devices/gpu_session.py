@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from kernel_gym.devices.base import (
+    Audit,
     Call,
     DeviceLostError,
     Failed,
@@ -102,9 +103,13 @@ class GpuSession:
         return self.arguments(Placed(inputs, pieces, ()), dims)
 
     def call(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool = False
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls the candidate once on fresh copies of the inputs."""
+        """Calls the candidate once on fresh copies of the inputs; a GPU cannot be audited."""
         if self._dead:
             return self._dead
         self._arena_reset()

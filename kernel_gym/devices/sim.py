@@ -37,6 +37,7 @@ from kernel_gym.records import Clock, KernelFacts, Stage
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import TemplateError, shared_template
+from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
@@ -88,13 +89,18 @@ class SimDevice:
         """Nobody waits: each session has a simulated GPU of its own."""
         return contextlib.nullcontext()
 
-    def open(self, task: Task, trusted: bool = False) -> SimSession:
+    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:
         """A fresh worker and a fresh GPU for candidates of a task.
+
+        Args:
+            task: what they solve.
+            trusted: whether the source is ours.
+            seed: decides which workgroups the model of time samples; unknown to the worker.
 
         Raises:
             InfraError: a process could not be started.
         """
-        return SimSession(task, self._threads, trusted)
+        return SimSession(task, self._threads, trusted, seed)
 
     def close(self) -> None:
         """Sessions hold everything."""
@@ -103,7 +109,7 @@ class SimDevice:
 class SimSession:
     """One candidate in one worker, on a simulated GPU of its own."""
 
-    def __init__(self, task: Task, threads: int, trusted: bool) -> None:
+    def __init__(self, task: Task, threads: int, trusted: bool, seed: int = 0) -> None:
         self._task = task
         self._dead: Failed | None = None
         self._in_place = {
@@ -112,7 +118,12 @@ class SimSession:
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
-        options = {"threads": threads, "memory": MEMORY, "launch_limit": LAUNCH_LIMIT}
+        options = {
+            "threads": threads,
+            "memory": MEMORY,
+            "launch_limit": LAUNCH_LIMIT,
+            "sample_seed": seed,
+        }
         device_end, worker_end = socket.socketpair()
         cache = [str(_baseline_cache())] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
@@ -330,6 +341,7 @@ def _profile(launch: dict[str, Any]) -> dict[str, Any]:
         "bound_by": profile.get("bound_by"),
         "waves_per_simd": occupancy.get("waves_per_simd"),
         "occupancy_limiter": occupancy.get("limiter"),
+        "profile": without_folders(profile),
     }
 
 

@@ -7,6 +7,7 @@ and launch it, like the driver of a real GPU, and cannot read memory, counters o
 from __future__ import annotations
 
 import math
+import random
 import selectors
 import socket
 from collections.abc import Callable
@@ -52,6 +53,7 @@ class DeviceServer:
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = Arena(options["memory"])
         self.launch_limit = options["launch_limit"]
+        self._draws = random.Random(options["sample_seed"])
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
         """Ever allocated by the worker."""
@@ -194,6 +196,7 @@ class DeviceServer:
             time_limit_s=self.launch_limit,
             audit=self.audit is not Audit.OFF,
             reverse_waves=self.audit is Audit.REVERSED,
+            sample_seed=self._draws.getrandbits(64),  # anew, so that no launch can probe the next
         )
         if result.fault:
             self.fault = asdict(result.fault)

@@ -26,7 +26,10 @@ class DeviceSpec:
     launch_seconds: float = 2e-6
     """Device-side cost of one dispatch in a busy stream (assumed, not measured)."""
     achievable: float = 0.8
-    """Share of the peaks that a good kernel reaches (assumed, not measured)."""
+    """Share of the memory bandwidth that a good kernel reaches (assumed, not measured)."""
+    achievable_rate: float = 0.53
+    """Share of the arithmetic peaks that a library's matrix product sustains under the power limit
+    (fitted, see docs/timing-model.md)."""
 
     def roofline_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
         """Least time for so much traffic and arithmetic: Williams et al., CACM 52(4), 2009."""
@@ -35,8 +38,9 @@ class DeviceSpec:
 
     def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
         """Modelled time of one library operator: a launch and its achievable roofline."""
-        roofline = self.roofline_seconds(moved_bytes, flops, dtype)
-        return self.launch_seconds + roofline / self.achievable
+        moving = self.roofline_seconds(moved_bytes, 0, dtype) / self.achievable
+        computing = self.roofline_seconds(0, flops, dtype) / self.achievable_rate
+        return self.launch_seconds + max(moving, computing)
 
     @property
     def facts(self) -> str:

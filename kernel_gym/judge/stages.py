@@ -38,7 +38,7 @@ def build(attempt: Attempt) -> Verdict | None:
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
-    attempt.session = attempt.device.open(attempt.task)
+    attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
     failed = attempt.session.load(attempt.source)
     if failed is None and attempt.device.clock is Clock.MEASURED:
         return compile_ahead(attempt)

@@ -12,10 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kernel_gym.feedback import feedback
-from kernel_gym.formatting import describe, duration, factor, percent, roofline_share
+from kernel_gym.formatting import describe, duration, factor, percent, plain_name, roofline_share
 from kernel_gym.records import Clock
 from kernel_gym.report.code import highlight_diff, highlight_source, highlight_styles
 from kernel_gym.report.plots import seen_against_unseen, speedup_by_task
+from kernel_gym.report.profile_plot import profile_plot
 from kernel_gym.store import REPORT, RunStore, TurnRecord
 from kernel_gym.summary import RunSummary, TaskSummary, summarise
 from kernel_gym.tasks import Task, get_task
@@ -41,6 +42,8 @@ class TurnView:
     diff: Markup
     """Empty when there is nothing to compare with, or no difference."""
     workloads: list[dict[str, str]]
+    profiles: list[tuple[str, Markup]]
+    """Of the best submission's kernels: name and plot."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ def _task_view(store: RunStore, summary: TaskSummary) -> TaskView:
                 compared_with=name,
                 diff=highlight_diff(before, source) if before else Markup(),
                 workloads=_workloads(record),
+                profiles=_profiles(record) if record.turn == summary.best_turn else [],
             )
         )
         before, name = source, f"turn {record.turn}"
@@ -132,6 +136,18 @@ def _workloads(record: TurnRecord) -> list[dict[str, str]]:
         }
         for result in record.evaluation.workloads
     ]
+
+
+def _profiles(record: TurnRecord) -> list[tuple[str, Markup]]:
+    """A plot a kernel that the device has profiled."""
+    evaluation = record.evaluation
+    prefix = f"profile-{evaluation.task.replace('/', '-')}"
+    found = []
+    for number, kernel in enumerate(evaluation.kernels):
+        plot = profile_plot(kernel, evaluation.clock, f"{prefix}-{number}")
+        if plot:
+            found.append((plain_name(kernel.name), Markup(plot)))
+    return found
 
 
 def _plots(summary: RunSummary) -> list[tuple[str, Markup]]:

@@ -64,7 +64,7 @@ def speedup_by_task(summary: RunSummary) -> str:
         axes.set_xlabel(f"speedup over the baseline ({summary.clock})")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
-    return _svg(draw, (7.0, 1.3 + 0.32 * len(tasks)), "by-task")
+    return draw_svg(draw, (7.0, 1.3 + 0.32 * len(tasks)), "by-task")
 
 
 def seen_against_unseen(summary: RunSummary) -> str:
@@ -95,7 +95,7 @@ def seen_against_unseen(summary: RunSummary) -> str:
         axes.set_xlabel(f"speedup on train workloads ({summary.clock})")
         axes.set_ylabel(f"on unseen workloads ({summary.clock})")
 
-    return _svg(draw, (5.5, 4.8), "transfer")
+    return draw_svg(draw, (5.5, 4.8), "transfer")
 
 
 def _transfers_oddly(task: TaskSummary) -> bool:
@@ -145,7 +145,7 @@ def _log_axis(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _svg(draw: Callable[[Axes], None], size: tuple[float, float], name: str) -> str:
+def draw_svg(draw: Callable[[Axes], None], size: tuple[float, float], name: str) -> str:
     """Draws a figure and returns it as an element whose ids are its own."""
     with rc_context(_SETTINGS):
         figure = Figure(figsize=size, layout="constrained")

@@ -28,9 +28,10 @@ ROLES = {
     "worker": "kernel_gym.worker.main",
     "gpu": "kernel_gym.worker.gpu_main",
     "device": "kernel_gym.devices.sim_server",
+    "script": "kernel_gym.worker.script",
 }
-WORKERS = ("worker", "gpu")
-"""The roles that run candidates."""
+WORKERS = ("worker", "gpu", "script")
+"""The roles that run what is not ours."""
 PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
 
 

@@ -1,9 +1,11 @@
 """Figures of the AMD Instinct MI300X that the model uses, each with where it comes from.
 
-SEEN: read in a public source while writing (Chips and Cheese, "Testing AMD's Giant MI300X"; the
-hardware table of the ROCm documentation). RECALLED: from AMD's CDNA3 white paper and data sheet,
-from memory. DERIVED: computed from published peaks. ASSUMED: our estimate, to be calibrated
-against measurements. Absolute times are therefore indications; ratios and ranks are the use.
+SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
+hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white paper (2023), [ISA]
+AMD's CDNA3 instruction set manual or the data sheet, from memory. DERIVED: computed from published
+peaks. FITTED: chosen to meet a published figure, which is then no part of the validation. ASSUMED:
+our estimate, uncertain, to be calibrated against measurements. Absolute times are therefore
+indications; ratios and ranks are the use. docs/timing-model.md says how each enters.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ WAVE_LANES = 64  # SEEN
 LINE_BYTES = 128  # RECALLED: cache line of L1, L2 and Infinity Cache
 
 # ---- rates
-CLOCK_HZ = 2.1e9  # RECALLED: peak engine clock
+CLOCK_HZ = 2.1e9  # RECALLED [WP]: peak engine clock
 HBM_BYTES_PER_S = 5.3e12  # SEEN
 HBM_EFFICIENCY = 0.80  # ASSUMED
-MALL_BYTES_PER_S = 17.2e12  # RECALLED: Infinity Cache
+MALL_BYTES_PER_S = 17.2e12  # RECALLED [WP]: Infinity Cache, peak
+MALL_EFFICIENCY = 0.70  # RECALLED: 11.9 TB/s measured by [C&C]
+# FITTED: what the power limit leaves of the matrix peak in a long run: 654 (fp16) and 708 (bf16) of
+# 1,307 TFLOP/s in AMD's "Measuring max-achievable FLOPs" (ROCm blog, 2025; recalled).
+MATRIX_SUSTAINED = 0.53
 L2_BYTES_PER_S = CHIPLETS * 16 * 128 * CLOCK_HZ  # RECALLED: 16 channels of 128 B a clock each
 L2_EFFICIENCY = 0.70  # ASSUMED
 CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can pull from beyond its L1
@@ -45,9 +51,12 @@ LAUNCH_S = 2e-6  # ASSUMED: from dispatch to the first wave, and the end of the 
 VECTOR_CYCLES = 4  # RECALLED: 64 lanes on 16
 SLOW_VECTOR_CYCLES = 16  # RECALLED: transcendental functions, 32-bit integer multiplication
 WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than fused multiply-add
+PERMUTE_CYCLES = 2  # ASSUMED: permutes pass 32 lanes a cycle through the LDS crossbar
+UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access whose banks nobody looked at
 LDS_LATENCY = 64  # ASSUMED
 L1_LATENCY = 120  # ASSUMED
 L2_LATENCY = 300  # ASSUMED
+MALL_LATENCY = 650  # ASSUMED
 HBM_LATENCY = 900  # ASSUMED
 SCALAR_LATENCY = 200  # ASSUMED
 STORE_LATENCY = 100  # ASSUMED: until a store no longer counts as outstanding

@@ -32,7 +32,7 @@ from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.occupancy import Occupancy
 from kernel_gym.sim.targets import TARGETS, target_of
-from kernel_gym.sim.timing import Modelled, model_launch, sample_count
+from kernel_gym.sim.timing import LaunchModel, Modelled, Trace, sample_count
 
 __all__ = [
     "AsmError",
@@ -226,6 +226,8 @@ class Engine:
         model_time: bool = True,
         audit: bool = False,
         reverse_waves: bool = False,
+        sample_seed: int = 0,
+        full_trace: bool = False,
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -242,6 +244,9 @@ class Engine:
                 waits, storage that is read before it is written. Runs on one thread, slower.
             reverse_waves: Run the waves of a workgroup in the other order, which shows missing
                 barriers.
+            sample_seed: Decides which workgroups the model looks at closely; whoever wrote the
+                kernel should not know it.
+            full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -265,9 +270,12 @@ class Engine:
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
         if model_time:
-            request.sample_count, request.footprint = sample_count(workgroups), 1
+            request.sample_count = workgroups if full_trace else sample_count(workgroups)
+            request.footprint = 1
+            request.sample_seed = sample_seed & (1 << 64) - 1
         request.reverse_waves = reverse_waves
-        fault, modelled = self._run(kernel, request, residency, model_time, audit)
+        trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
+        fault, modelled = self._run(kernel, request, residency, trace, audit)
         del keep
         if modelled is None:
             return LaunchResult(fault, None, {}, request.instructions)
@@ -278,7 +286,7 @@ class Engine:
         kernel: Kernel,
         request: native.LaunchRequest,
         residency: Occupancy,
-        model_time: bool,
+        trace: Trace,
         audit: bool,
     ) -> tuple[Fault | None, Modelled | None]:
         """Execute a request: what stopped it, and the model's view of it if it is wanted."""
@@ -287,8 +295,9 @@ class Engine:
             request.audit, request.threads = 1, 1
             self._api.sim_keep(self._handle, findings.BEFORE)
         self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
-        wanted = model_time and not request.fault_kind
-        modelled = self._model(kernel, request, residency) if wanted else None
+        wanted = trace is not Trace.NONE and not request.fault_kind
+        full = trace is Trace.FULL
+        modelled = self._model(kernel, request, residency, full) if wanted else None
         if audit:
             self._find_undefined(kernel, request)
         if request.fault_kind:
@@ -305,12 +314,16 @@ class Engine:
         self._api.sim_forget(self._handle)
 
     def _model(
-        self, kernel: Kernel, request: native.LaunchRequest, residency: Occupancy
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        full_trace: bool,
     ) -> Modelled:
         program = kernel.program
-        modelled = model_launch(
+        modelled = LaunchModel(
             self.library, self._handle, program.handle, program.timing, request, residency
-        )
+        ).run(full_trace)
         for entry in modelled.profile["hot"]:
             number = entry.pop("instruction")
             entry["text"] = kernel.decoded.instructions[number].text

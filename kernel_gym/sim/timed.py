@@ -34,6 +34,7 @@ NO_ROW = NO_LIMIT = 0xFFFF
 _LAYOUT = struct.Struct("<BB9H")
 _SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
 _WIDE = re.compile(r"_(f64|i64|u64|b64)$")
+_PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
 _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
 
 
@@ -159,6 +160,8 @@ def timed_instruction(instruction: Instruction, vector_registers: int) -> TimedI
         )
     if unit == "idle":
         return TimedInstruction(unit, cycles=_idle_cycles(instruction))
+    if unit == "lds":  # how long others take depends on their addresses
+        return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
     is_store = "_store" in mnemonic or ("_atomic" in mnemonic and not instruction.modifiers)
     return TimedInstruction(unit, is_store=is_store)
 

@@ -1,17 +1,19 @@
 """The time a launch would take on an MI300X, modelled from what the launch did.
 
-``T = launch + max(compute units, HBM, L2, Infinity Cache)``, plus a tenth of the three shorter
-terms because overlap is never perfect. The compute-unit time comes from a replay of sampled
-workgroups (csrc/timing.cpp), spread over all workgroups by their instruction counts. Memory
-traffic: the distinct lines that the whole launch touched are counted exactly; requests beyond
-the L1 are scaled up from the samples. The constants are not calibrated against hardware: use
-ratios and ranks.
+``T = launch + max(compute units, sustained matrix rate, HBM, L2, Infinity Cache)``, plus a tenth of
+the shorter terms because overlap is never perfect. Sampled workgroups are replayed on one compute
+unit (csrc/timing.cpp), which prices each basic block; the blocks, accesses and distinct lines of
+*all* workgroups are counted exactly and multiply these prices. So the samples decide what work
+costs, never how much of it there was; a block that no sample ran costs its full latencies.
+
+docs/timing-model.md states the assumptions and what published figures say of them.
 """
 
 from __future__ import annotations
 
 import ctypes as ct
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,16 @@ from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.occupancy import Occupancy
-from kernel_gym.sim.timed import UNITS, timing_tables, unit_of
+from kernel_gym.sim.profile import describe_profile
+from kernel_gym.sim.timed import UNITS, timed_instruction, timing_tables, unit_of
+from kernel_gym.sim.traffic import Traffic, estimate_traffic
 
-HOT_INSTRUCTIONS = 8  # in a profile
-_REPLAY_SHARE = 4  # one replayed instruction for this many executed ones ...
-_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 20_000, 200_000  # ... within these bounds
-_SAMPLE_SHARE, _SAMPLE_MAXIMUM = 16, 4  # one recorded workgroup for this many, at most
+_REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
+_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 50_000, 400_000  # ... within these bounds
+_SAMPLE_SHARE, _SAMPLE_MAXIMUM = 32, 32  # one recorded workgroup for this many, at most
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 def sample_count(workgroups: int) -> int:
@@ -46,6 +50,15 @@ class KernelTiming:
         self.units = np.array(
             [UNITS.index(unit_of(i.mnemonic)) for i in decoded.instructions], dtype=np.int64
         )
+        registers = decoded.builder.vector_registers
+        matrix = UNITS.index("matrix")
+        self.matrix_cycles = np.array(
+            [
+                timed_instruction(i, registers).cycles if unit == matrix else 0
+                for i, unit in zip(decoded.instructions, self.units, strict=True)
+            ],
+            dtype=np.int64,
+        )
         self.block_lengths = np.array(
             [block.last - block.first for block in decoded.builder.blocks], dtype=np.int64
         )
@@ -61,46 +74,6 @@ class KernelTiming:
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """Bytes that a launch moves at each level of the memory hierarchy."""
-
-    l2: float
-    mall: float
-    hbm: float
-    far_fraction: float  # of L1 misses that also miss L2
-
-
-def estimate_traffic(
-    read_requests: float, write_segments: float, read_lines: int, written_lines: int
-) -> Traffic:
-    """Traffic from requests and distinct lines.
-
-    Args:
-        read_requests: Lines that loads requested from L2, whole launch.
-        write_segments: 64-byte pieces that stores sent to L2, whole launch.
-        read_lines: Distinct lines read.
-        written_lines: Distinct lines written.
-
-    Returns:
-        The bytes. Each chiplet has its own L2, so a line may be fetched by up to eight of them;
-        repeated requests hit as far as the distinct lines fit.
-    """
-    line = hw.LINE_BYTES
-    footprint = (read_lines + written_lines) * line
-    l2_fits = min(1.0, hw.CHIPLETS * hw.L2_BYTES / footprint) if footprint else 1.0
-    mall_fits = min(1.0, hw.MALL_BYTES / footprint) if footprint else 1.0
-    first = min(read_requests, float(read_lines * hw.CHIPLETS))
-    l2_misses = first + (read_requests - first) * (1 - l2_fits)
-    mall_misses = read_lines + max(0.0, l2_misses - read_lines) * (1 - mall_fits)
-    return Traffic(
-        l2=read_requests * line + write_segments * 64,
-        mall=(l2_misses + written_lines) * line,
-        hbm=(min(mall_misses, max(read_requests, read_lines)) + written_lines) * line,
-        far_fraction=min(1.0, l2_misses / read_requests) if read_requests else 0.0,
-    )
-
-
-@dataclass(frozen=True)
 class Modelled:
     """A modelled time and how it came about."""
 
@@ -108,36 +81,16 @@ class Modelled:
     profile: dict[str, Any]
 
 
-def _model_request(
-    traffic: Traffic, residency: Occupancy, workgroups: int, executed: int
-) -> native.ModelRequest:
-    copies = max(1, min(residency.workgroups_per_cu, -(-workgroups // hw.COMPUTE_UNITS)))
-    budget = min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, executed // _REPLAY_SHARE))
-    return native.ModelRequest(
-        lds_latency=hw.LDS_LATENCY,
-        l1_latency=hw.L1_LATENCY,
-        l2_latency=hw.L2_LATENCY,
-        hbm_latency=hw.HBM_LATENCY,
-        scalar_latency=hw.SCALAR_LATENCY,
-        store_latency=hw.STORE_LATENCY,
-        workgroup_launch=hw.WORKGROUP_LAUNCH,
-        l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
-        far_fraction=traffic.far_fraction,
-        instruction_budget=budget,
-        slots=copies * hw.COMPUTE_UNITS,
-        copies=copies,
-    )
+class Trace(Enum):
+    """How much of a launch the model of time looks at closely."""
+
+    NONE = "none"
+    SAMPLED = "sampled"
+    FULL = "full"
 
 
-def model_launch(
-    library: native.Library,
-    engine: int,
-    program: int,
-    timing: KernelTiming,
-    launch: native.LaunchRequest,
-    residency: Occupancy,
-) -> Modelled:
-    """Model the launch that the engine has just run with sampling on.
+class LaunchModel:
+    """Models the launch that an engine has just run with samples.
 
     Args:
         library: The engine library.
@@ -147,94 +100,91 @@ def model_launch(
         launch: The request, with results.
         residency: Workgroups on a compute unit.
     """
-    api = library.api
-    count = len(timing.units)
-    accesses = np.ctypeslib.as_array(api.sim_accesses(engine), (count, 8)).astype(np.float64)
-    column = {name: accesses[:, i] for i, name in enumerate(native.ACCESS_FIELDS)}
-    stores = column["writes"] > 0
-    memory = timing.units == UNITS.index("memory")
-    scale = launch.instructions / max(1, launch.sampled_instructions)
-    traffic = estimate_traffic(
-        scale * float(column["l1_misses"][memory & ~stores].sum()),
-        scale * float(column["segments"][memory & stores].sum()),
-        launch.read_lines,
-        launch.written_lines,
-    )
-    workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    request = _model_request(traffic, residency, workgroups, launch.instructions)
-    api.sim_model(engine, program, ct.byref(request))
-    spent = np.ctypeslib.as_array(api.sim_spent(engine), (count,)).copy()
-    return _combine(timing, launch, request, traffic, residency, spent, api, engine)
 
+    def __init__(
+        self,
+        library: native.Library,
+        engine: int,
+        program: int,
+        timing: KernelTiming,
+        launch: native.LaunchRequest,
+        residency: Occupancy,
+    ) -> None:
+        self._api, self._engine, self._program = library.api, engine, program
+        self.timing, self.launch, self.residency = timing, launch, residency
+        self.workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        blocks = self._read("sim_block_counts", len(timing.block_lengths))
+        self.executions = timing.executions(blocks.astype(np.int64))
 
-def _combine(
-    timing: KernelTiming,
-    launch: native.LaunchRequest,
-    request: native.ModelRequest,
-    traffic: Traffic,
-    residency: Occupancy,
-    spent: npt.NDArray[np.float64],
-    api: Any,
-    engine: int,
-) -> Modelled:
-    workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    busy_units = min(workgroups, hw.COMPUTE_UNITS)
-    pull = busy_units * hw.CU_BYTES_PER_CLOCK * hw.CLOCK_HZ
-    seconds = {
-        "cu": request.makespan / hw.CLOCK_HZ,
-        "hbm": max(traffic.hbm / (hw.HBM_BYTES_PER_S * hw.HBM_EFFICIENCY), traffic.hbm / pull),
-        "l2": traffic.l2 / (hw.L2_BYTES_PER_S * hw.L2_EFFICIENCY),
-        "mall": traffic.mall / hw.MALL_BYTES_PER_S,
-    }
-    bound = max(seconds, key=lambda name: seconds[name])
-    hidden = sum(seconds.values()) - seconds[bound]
-    total = hw.LAUNCH_S + seconds[bound] + hw.EXPOSED_SHARE * hidden
-    blocks = np.ctypeslib.as_array(
-        api.sim_block_counts(engine), (len(timing.block_lengths),)
-    ).astype(np.int64)
-    profile = {
-        "bound_by": bound,
-        "occupancy": {
-            "waves_per_simd": residency.waves_per_simd,
-            "workgroups_per_cu": residency.workgroups_per_cu,
-            "limiter": residency.limiter,
-        },
-        **{f"{name}_us": value * 1e6 for name, value in seconds.items()},
-        "launch_us": hw.LAUNCH_S * 1e6,
-        "bytes": {
-            "read": launch.read_lines * hw.LINE_BYTES,
-            "written": launch.written_lines * hw.LINE_BYTES,
-            "hbm": round(traffic.hbm),
-            "mall": round(traffic.mall),
-            "l2": round(traffic.l2),
-        },
-        "wave_instructions": timing.mix(timing.executions(blocks)),
-        "utilisation": _utilisation(request, launch.sampled),
-        "hot": _hot(spent),
-    }
-    return Modelled(total, profile)
+    def run(self, full_trace: bool = False) -> Modelled:
+        """The modelled time, with its profile; `full_trace` replays all that was recorded."""
+        traffic = self._traffic()
+        request = self._request(traffic)
+        if full_trace:
+            request.instruction_budget = 1 << 62
+        self._api.sim_model(self._engine, self._program, ct.byref(request))
+        spent = self._read("sim_spent", len(self.timing.units))
+        terms = self._terms(request, traffic)
+        longest = max(terms.values())
+        hidden = sum(terms.values()) - longest
+        total = hw.LAUNCH_S + longest + hw.EXPOSED_SHARE * hidden
+        profile = describe_profile(
+            terms, total, request, traffic, self.residency, self.launch, spent
+        )
+        profile["wave_instructions"] = self.timing.mix(self.executions)
+        return Modelled(total, profile)
 
+    def _read(self, name: str, *shape: int) -> FloatArray:
+        """A copy of an array of the engine."""
+        found = np.ctypeslib.as_array(getattr(self._api, name)(self._engine), shape)
+        return found.astype(np.float64)
 
-def _utilisation(request: native.ModelRequest, samples: int) -> dict[str, float]:
-    """Share of the time that each unit of a compute unit is busy, in the replay."""
-    cycles = request.workgroup_cycles * max(1, samples)
-    pipes = {"vector": hw.SIMDS, "matrix": hw.SIMDS, "lds": 1, "memory": 1}
-    return {
-        name: round(min(1.0, request.busy[UNITS.index(name)] / (cycles * count)), 4)
-        if cycles
-        else 0.0
-        for name, count in pipes.items()
-    }
+    def _traffic(self) -> Traffic:
+        columns = len(native.ACCESS_FIELDS)
+        exact = self._read("sim_accesses", len(self.timing.units), columns)
+        sampled = self._read("sim_sampled", len(self.timing.units), columns)
+        field = {name: i for i, name in enumerate(native.ACCESS_FIELDS)}
+        seen = sampled[:, field["lines"]]
+        missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
+        memory = self.timing.units == UNITS.index("memory")
+        stores = exact[:, field["writes"]] > 0
+        return estimate_traffic(
+            float((exact[:, field["lines"]] * missing)[memory & ~stores].sum()),
+            float(exact[:, field["segments"]][memory & stores].sum()),
+            self.launch.read_lines,
+            self.launch.written_lines,
+        )
 
+    def _request(self, traffic: Traffic) -> native.ModelRequest:
+        copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // hw.COMPUTE_UNITS))
+        budget = self.launch.instructions // _REPLAY_SHARE
+        threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
+        return native.ModelRequest(
+            lds_latency=hw.LDS_LATENCY,
+            l1_latency=hw.L1_LATENCY,
+            miss_latency=traffic.miss_latency,
+            scalar_latency=hw.SCALAR_LATENCY,
+            store_latency=hw.STORE_LATENCY,
+            workgroup_launch=hw.WORKGROUP_LAUNCH,
+            l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
+            unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
+            instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
+            slots=copies * hw.COMPUTE_UNITS,
+            workgroups=self.workgroups,
+            copies=copies,
+            waves=-(-threads // hw.WAVE_LANES),
+        )
 
-def _hot(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-    """The instructions at which waves spend most time: index and share."""
-    total = float(spent.sum())
-    if total <= 0:
-        return []
-    order = np.argsort(-spent, kind="stable")[:HOT_INSTRUCTIONS]
-    return [
-        {"instruction": int(i), "share": round(float(spent[i]) / total, 4)}
-        for i in order
-        if spent[i] > 0
-    ]
+    def _terms(self, request: native.ModelRequest, traffic: Traffic) -> dict[str, float]:
+        """Seconds that each part of the device needs for its share of the work."""
+        busy_units = min(self.workgroups, hw.COMPUTE_UNITS)
+        pull = busy_units * hw.CU_BYTES_PER_CLOCK * hw.CLOCK_HZ
+        matrix = float((self.executions * self.timing.matrix_cycles).sum())
+        units = hw.COMPUTE_UNITS * hw.SIMDS * hw.CLOCK_HZ
+        return {
+            "cu": request.makespan / hw.CLOCK_HZ,
+            "matrix": matrix / units / hw.MATRIX_SUSTAINED,
+            "hbm": max(traffic.hbm / (hw.HBM_BYTES_PER_S * hw.HBM_EFFICIENCY), traffic.hbm / pull),
+            "l2": traffic.l2 / (hw.L2_BYTES_PER_S * hw.L2_EFFICIENCY),
+            "mall": traffic.mall / (hw.MALL_BYTES_PER_S * hw.MALL_EFFICIENCY),
+        }

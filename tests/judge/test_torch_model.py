@@ -36,6 +36,6 @@ def test_views_are_free_and_operators_add_up():
 def test_a_large_product_is_bound_by_its_flops():
     n = 4096
     a = torch.empty(n, n, dtype=torch.float16)
-    rate = MI300X.matrix_rate[torch.float16] * MI300X.achievable
+    rate = MI300X.matrix_rate[torch.float16] * MI300X.achievable_rate
     expected = MI300X.launch_seconds + 2 * n**3 / rate
     assert _seconds(lambda a: (a @ a,), a=a) == pytest.approx(expected)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import KernelFacts, Outcome, Stage
 from kernel_gym.report import render_report, write_report
 from kernel_gym.store import RunStore
 from tests.records import failure, passing
@@ -104,3 +104,28 @@ def test_a_run_without_submissions_has_a_report(tmp_path):
 def test_it_is_written_into_the_run_folder(store):
     assert write_report(store) == store.folder / "report.html"
     assert (store.folder / "report.html").read_text(encoding="utf-8") == render_report(store)
+
+
+PROFILE = {
+    "of_peak": {"matrix": 0.0, "hbm": 0.62},
+    "utilisation": {"vector": 0.31},
+    "stalls": {"memory wait": 0.7, "issue": 0.3},
+}
+
+
+def test_the_profile_of_the_best_submission_is_drawn(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    for turn, speedup in ((1, 3.0), (2, 2.0)):
+        found = passing(speedup, 1.5)
+        kernel = KernelFacts(name="softmax", vgprs=8, sgprs=8, profile=PROFILE)
+        found = found.model_copy(update={"kernels": (kernel,)})
+        store.append(record(TASKS[0], turn, found), f"x = {turn}\n")
+    page = render_report(store)
+    assert page.count("Profile of softmax") == 1
+    assert "memory wait" in page
+    assert "62%" in page
+    assert "hbm" in page
+    assert page.index("Profile of softmax") < page.index("Turn 2")
+    balance = _Balance()
+    balance.feed(page)
+    assert len(balance.ids) == len(set(balance.ids))

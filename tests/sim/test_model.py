@@ -95,7 +95,10 @@ def test_pipelined_matmul_is_faster(engine):
 
 def test_profile_says_what_bounds(engine):
     profile = matmul_result(engine, 64, 4).profile
-    assert profile["bound_by"] in ("cu", "hbm", "l2", "mall")
+    assert profile["bound_by"] == "latency"  # 256 workgroups leave units idle
+    assert sum(profile["stalls"].values()) == pytest.approx(1, abs=0.02)
+    assert profile["stalls"]["memory wait"] > 0.02
+    assert profile["sampling"]["explained"] == 1
     assert profile["wave_instructions"]["matrix"] > 0
     assert 0 < profile["utilisation"]["matrix"] < 1
     assert profile["bytes"]["read"] >= 2 * 1024 * 256 * 2
@@ -142,3 +145,57 @@ def test_occupancy_names_its_limiter():
     assert occupancy(256, 0, 256).limiter == "vector registers"
     assert occupancy(256, 0, 256).workgroups_per_cu == 2
     assert occupancy(64, 0, 16).waves_per_simd == 8
+
+
+def uneven_text():
+    return compiled(kernels.uneven, ["*fp32", "*fp32", "i32", "i32"], BLOCK=1024)
+
+
+def uneven_seconds(engine, every, seed=0, full_trace=False):
+    """A copy in which one workgroup out of `every` does a hundred times the work."""
+    count = 1 << 20
+    x, out = torch.randn(count), torch.empty(count)
+    text, shared = uneven_text()
+    kernel = engine.load(text, shared=shared)
+    result = launch(
+        engine,
+        kernel,
+        (count // 1024,),
+        (256,),
+        [x, out, count, every],
+        model_time=True,
+        sample_seed=seed,
+        full_trace=full_trace,
+        time_limit_s=60,
+    )
+    assert result.fault is None
+    return result
+
+
+def test_other_samples_change_the_time_little(engine):
+    full = uneven_seconds(engine, 3, full_trace=True).seconds
+    drawn = [uneven_seconds(engine, 3, seed).seconds for seed in range(6)]
+    assert len(set(drawn)) > 1
+    assert drawn == pytest.approx([full] * 6, rel=0.2)  # the units that the samples share differ
+
+
+def test_work_that_no_sample_ran_is_not_free(engine):
+    even = uneven_seconds(engine, 1 << 30).seconds
+    rare = [uneven_seconds(engine, 128, seed) for seed in range(4)]
+    missed = [r for r in rare if r.profile["sampling"]["explained"] < 1]
+    assert missed, "the samples saw all the work by chance; choose other seeds"
+    full = uneven_seconds(engine, 128, full_trace=True).seconds
+    assert full > even
+    assert all(r.seconds >= 0.99 * full for r in missed)
+
+
+def test_sampling_agrees_with_a_full_trace(engine):
+    x, out = torch.randn(512, 1000), torch.empty(512, 1000)
+    text, shared = compiled(kernels.softmax, ["*fp32", "*fp32", "i32"], BLOCK=1024)
+    values = [x, out, 1000]
+    kernel = engine.load(text, shared=shared)
+    times = [
+        launch(engine, kernel, (512,), (256,), values, model_time=True, full_trace=full).seconds
+        for full in (False, True)
+    ]
+    assert times[0] == pytest.approx(times[1], rel=0.03)

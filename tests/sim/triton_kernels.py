@@ -217,3 +217,14 @@ def locked_increment(lock, counter, UNUSED: tl.constexpr):
 def reversed_copy(x, out, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.flip(tl.load(x + i), 0))
+
+
+@triton.jit
+def uneven(x, out, n, every, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    i = program * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n)
+    if program % every == every - 1:
+        for _ in range(100):
+            value = tl.load(x + i + (value > 1e30).to(tl.int32), mask=i < n) * 0.5 + value * 0.5
+    tl.store(out + i, value, mask=i < n)

@@ -103,6 +103,7 @@ EXPORT void sim_forget(Engine* engine) {
 
 // Results of the last launch and of the last model run, by source instruction.
 EXPORT const AccessCounts* sim_accesses(Engine* engine) { return engine->accesses.data(); }
+EXPORT const AccessCounts* sim_sampled(Engine* engine) { return engine->sampled.data(); }
 EXPORT const double* sim_spent(Engine* engine) { return engine->spent.data(); }
 EXPORT const u64* sim_block_counts(Engine* engine) { return engine->block_counts.data(); }
 

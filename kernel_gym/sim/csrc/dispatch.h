@@ -51,11 +51,11 @@ struct LaunchRequest {
   u32 fill;              // a word
   u32 audit;             // look for what values need not show
   u32 reverse_waves;     // run the waves of a workgroup in the other order
+  u64 sample_seed;       // decides which workgroups are recorded
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
   u64 written_lines;
-  u64 sampled_instructions;  // of the sampled workgroups
   u32 sampled;
   u32 fault_kind;
   u32 fault_instruction;
@@ -102,8 +102,9 @@ struct Engine {
   // of the last launch, until the next one
   std::vector<u64> block_counts;
   std::vector<std::unique_ptr<Recorder>> recorders;
-  std::vector<u32> workgroup_instructions;
-  std::vector<AccessCounts> accesses;  // by source instruction, summed over the samples
+  std::vector<AccessCounts> accesses;  // by source instruction, exact, of all workgroups
+  std::vector<AccessCounts> sampled;   // the same of the recorded ones, with cache and banks
+  Bins bins;
   std::vector<double> spent;           // by source instruction, of the last model run
   std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
   std::vector<std::vector<u8>> kept[2];  // contents of all allocations: before, after

@@ -94,6 +94,9 @@ bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes,
     }
   }
   if (wave.footprint) mark_footprint(wave, addresses, lanes, low, high + size, size, write);
+  if (wave.accesses) {
+    count_access(wave.accesses[inst->index], addresses, lanes, low, high + size, size, write);
+  }
   if (LIKELY(inside(wave.recent, low, high + size))) return true;
   const Region* region = find_region(*wave.memory, low, high + size, write);
   if (!region) return check_each_lane(wave, inst, addresses, lanes, size, write);
@@ -327,6 +330,7 @@ template <Mode mode>
 SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, bool write) {
   if (mode == Mode::kScratch) {
     if (!scratch_addresses(wave, inst, access, size, write)) return false;
+    if (wave.accesses) count_scratch(wave.accesses[inst->index], access.lanes, size, write);
     if (UNLIKELY(wave.recorder != nullptr)) {
       wave.recorder->scratch(inst->index, access.lanes, size, write);
     }
@@ -494,6 +498,7 @@ const Inst* s_load(Wave& wave, const Inst* inst) {
   if (UNLIKELY(wave.audit != nullptr) && !wave.audit->global(wave, inst, &address, 1, size)) {
     return nullptr;
   }
+  if (wave.footprint) wave.footprint->mark(address, address + size, false, wave.epoch);
   memcpy(wave.scalars + inst->dst, (const void*)address, size);
   return inst + 1;
 }

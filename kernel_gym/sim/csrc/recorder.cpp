@@ -1,6 +1,7 @@
 #include "recorder.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace {
 
@@ -26,6 +27,75 @@ bool TagCache::touch(u64 line) {
   tags_[oldest] = line;
   used_[oldest] = clock_;
   return false;
+}
+
+namespace {
+
+// Distinct values of up to 128, in any order: a small table with open addressing.
+u32 count_distinct(const u64* values, u32 count) {
+  constexpr u32 kSlots = 256;
+  u64 table[kSlots];
+  memset(table, 0xff, sizeof table);
+  u32 distinct = 0;
+  for (u32 i = 0; i < count; i++) {
+    u32 slot = (u32)(values[i] * 0x9e3779b97f4a7c15ull >> 56);
+    while (table[slot] != ~0ull && table[slot] != values[i]) slot = (slot + 1) % kSlots;
+    distinct += table[slot] == ~0ull;
+    table[slot] = values[i];
+  }
+  return distinct;
+}
+
+}  // namespace
+
+void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low, u64 high,
+                  u32 size, bool write) {
+  const u64 active = __builtin_popcountll(lanes);
+  counts.executions++;
+  counts.lanes += active;
+  counts.bytes += active * size;
+  counts.writes += write;
+  if (high - low <= 2 * active * size) {  // dense: every line in between is touched
+    counts.segments += ((high - 1) >> 6) - (low >> 6) + 1;
+    counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
+    return;
+  }
+  u64 segments[2 * kLanes];
+  u32 count = 0, lines = 0;
+  u64 before = 0, line = ~0ull;
+  bool ascending = true;
+  for (u64 rest = lanes; rest; rest &= rest - 1) {
+    const u64 address = addresses[__builtin_ctzll(rest)];
+    const u64 first = address >> 6, last = (address + size - 1) >> 6;
+    if (!count || before != first) segments[count++] = first;
+    if (last != first) segments[count++] = last;
+    ascending &= first >= before;
+    before = last;
+    lines += (first >> 1 != line) + (last >> 1 != first >> 1);
+    line = last >> 1;
+  }
+  if (ascending) {
+    counts.segments += count;
+    counts.lines += lines;
+    return;
+  }
+  counts.segments += count_distinct(segments, count);
+  for (u32 i = 0; i < count; i++) segments[i] >>= 1;
+  counts.lines += count_distinct(segments, count);
+}
+
+void Bins::begin(u64 workgroups, u32 blocks) {
+  workgroups_ = workgroups;
+  blocks_ = blocks;
+  bins_ = std::min({workgroups, kMaxBins, std::max<u64>(1, kMaxCounts / std::max(1u, blocks))});
+  counts_.assign(bins_ * blocks, 0);
+}
+
+void Bins::add(u64 workgroup, const std::vector<u64>& counts) {
+  u64* bin = counts_.data() + workgroup * bins_ / workgroups_ * blocks_;
+  for (u32 b = 0; b < blocks_; b++) {
+    if (counts[b]) __atomic_fetch_add(bin + b, counts[b], __ATOMIC_RELAXED);
+  }
 }
 
 Recorder::Recorder(u32 instructions, u32 waves, u64 base)
@@ -62,9 +132,7 @@ void Recorder::global(u32 instruction, const u64* addresses, u64 lanes, u32 size
   }
 }
 
-// Scratch is interleaved so that a wave's access to one variable is contiguous.
-void Recorder::scratch(u32 instruction, u64 lanes, u32 size, bool write) {
-  AccessCounts& counts_of = counts[instruction];
+void count_scratch(AccessCounts& counts_of, u64 lanes, u32 size, bool write) {
   const u64 bytes = __builtin_popcountll(lanes) * (u64)size;
   counts_of.executions++;
   counts_of.lanes += __builtin_popcountll(lanes);
@@ -73,6 +141,10 @@ void Recorder::scratch(u32 instruction, u64 lanes, u32 size, bool write) {
   counts_of.lines += (bytes + 127) / 128;
   counts_of.l1_misses += (bytes + 127) / 128;
   if (write) counts_of.writes++;
+}
+
+void Recorder::scratch(u32 instruction, u64 lanes, u32 size, bool write) {
+  count_scratch(counts[instruction], lanes, size, write);
 }
 
 void Recorder::scalar(u32 instruction, u64 address, u32 size) {

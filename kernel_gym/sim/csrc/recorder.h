@@ -30,6 +30,30 @@ struct AccessCounts {
 };
 static_assert(sizeof(AccessCounts) == 64, "shared with Python");
 
+// Counts an access of any workgroup: lanes, bytes, segments and lines; [low, high) holds all.
+void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low, u64 high,
+                  u32 size, bool write);
+
+// Counts an access to scratch, which is interleaved so that one variable of a wave is contiguous.
+void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write);
+
+// What all workgroups executed, exactly: how often each block ran, by bin of neighbouring
+// workgroups. Sums, so that the order in which threads finish workgroups does not matter.
+class Bins {
+ public:
+  void begin(u64 workgroups, u32 blocks);
+  void add(u64 workgroup, const std::vector<u64>& counts);
+  u64 size() const { return bins_; }
+  u64 first(u64 bin) const { return (bin * workgroups_ + bins_ - 1) / bins_; }
+  const u64* counts(u64 bin) const { return counts_.data() + bin * blocks_; }
+
+ private:
+  static constexpr u64 kMaxBins = 2048, kMaxCounts = 1 << 22;
+  u64 workgroups_ = 0, bins_ = 0;
+  u32 blocks_ = 0;
+  std::vector<u64> counts_;
+};
+
 // A set-associative cache with least-recently-used replacement, tags only.
 class TagCache {
  public:

@@ -1,5 +1,7 @@
-// The timing model: replays recorded workgroups on one compute unit, in order within each wave,
-// with the units that waves share.
+// The timing model. Recorded workgroups are replayed together on one compute unit, in order within
+// each wave, with the units that waves share. That gives each basic block a cost; the blocks that
+// every workgroup executed, counted exactly, then give each workgroup its time. A block that no
+// replay ran costs its full latencies: what a sample did not show is never cheap.
 #pragma once
 
 #include <vector>
@@ -40,26 +42,42 @@ struct BlockRange {
   u32 first, last;  // instructions, exclusive end
 };
 
+// What a wave waits for (kernel_gym/sim/timing.py).
+enum class Stall : u8 {
+  kIssue,         // executing, or taking its turn to issue
+  kVectorBusy,    // another wave holds the vector unit
+  kMatrixBusy,    // the matrix unit works
+  kMatrixResult,  // a result of the matrix unit is not ready
+  kLdsQueue,
+  kMemoryQueue,
+  kMemory,        // s_waitcnt for vector memory
+  kLds,           // s_waitcnt for LDS
+  kScalarMemory,  // s_waitcnt for scalar memory
+  kBarrier,
+};
+constexpr int kStalls = 10;
+
 // Mirrored by kernel_gym/sim/native.py. Times in cycles of the compute unit unless named.
 struct ModelRequest {
   double lds_latency;
   double l1_latency;
-  double l2_latency;
-  double hbm_latency;
+  double miss_latency;         // of what misses the L1, mean
   double scalar_latency;
   double store_latency;
   double workgroup_launch;
   double l2_bytes_per_cycle;   // of one compute unit
-  double far_fraction;         // of L1 misses that also miss L2
-  u64 instruction_budget;      // replayed instructions, all copies together
+  double unsampled_lds;        // cycles of an LDS instruction that no sample ran
+  u64 instruction_budget;      // replayed instructions
   u64 slots;                   // workgroups that run at the same time on the GPU
+  u64 workgroups;
   u32 copies;                  // workgroups that share a compute unit
-  u32 unused;
+  u32 waves;                   // of a workgroup
   // results
   double makespan;             // cycles until the last workgroup ends
-  double workgroup_cycles;     // mean of the sampled ones
-  double sampled_instructions;
-  double busy[8];              // cycles a unit was busy, by Unit, per compute unit and sample
+  double replay_cycles;        // length of the replays, summed
+  double explained;            // share of all executed instructions in blocks that were replayed
+  double busy[8];              // cycles a unit was busy in the replays, by Unit
+  double stalls[kStalls];      // cycles of waves in the replays, by Stall
   u64 replayed;
 };
 
@@ -67,9 +85,10 @@ struct ModelInput {
   const std::vector<TimedInst>& instructions;
   const std::vector<BlockRange>& blocks;
   const std::vector<const Recorder*>& samples;
-  const std::vector<u32>& workgroup_instructions;  // of every workgroup
-  const std::vector<AccessCounts>& accesses;       // summed over the samples
+  const Bins& bins;                          // what every workgroup executed
+  const std::vector<AccessCounts>& accesses; // of every workgroup
+  const std::vector<AccessCounts>& sampled;  // of the samples
 };
 
-// `spent`: cycles by instruction, summed over the replayed waves.
+// `spent`: cycles by instruction, summed over the waves of all workgroups.
 void run_model(const ModelInput& input, ModelRequest& request, std::vector<double>& spent);

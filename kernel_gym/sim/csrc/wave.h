@@ -109,6 +109,7 @@ struct MemoryMap {
 class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
 class Audit;      // what a workgroup does that no value shows
+struct AccessCounts;
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -136,6 +137,7 @@ struct Wave {
   Recorder* recorder;    // null unless this workgroup is sampled
   Footprint* footprint;  // null unless touched lines are wanted
   Audit* audit;          // null unless the launch is audited
+  AccessCounts* accesses;  // by source instruction; null without a model
   Region recent;         // the allocation of the last access
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far

@@ -1,0 +1,74 @@
+"""Bytes that a launch moves at each level of the memory hierarchy.
+
+Distinct lines and requests of the whole launch are counted exactly; which part of the requests
+misses the first-level cache is known from the sampled workgroups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.sim import constants as hw
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes by level.
+
+    Attributes:
+        l2: Requests of compute units to the L2 caches.
+        mall: Requests of the L2 caches to the Infinity Cache, written lines included.
+        hbm: What reaches memory.
+        far_fraction: Share of L1 misses that also miss L2.
+        memory_fraction: Share of these that also miss the Infinity Cache.
+    """
+
+    l2: float
+    mall: float
+    hbm: float
+    far_fraction: float
+    memory_fraction: float
+
+    @property
+    def miss_latency(self) -> float:
+        """Mean cycles of a load that misses the L1."""
+        beyond = (
+            hw.MALL_LATENCY
+            - hw.L2_LATENCY
+            + self.memory_fraction * (hw.HBM_LATENCY - hw.MALL_LATENCY)
+        )
+        return hw.L2_LATENCY + self.far_fraction * beyond
+
+
+def estimate_traffic(
+    read_requests: float, write_segments: float, read_lines: int, written_lines: int
+) -> Traffic:
+    """Traffic from requests and distinct lines, caches cold.
+
+    Each chiplet has its own L2, so a line may be fetched by up to eight of them; repeated requests
+    hit as far as the distinct lines fit. L2 writes back: a written line leaves it once.
+
+    Args:
+        read_requests: Lines that loads requested from L2, whole launch.
+        write_segments: 64-byte pieces that stores sent to L2, whole launch.
+        read_lines: Distinct lines read.
+        written_lines: Distinct lines written.
+
+    Returns:
+        The bytes.
+    """
+    line = hw.LINE_BYTES
+    footprint = (read_lines + written_lines) * line
+    l2_fits = min(1.0, hw.CHIPLETS * hw.L2_BYTES / footprint) if footprint else 1.0
+    mall_fits = min(1.0, hw.MALL_BYTES / footprint) if footprint else 1.0
+    first = min(read_requests, float(read_lines * hw.CHIPLETS))
+    l2_misses = first + (read_requests - first) * (1 - l2_fits)
+    cold = min(float(read_lines), l2_misses)
+    mall_misses = cold + (l2_misses - cold) * (1 - mall_fits)
+    return Traffic(
+        l2=read_requests * line + write_segments * 64,
+        mall=(l2_misses + written_lines) * line,
+        hbm=(max(mall_misses, read_lines) + written_lines) * line,
+        far_fraction=min(1.0, l2_misses / read_requests) if read_requests else 0.0,
+        memory_fraction=mall_misses / l2_misses if l2_misses else 0.0,
+    )

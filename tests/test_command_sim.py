@@ -1,0 +1,102 @@
+"""`kernel-gym sim` runs people's own programs and profiles what they launch."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.devices.sim import SimDevice
+
+SCRIPT = """
+import sys
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+if __name__ == "__main__":
+    x = torch.randn(5000, device="cuda")
+    out = torch.empty_like(x)
+    for _ in range(2):
+        double[(triton.cdiv(5000, 1024),)](x, out, 5000, BLOCK=1024)
+    torch.testing.assert_close(out, x + x)
+    print("sum differs by", float((out.sum() - 2 * x.sum()).abs() > 1), sys.argv[1])
+    print(out[:2].cpu().device, x[torch.tensor([1, 2])].shape, (x > 0).any().item())
+"""
+PROGRAM = """
+#include <hip/hip_runtime.h>
+#include <cstdio>
+__global__ void fill(int* out) { out[threadIdx.x] = threadIdx.x + 1; }
+int main(int argc, char** argv) {
+  int* device; int host[64];
+  hipMalloc(reinterpret_cast<void**>(&device), sizeof host);
+  fill<<<1, 64>>>(device);
+  hipMemcpy(host, device, sizeof host, hipMemcpyDeviceToHost);
+  printf("last %d of %s\\n", host[63], argv[1]);
+  return 0;
+}
+"""
+OUTSIDE = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def outside(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i))
+
+x = torch.ones(100).cuda()
+outside[(1,)](x, torch.empty_like(x), BLOCK=256)
+"""
+
+
+def run(tmp_path, name, text, *arguments):
+    path = tmp_path / name
+    path.write_text(text)
+    return CliRunner().invoke(app, ["sim", str(path), *arguments])
+
+
+def test_a_triton_script_runs_unchanged(tmp_path):
+    done = run(tmp_path, "script.py", SCRIPT, "--json", "word")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["output"].splitlines() == [
+        "sum differs by 0.0 word",
+        "cpu torch.Size([2]) True",
+    ]
+    assert found["clock"] == "modelled"
+    kernel = found["kernels"]["double"]
+    assert kernel["launches"] == found["launches"] == 2
+    assert kernel["grid"] == [5, 1, 1]
+    assert kernel["profile"]["bytes"]["read"] == pytest.approx(20_000, rel=0.02)
+    assert {hot["source"] for hot in kernel["profile"]["hot"]} & {"script.py:8", "script.py:7"}
+    assert found["seconds"] > kernel["seconds"]  # torch's own operators are charged
+
+
+def test_a_hip_program_runs_unchanged(tmp_path):
+    if "hip" not in SimDevice().languages:
+        pytest.skip("no HIP toolchain: see kernel-gym doctor")
+    done = run(tmp_path, "program.hip", PROGRAM, "word")
+    assert done.exit_code == 0, done.output
+    assert "last 64 of word" in done.output
+    assert "bound by launch" in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments", "code", "message"),
+    [
+        ("outside.py", OUTSIDE, (), 1, "outside.py:7, workgroup (0, 0, 0)"),
+        ("raises.py", "def f():\n    raise ValueError('no')\nf()\n", (), 1, "raises.py:2 in f"),
+        ("ends.py", "import sys\nsys.exit(3)\n", (), 1, "ended with status 3"),
+        ("dies.py", "import os\nos._exit(0)\n", (), 1, "ended the process before it was done"),
+        ("hangs.py", "while True: pass\n", ("--timeout", "1"), 1, "not done within 1 s"),
+        ("script.txt", "", (), 2, "expected .py, .hip"),
+        ("script.py", "", ("--device", "cuda:0"), 2, "found cuda:0, expected sim:gfx942"),
+    ],
+)
+def test_errors_are_told(tmp_path, name, text, arguments, code, message):
+    done = run(tmp_path, name, text, *arguments)
+    assert done.exit_code == code
+    assert message in done.output
