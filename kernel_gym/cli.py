@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from kernel_gym.commands import (
+    admit,
     bench,
     check,
     doctor,
@@ -31,6 +32,7 @@ app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
 app.command()(exploits.exploits)
+app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
