@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -124,26 +124,26 @@ class Problem(ABC):
     Subclasses are stateless: one instance, `PROBLEM`, in `tasks/problems/<name>/problem.py`.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    category: ClassVar[str]
-    level: ClassVar[int]
-    tags: ClassVar[tuple[str, ...]] = ()
-    source: ClassVar[str]
+    name: str
+    summary: str
+    category: str
+    level: int
+    tags: tuple[str, ...] = ()
+    source: str
     """Where the train shapes come from: a model or a library."""
 
-    args: ClassVar[tuple[TensorArg | ScalarArg, ...]]
-    outputs: ClassVar[tuple[Output, ...]]
-    axes: ClassVar[tuple[Axis, ...]]
-    train: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    args: tuple[TensorArg | ScalarArg, ...]
+    outputs: tuple[Output, ...]
+    axes: tuple[Axis, ...]
+    train: Mapping[Scale, Sequence[Dims]]
     """Train dimensions by scale, first the most typical one."""
-    production: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    production: Mapping[Scale, Sequence[Dims]]
     """Further real model shapes (or their twins) from which unseen workloads are drawn."""
-    adversarial: ClassVar[Sequence[Dims]]
+    adversarial: Sequence[Dims]
     """Odd sizes; checked, never timed."""
-    distributions: ClassVar[tuple[str, ...]] = ("normal", "offset", "tiny", "large")
+    distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
-    strided: ClassVar[bool] = True
+    strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 
     def __eq__(self, other: object) -> bool:

@@ -11,7 +11,7 @@ from kernel_gym.judge.expected import Expected, compare, expect
 from kernel_gym.tasks.admission import FAILS
 from kernel_gym.tasks.controls import CONTROLS, Case, Control, copied, same_bits
 from kernel_gym.tasks.formula import compare_with_formula, load_formula
-from kernel_gym.tasks.problem import Problem, Scale, Value
+from kernel_gym.tasks.problem import Check, Problem, Scale, Value
 from kernel_gym.tasks.sampling import (
     adversarial_workloads,
     make_inputs,
@@ -19,6 +19,11 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.workload import Kind, Split, Workload
+
+MOST_ROUNDINGS = 32
+"""Largest error of the reference, in units of rounding of the largest output."""
+PASSES = "passes"
+"""How the finding on a control begins that the check of values does not catch."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,6 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
     return ValueReport(tuple(dict.fromkeys(reasons)), controls)
 
 
-PASSES = "passes"
-"""How the finding on a control begins that the check of values does not catch."""
-
-
 def _against_formula(problem: Problem, seed: int) -> list[str]:
     """Rule 1: the oracle agrees with a formula written apart from it, if the folder has one."""
     try:
@@ -72,12 +73,30 @@ def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[s
     verdict = compare(problem, expected, expected.reference)
     if not verdict.passed:
         found.append(f"the reference fails on {workload}: {verdict.message}")
+    found += [f"{text} on {workload}" for text in _coarse(problem, expected)]
     inputs = expected.inputs
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(1)  # whoever draws from the global generator gives itself away
         again = problem.reference(**copied(inputs)), problem.oracle(**copied(inputs))
     if not same_bits(expected.reference, again[0]) or not same_bits(expected.oracle, again[1]):
         found.append(f"reference or oracle differ between two calls on {workload}")
+    return found
+
+
+def _coarse(problem: Problem, expected: Expected) -> list[str]:
+    """Rule 1: the yardstick is no worse than some roundings, or it would excuse anything."""
+    found = []
+    for output, exact, ours in zip(
+        problem.outputs, expected.oracle, expected.reference, strict=True
+    ):
+        if output.check is not Check.CLOSE or not exact.numel():
+            continue
+        finite = torch.isfinite(exact)
+        error = torch.where(finite, ours.double() - exact, 0.0).abs().max()
+        unit = torch.finfo(output.dtype).eps / 2
+        roundings = float(error / (unit * torch.where(finite, exact, 0.0).abs().max() + 1e-30))
+        if roundings > MOST_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
+            found.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
     return found
 
 
@@ -101,7 +120,9 @@ def _matters(problem: Problem, expected: Expected, name: str, value: Value) -> b
             found = problem.oracle(**copied({**expected.inputs, name: value}))
     except (IndexError, RuntimeError):
         return True  # the other inputs do not fit this one: it is used
-    return not same_bits(found, expected.oracle)
+    pairs = zip(found, problem.outputs, strict=True)
+    rounded = tuple(out.to(output.dtype) for out, output in pairs)
+    return not compare(problem, expected, rounded).passed
 
 
 def _try(control: Control, problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> str:

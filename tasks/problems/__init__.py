@@ -1,0 +1,1 @@
+"""Problems, one folder each; folders outside join them here, see `tasks/registry.py`."""
