@@ -16,11 +16,10 @@ from pathlib import Path
 import kernel_gym.tasks.problems as package
 from kernel_gym.tasks.generated import PREFIX, generated_problem
 from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import Mode, Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
 
-TASKS_PATH = "KERNEL_GYM_TASKS_PATH"
-"""Environment variable: folders of problem folders, separated as in PATH."""
 _PROBLEMS = Path(__file__).parent / "problems"
 
 

@@ -109,7 +109,8 @@ def show(
     with one_line_errors():
         task = get_task(task_id)
         with Evaluator(resolve(device)) as evaluator:
-            text = prompt(task, evaluator.device.facts)
+            spec = evaluator.device.spec
+            text = prompt(task, evaluator.device.facts, arch=spec.arch)
     parts = {"prompt": text, "baseline": task.kernel_source, "reference": task.reference_source}
     if json:
         print_json({**_facts(task), **parts})

@@ -25,7 +25,7 @@ from kernel_gym.tasks.admission import (
     store_verdict,
     stored_verdict,
 )
-from kernel_gym.tasks.registry import TASKS_PATH
+from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import Mode, modes_of
 from tests.admission.outside import copy_problem
 
