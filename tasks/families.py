@@ -79,8 +79,9 @@ def operator_family(problem: Problem) -> str:
     """The family of a problem; runs its reference once on its smallest odd size."""
     dims = min(problem.adversarial, key=problem.elements)
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, problem.distributions[0])
+    inputs = make_inputs(problem, workload, seed=0)
     with torch.no_grad(), _Operators() as seen:
-        problem.reference(**make_inputs(problem, workload, seed=0))
+        problem.reference(**inputs)
     ops = frozenset(seen.names)
     return next(name for name, shows in FAMILIES.items() if shows(ops))
 
