@@ -42,6 +42,12 @@ def _softmax(ops: _Ops) -> bool:
     return _normalised(ops) or (_exponential(ops) and _summed(ops))
 
 
+_LAYOUT = frozenset(
+    "view reshape clone copy copy_ _to_copy transpose t permute cat stack slice select expand "
+    "unsqueeze squeeze split chunk contiguous empty empty_like zeros zeros_like flip as_strided "
+    "_unsafe_view unbind alias detach lift_fresh constant_pad_nd repeat".split()
+)
+
 FAMILIES: dict[str, Callable[[_Ops], bool]] = {
     "attention": lambda ops: _fused_attention(ops) or (_product(ops) and _softmax(ops)),
     "convolution": _any("convolution im2col col2im unfold_backward"),
@@ -67,11 +73,6 @@ FAMILIES: dict[str, Callable[[_Ops], bool]] = {
     "pointwise": lambda ops: bool(ops - _LAYOUT),
     "layout": lambda ops: True,
 }
-_LAYOUT = frozenset(
-    "view reshape clone copy copy_ _to_copy transpose t permute cat stack slice select expand "
-    "unsqueeze squeeze split chunk contiguous empty empty_like zeros zeros_like flip as_strided "
-    "_unsafe_view unbind alias detach lift_fresh constant_pad_nd repeat".split()
-)
 
 
 @cache

@@ -77,7 +77,7 @@ def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | Ad
                 text = f"passes as a {language} kernel"
                 controls[name] = text
                 reasons[language].append(f"{name}: {text}")
-        modes = {}
+        modes: dict[Mode, ModeVerdict] = {}
         for language, start in starts.items():
             evaluation = _finished(start)
             refused = (*reasons[language], *_refused_kernel(evaluation))

@@ -23,6 +23,7 @@ from kernel_gym.commands.common import (
 if TYPE_CHECKING:
     from kernel_gym.tasks.admission import Verdict
     from kernel_gym.tasks.problem import Problem
+    from kernel_gym.tasks.task import Mode
 
 _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
@@ -94,7 +95,7 @@ def _is_current(problem: Problem, device: str) -> bool:
 
 
 def _rows(problem: Problem, verdict: Verdict) -> list[dict[str, Any]]:
-    reasons: dict[str, tuple[str, ...]] = {}
+    reasons: dict[Mode, tuple[str, ...]] = {}
     for modes in verdict.devices.values():
         for mode, found in modes.items():
             reasons[mode] = (*reasons.get(mode, ()), *found.refused)
