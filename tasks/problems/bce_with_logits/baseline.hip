@@ -7,7 +7,7 @@
 constexpr int kThreads = 128;
 
 __global__ void bce_with_logits_kernel(const __half* logits, const __half* target,
-                                       const float* pos_weight, float* loss, int64_t classes) {
+                                       const float* pos_weight, __half* loss, int64_t classes) {
   __shared__ float scratch[kThreads];
   const int64_t base = (int64_t)blockIdx.x * classes;
   float total = 0.0f;
@@ -23,11 +23,11 @@ __global__ void bce_with_logits_kernel(const __half* logits, const __half* targe
     if (threadIdx.x < half) scratch[threadIdx.x] += scratch[threadIdx.x + half];
     __syncthreads();
   }
-  if (threadIdx.x == 0) loss[blockIdx.x] = scratch[0] / (float)classes;
+  if (threadIdx.x == 0) loss[blockIdx.x] = __float2half(scratch[0] / (float)classes);
 }
 
 extern "C" int bce_with_logits(const __half* logits, const __half* target, const float* pos_weight,
-                               float* loss, int64_t rows, int64_t classes, hipStream_t stream) {
+                               __half* loss, int64_t rows, int64_t classes, hipStream_t stream) {
   bce_with_logits_kernel<<<dim3(rows), dim3(kThreads), 0, stream>>>(logits, target, pos_weight,
                                                                     loss, classes);
   return hipGetLastError();

@@ -30,7 +30,7 @@ def bce_with_logits_kernel(
         positive = y * weight * (tail + tl.maximum(-x, 0.0))
         negative = (1.0 - y) * (tail + tl.maximum(x, 0.0))
         total += tl.where(inside, positive + negative, 0.0)
-    tl.store(loss_ptr + row, tl.sum(total, axis=0) / classes)
+    tl.store(loss_ptr + row, (tl.sum(total, axis=0) / classes).to(tl.float16))
 
 
 def bce_with_logits(
@@ -38,7 +38,7 @@ def bce_with_logits(
 ) -> torch.Tensor:
     """Loss of each row of logits, float16[rows, classes] with any row stride."""
     rows, classes = logits.shape
-    loss = torch.empty((rows,), dtype=torch.float32, device=logits.device)
+    loss = torch.empty((rows,), dtype=logits.dtype, device=logits.device)
     bce_with_logits_kernel[(rows,)](
         logits,
         target,

@@ -7,7 +7,7 @@
 constexpr int kThreads = 256;
 
 __global__ void huber_loss_kernel(const __half* prediction, const __half* target, float delta,
-                                  float* loss, int64_t cols) {
+                                  __half* loss, int64_t cols) {
   __shared__ float scratch[kThreads];
   const int64_t base = (int64_t)blockIdx.x * cols;
   float total = 0.0f;
@@ -21,10 +21,10 @@ __global__ void huber_loss_kernel(const __half* prediction, const __half* target
     if (threadIdx.x < half) scratch[threadIdx.x] += scratch[threadIdx.x + half];
     __syncthreads();
   }
-  if (threadIdx.x == 0) loss[blockIdx.x] = scratch[0] / (float)cols;
+  if (threadIdx.x == 0) loss[blockIdx.x] = __float2half(scratch[0] / (float)cols);
 }
 
-extern "C" int huber_loss(const __half* prediction, const __half* target, float delta, float* loss,
+extern "C" int huber_loss(const __half* prediction, const __half* target, float delta, __half* loss,
                           int64_t rows, int64_t cols, hipStream_t stream) {
   huber_loss_kernel<<<dim3(rows), dim3(kThreads), 0, stream>>>(prediction, target, delta, loss,
                                                                cols);

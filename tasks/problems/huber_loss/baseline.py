@@ -27,13 +27,13 @@ def huber_loss_kernel(
         target = tl.load(target_ptr + row * target_stride + at, mask=inside, other=0.0)
         size = tl.abs(prediction.to(tl.float32) - target.to(tl.float32))
         total += tl.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-    tl.store(loss_ptr + row, tl.sum(total, axis=0) / cols)
+    tl.store(loss_ptr + row, (tl.sum(total, axis=0) / cols).to(tl.float16))
 
 
 def huber_loss(prediction: torch.Tensor, target: torch.Tensor, delta: float) -> torch.Tensor:
     """Loss of each row of two float16[rows, cols] with any row strides."""
     rows, cols = prediction.shape
-    loss = torch.empty((rows,), dtype=torch.float32, device=prediction.device)
+    loss = torch.empty((rows,), dtype=prediction.dtype, device=prediction.device)
     huber_loss_kernel[(rows,)](
         prediction,
         target,

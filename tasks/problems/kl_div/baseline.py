@@ -53,13 +53,13 @@ def kl_div_kernel(
         log_q = (s - student_max) / temperature - student_log
         log_p = (t - teacher_max) / temperature - teacher_log
         total += tl.where(at < classes, tl.exp(log_p) * (log_p - log_q), 0.0)
-    tl.store(loss_ptr + row, tl.sum(total, axis=0))
+    tl.store(loss_ptr + row, tl.sum(total, axis=0).to(tl.bfloat16))
 
 
 def kl_div(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
     """Loss of each row of two bfloat16[rows, classes] with any row strides."""
     rows, classes = student.shape
-    loss = torch.empty((rows,), dtype=torch.float32, device=student.device)
+    loss = torch.empty((rows,), dtype=student.dtype, device=student.device)
     kl_div_kernel[(rows,)](
         student,
         teacher,

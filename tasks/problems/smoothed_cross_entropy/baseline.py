@@ -36,7 +36,7 @@ def smoothed_cross_entropy_kernel(
     kept = target != ignore_index
     picked = tl.load(logits_row + tl.where(kept, target, 0)).to(tl.float32) - row_max
     loss = log_sum - (1.0 - smoothing) * picked - smoothing * mean
-    tl.store(loss_ptr + row, tl.where(kept, loss, 0.0))
+    tl.store(loss_ptr + row, tl.where(kept, loss, 0.0).to(tl.bfloat16))
 
 
 def smoothed_cross_entropy(
@@ -44,7 +44,7 @@ def smoothed_cross_entropy(
 ) -> torch.Tensor:
     """Loss of each row of logits, bfloat16[rows, classes] with any row stride."""
     rows, classes = logits.shape
-    loss = torch.empty((rows,), dtype=torch.float32, device=logits.device)
+    loss = torch.empty((rows,), dtype=logits.dtype, device=logits.device)
     smoothed_cross_entropy_kernel[(rows,)](
         logits, target, loss, logits.stride(0), classes, smoothing, ignore_index, BLOCK=512
     )
