@@ -20,7 +20,7 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Histogram(Problem):
-    """`out[i, b]` counts the elements of row i that equal b; codes outside the bins do not count."""
+    """`out[i, b]` counts the elements of row i that equal b, for b from 0 on."""
 
     name = "histogram"
     summary = (
