@@ -1,6 +1,6 @@
 """What to solve: problems, tasks, workloads and the suites that list them."""
 
-from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw
+from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw, draw_index
 from kernel_gym.tasks.problem import (
     CATEGORIES,
     Axis,
@@ -66,6 +66,7 @@ __all__ = [
     "adversarial_workloads",
     "c_prototype",
     "draw",
+    "draw_index",
     "get_problem",
     "get_task",
     "get_tuning",
