@@ -69,7 +69,7 @@ def lora_shrink_expand(
     adapter: torch.Tensor,
     base: torch.Tensor,
 ) -> torch.Tensor:
-    """base + scale * (x @ a) @ b by each token's adapter; any outer strides."""
+    """Base + scale * (x @ a) @ b by each token's adapter; any outer strides."""
     tokens, width = x.shape
     rank, out_width = b.shape[1:]
     out = torch.empty((tokens, out_width), dtype=x.dtype, device=x.device)
