@@ -219,7 +219,7 @@ def _echo(value: torch.Tensor, output: torch.Tensor) -> torch.Tensor | None:
 
 def _without_last_tile(answer: torch.Tensor) -> torch.Tensor:
     wrong = answer.clone().reshape(-1)
-    wrong[-min(TILE, wrong.numel()) :] = 0
+    _leave(wrong[-min(TILE, wrong.numel()) :])
     return wrong.reshape(answer.shape)
 
 
@@ -228,8 +228,14 @@ def _without_odd_rows(answer: torch.Tensor) -> torch.Tensor | None:
     if rows.shape[0] < 2:
         return None
     wrong = rows.clone()
-    wrong[1::2] = 0
+    _leave(wrong[1::2])
     return wrong.reshape(answer.shape)
+
+
+def _leave(part: torch.Tensor) -> None:
+    """Zeros, as fresh memory often holds; ones where zero would be right."""
+    zero = torch.zeros_like(part)
+    part.copy_(torch.ones_like(part) if same_bits((part,), (zero,)) else zero)
 
 
 def _poisoned(answer: torch.Tensor) -> torch.Tensor:

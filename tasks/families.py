@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
@@ -77,8 +77,8 @@ FAMILIES: dict[str, Callable[[_Ops], bool]] = {
 
 @cache
 def operator_family(problem: Problem) -> str:
-    """The family of a problem; runs its reference once on its smallest odd size."""
-    dims = min(problem.adversarial, key=problem.elements)
+    """The family of a problem; runs its reference once on its smallest train size."""
+    dims = min(problem.train[Scale.SIM], key=problem.elements)
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, problem.distributions[0])
     inputs = make_inputs(problem, workload, seed=0)
     with torch.no_grad(), _Operators() as seen:

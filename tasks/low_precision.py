@@ -63,10 +63,16 @@ class _CoarseSums(TorchDispatchMode):
                 return decomposition_table[func](*args, **kwargs)
         return func(*args, **kwargs)
 
-    def total(self, terms: int, part: Callable[[int, int], torch.Tensor]) -> torch.Tensor:
-        """Adds up `part(start, stop)` over the terms, rounding as it goes."""
-        self.longest = max(self.longest, terms)
-        if terms < FEWEST_TERMS:
+    def total(
+        self, terms: int, part: Callable[[int, int], torch.Tensor], *dense: int
+    ) -> torch.Tensor:
+        """Adds up `part(start, stop)` over the terms, rounding as it goes.
+
+        `dense` are most terms of any sum that are not zero, by operand.
+        """
+        longest = min((terms, *dense))
+        self.longest = max(self.longest, longest)
+        if longest < FEWEST_TERMS:
             return part(0, terms)
         step = -(-terms // MOST_STEPS)
         running = self.rounded(part(0, step))
@@ -79,6 +85,11 @@ class _CoarseSums(TorchDispatchMode):
         return value.to(self.dtype).to(value.dtype)
 
 
+def _most(x: torch.Tensor, dim: int) -> int:
+    """Most elements along a dimension that are not zero."""
+    return int(x.count_nonzero(dim).max()) if x.numel() else 0
+
+
 def _on_floats(args: Any) -> bool:
     return any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in args)
 
@@ -89,7 +100,7 @@ def _sum(
     dims = [d % x.dim() for d in ([dim] if isinstance(dim, int) else dim or range(x.dim()))]
     kept = [d for d in range(x.dim()) if d not in dims]
     flat = x.permute(*kept, *dims).reshape(*(x.shape[d] for d in kept), -1)
-    out = mode.total(flat.shape[-1], lambda a, b: flat[..., a:b].sum(-1))
+    out = mode.total(flat.shape[-1], lambda a, b: flat[..., a:b].sum(-1), _most(flat, -1))
     return out.reshape([1 if d in dims else n for d, n in enumerate(x.shape)]) if keepdim else out
 
 
@@ -101,7 +112,8 @@ def _mean(
 
 
 def _mm(mode: _CoarseSums, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return mode.total(a.shape[-1], lambda i, j: a[..., i:j] @ b[..., i:j, :])
+    dense = _most(a, -1), _most(b, -2)
+    return mode.total(a.shape[-1], lambda i, j: a[..., i:j] @ b[..., i:j, :], *dense)
 
 
 def _addmm(
