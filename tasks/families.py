@@ -26,7 +26,7 @@ def _any(words: str) -> Callable[[_Ops], bool]:
 
 
 _product = _any(
-    "mm bmm addmm baddbmm mv dot _int_mm addmv addbmm _scaled_mm linalg_solve_triangular "
+    "mm bmm addmm baddbmm mv dot _int_mm _grouped_mm addmv addbmm _scaled_mm linalg_solve_triangular "
     "triangular_solve linalg_cholesky_ex linalg_lu_factor_ex linalg_inv_ex linalg_qr"
 )
 _fused_attention = _any(

@@ -60,6 +60,7 @@ def admit(problem: Problem, executor: Executor) -> Verdict:
 
 
 def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | AdmissionError:
+    content = content_hash(problem)  # as it is now: it may be edited meanwhile
     languages = {Task(problem, mode).language for mode in modes_of(problem)}
     tried = [language for language in device.languages if language in languages]
     starts = {language: _submit(executor, problem, language) for language in tried}
@@ -85,7 +86,7 @@ def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | Ad
     except AdmissionError as error:
         return error
     return Verdict(
-        content=content_hash(problem),
+        content=content,
         protocol=PROTOCOL_VERSION,
         controls=controls,
         devices={device.name: modes},
