@@ -7,7 +7,7 @@
 
 constexpr int kThreads = 256;
 
-__global__ void log_softmax_kernel(const __half* x, __half* out, int64_t cols) {
+__global__ void log_softmax_kernel(const __half* x, float* out, int64_t cols) {
   __shared__ float tops[kThreads];
   __shared__ float sums[kThreads];
   const int64_t base = (int64_t)blockIdx.x * cols;
@@ -35,11 +35,11 @@ __global__ void log_softmax_kernel(const __half* x, __half* out, int64_t cols) {
   const float shift = tops[0] + logf(sums[0]);
 
   for (int64_t c = threadIdx.x; c < cols; c += kThreads) {
-    out[base + c] = __float2half(__half2float(x[base + c]) - shift);
+    out[base + c] = __half2float(x[base + c]) - shift;
   }
 }
 
-extern "C" int log_softmax(const __half* x, __half* out, int64_t rows, int64_t cols,
+extern "C" int log_softmax(const __half* x, float* out, int64_t rows, int64_t cols,
                            hipStream_t stream) {
   log_softmax_kernel<<<dim3(rows), dim3(kThreads), 0, stream>>>(x, out, cols);
   return hipGetLastError();

@@ -30,12 +30,12 @@ def log_softmax_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
         at = start + lane
         x = tl.load(x_row + at, mask=at < cols, other=0.0).to(tl.float32)
         out = x - row_max - log_sum
-        tl.store(out_ptr + row * cols + at, out.to(tl.float16), mask=at < cols)
+        tl.store(out_ptr + row * cols + at, out, mask=at < cols)
 
 
 def log_softmax(x: torch.Tensor) -> torch.Tensor:
     """Log-softmax over the last axis of x, float16[rows, cols] with any row stride."""
     rows, cols = x.shape
-    out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    out = torch.empty((rows, cols), dtype=torch.float32, device=x.device)
     log_softmax_kernel[(rows,)](x, out, x.stride(0), cols, BLOCK=512)
     return out
