@@ -1,4 +1,4 @@
-"""AdamW: one program updates a short strip of one row."""
+"""AdamW: one program updates a short strip."""
 
 import torch
 import triton
@@ -14,11 +14,7 @@ def adamw_kernel(
     new_param_ptr,
     new_m_ptr,
     new_v_ptr,
-    param_stride,
-    grad_stride,
-    m_stride,
-    v_stride,
-    cols,
+    count,
     lr,
     beta1,
     beta2,
@@ -29,21 +25,19 @@ def adamw_kernel(
     BLOCK: tl.constexpr,
 ):
     """Updates BLOCK parameters."""
-    row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < cols
-    param = tl.load(param_ptr + row * param_stride + at, mask=inside, other=0.0)
-    grad = tl.load(grad_ptr + row * grad_stride + at, mask=inside, other=0.0)
-    m = tl.load(m_ptr + row * m_stride + at, mask=inside, other=0.0)
-    v = tl.load(v_ptr + row * v_stride + at, mask=inside, other=0.0)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    param = tl.load(param_ptr + at, mask=inside, other=0.0)
+    grad = tl.load(grad_ptr + at, mask=inside, other=0.0)
+    m = tl.load(m_ptr + at, mask=inside, other=0.0)
+    v = tl.load(v_ptr + at, mask=inside, other=0.0)
     m = beta1 * m + (1.0 - beta1) * grad
     v = beta2 * v + (1.0 - beta2) * grad * grad
     update = (m / correction1) / (tl.sqrt(v / correction2) + eps)
     param = param - lr * decay * param - lr * update
-    out = row * cols + at
-    tl.store(new_param_ptr + out, param, mask=inside)
-    tl.store(new_m_ptr + out, m, mask=inside)
-    tl.store(new_v_ptr + out, v, mask=inside)
+    tl.store(new_param_ptr + at, param, mask=inside)
+    tl.store(new_m_ptr + at, m, mask=inside)
+    tl.store(new_v_ptr + at, v, mask=inside)
 
 
 def adamw_step(
@@ -58,21 +52,17 @@ def adamw_step(
     decay: float,
     step: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """New param, m and v, float32[rows, cols], from ones with any row strides."""
-    rows, cols = param.shape
-    outputs = [torch.empty((rows, cols), dtype=param.dtype, device=param.device) for _ in range(3)]
+    """New param, m and v, float32[count]."""
+    count = param.shape[0]
+    outputs = [torch.empty_like(param) for _ in range(3)]
     block = 256
-    adamw_kernel[(rows, triton.cdiv(cols, block))](
+    adamw_kernel[(triton.cdiv(count, block),)](
         param,
         grad,
         m,
         v,
         *outputs,
-        param.stride(0),
-        grad.stride(0),
-        m.stride(0),
-        v.stride(0),
-        cols,
+        count,
         lr,
         beta1,
         beta2,

@@ -32,10 +32,10 @@ class AdamwStep(Problem):
     source = "weights of GPT-2 and GPT-2-XL, Llama-2-7B and Qwen2.5-0.5B, float32 master copies"
 
     args = (
-        TensorArg("param", torch.float32, shape="rows, cols"),
-        TensorArg("grad", torch.float32, shape="rows, cols"),
-        TensorArg("m", torch.float32, shape="rows, cols"),
-        TensorArg("v", torch.float32, shape="rows, cols"),
+        TensorArg("param", torch.float32, shape="rows * cols"),
+        TensorArg("grad", torch.float32, shape="rows * cols"),
+        TensorArg("m", torch.float32, shape="rows * cols"),
+        TensorArg("v", torch.float32, shape="rows * cols"),
         ScalarArg("lr", float),
         ScalarArg("beta1", float),
         ScalarArg("beta2", float),
@@ -44,9 +44,9 @@ class AdamwStep(Problem):
         ScalarArg("step", int),
     )
     outputs = (
-        Output("new_param", torch.float32, shape="rows, cols"),
-        Output("new_m", torch.float32, shape="rows, cols"),
-        Output("new_v", torch.float32, shape="rows, cols"),
+        Output("new_param", torch.float32, shape="rows * cols"),
+        Output("new_m", torch.float32, shape="rows * cols"),
+        Output("new_v", torch.float32, shape="rows * cols"),
     )
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 17))
     train = points(
@@ -59,8 +59,8 @@ class AdamwStep(Problem):
         full=[(5120, 5120), (3072, 1024), (3584, 4096)],
         sim=[(16, 5120), (60, 1024), (20, 4096)],
     )
-    adversarial = ({"rows": 5, "cols": 7},)
-    distributions = ("normal", "tiny", "heavy_tail", "sparse")
+    adversarial = ({"rows": 1, "cols": 131},)
+    distributions = ("normal", "tiny", "uniform", "offset")
 
     def elements(self, dims: Dims) -> int:
         """Parameters."""
@@ -71,7 +71,7 @@ class AdamwStep(Problem):
 
         Scalars are float32 values, so that `1 - beta` is exact in float32, too.
         """
-        shape = (workload.dims["rows"], workload.dims["cols"])
+        shape = (self.elements(workload.dims),)
         grad, past = (
             1e-3 * draw(shape, torch.float32, workload.distribution, generator) for _ in range(2)
         )
@@ -87,8 +87,8 @@ class AdamwStep(Problem):
         }
 
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Three matrices like param."""
-        shape = (dims["rows"], dims["cols"])
+        """Three vectors like param."""
+        shape = (self.elements(dims),)
         return {"new_param": shape, "new_m": shape, "new_v": shape}
 
     def oracle(
@@ -133,7 +133,7 @@ class AdamwStep(Problem):
         return kept.addcdiv(m_new, root, value=-lr / (1 - beta1**step)), m_new, v_new
 
     def bytes(self, dims: Dims) -> int:
-        """Read four matrices, write three, 4 bytes an element each."""
+        """Read four vectors, write three, 4 bytes an element each."""
         return 7 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:

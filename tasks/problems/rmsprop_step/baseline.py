@@ -1,4 +1,4 @@
-"""RMSprop: one program updates a short strip of one row."""
+"""RMSprop: one program updates a short strip."""
 
 import torch
 import triton
@@ -14,11 +14,7 @@ def rmsprop_kernel(
     new_param_ptr,
     new_square_ptr,
     new_buffer_ptr,
-    param_stride,
-    grad_stride,
-    square_stride,
-    buffer_stride,
-    cols,
+    count,
     lr,
     alpha,
     eps,
@@ -26,19 +22,17 @@ def rmsprop_kernel(
     BLOCK: tl.constexpr,
 ):
     """Updates BLOCK parameters."""
-    row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < cols
-    param = tl.load(param_ptr + row * param_stride + at, mask=inside, other=0.0)
-    grad = tl.load(grad_ptr + row * grad_stride + at, mask=inside, other=0.0)
-    square = tl.load(square_ptr + row * square_stride + at, mask=inside, other=0.0)
-    buffer = tl.load(buffer_ptr + row * buffer_stride + at, mask=inside, other=0.0)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    param = tl.load(param_ptr + at, mask=inside, other=0.0)
+    grad = tl.load(grad_ptr + at, mask=inside, other=0.0)
+    square = tl.load(square_ptr + at, mask=inside, other=0.0)
+    buffer = tl.load(buffer_ptr + at, mask=inside, other=0.0)
     square = alpha * square + (1.0 - alpha) * grad * grad
     buffer = momentum * buffer + grad / tl.sqrt(square + eps)
-    out = row * cols + at
-    tl.store(new_param_ptr + out, param - lr * buffer, mask=inside)
-    tl.store(new_square_ptr + out, square, mask=inside)
-    tl.store(new_buffer_ptr + out, buffer, mask=inside)
+    tl.store(new_param_ptr + at, param - lr * buffer, mask=inside)
+    tl.store(new_square_ptr + at, square, mask=inside)
+    tl.store(new_buffer_ptr + at, buffer, mask=inside)
 
 
 def rmsprop_step(
@@ -51,21 +45,17 @@ def rmsprop_step(
     eps: float,
     momentum: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """New param, square and buffer, float32[rows, cols], from ones with any row strides."""
-    rows, cols = param.shape
-    outputs = [torch.empty((rows, cols), dtype=param.dtype, device=param.device) for _ in range(3)]
+    """New param, square and buffer, float32[count]."""
+    count = param.shape[0]
+    outputs = [torch.empty_like(param) for _ in range(3)]
     block = 128
-    rmsprop_kernel[(rows, triton.cdiv(cols, block))](
+    rmsprop_kernel[(triton.cdiv(count, block),)](
         param,
         grad,
         square,
         buffer,
         *outputs,
-        param.stride(0),
-        grad.stride(0),
-        square.stride(0),
-        buffer.stride(0),
-        cols,
+        count,
         lr,
         alpha,
         eps,

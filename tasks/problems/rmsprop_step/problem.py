@@ -32,19 +32,19 @@ class RmspropStep(Problem):
     source = "layers of EfficientNet-B0, MobileNetV2 and Inception-v3 in their authors' recipes"
 
     args = (
-        TensorArg("param", torch.float32, shape="rows, cols"),
-        TensorArg("grad", torch.float32, shape="rows, cols"),
-        TensorArg("square", torch.float32, shape="rows, cols"),
-        TensorArg("buffer", torch.float32, shape="rows, cols"),
+        TensorArg("param", torch.float32, shape="rows * cols"),
+        TensorArg("grad", torch.float32, shape="rows * cols"),
+        TensorArg("square", torch.float32, shape="rows * cols"),
+        TensorArg("buffer", torch.float32, shape="rows * cols"),
         ScalarArg("lr", float),
         ScalarArg("alpha", float),
         ScalarArg("eps", float),
         ScalarArg("momentum", float),
     )
     outputs = (
-        Output("new_param", torch.float32, shape="rows, cols"),
-        Output("new_square", torch.float32, shape="rows, cols"),
-        Output("new_buffer", torch.float32, shape="rows, cols"),
+        Output("new_param", torch.float32, shape="rows * cols"),
+        Output("new_square", torch.float32, shape="rows * cols"),
+        Output("new_buffer", torch.float32, shape="rows * cols"),
     )
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 17))
     train = points(
@@ -57,8 +57,8 @@ class RmspropStep(Problem):
         full=[(1280, 960), (2048, 1280), (6144, 4096)],
         sim=[(60, 960), (40, 1280), (18, 4096)],
     )
-    adversarial = ({"rows": 5, "cols": 7},)
-    distributions = ("normal", "tiny", "heavy_tail", "sparse")
+    adversarial = ({"rows": 1, "cols": 131},)
+    distributions = ("normal", "tiny", "uniform", "offset")
 
     def elements(self, dims: Dims) -> int:
         """Parameters."""
@@ -66,7 +66,7 @@ class RmspropStep(Problem):
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients by the distribution, squares such ones leave, and normal buffers."""
-        shape = (workload.dims["rows"], workload.dims["cols"])
+        shape = (self.elements(workload.dims),)
         past = draw(shape, torch.float32, workload.distribution, generator)
         scalars = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "momentum": 0.9}
         return {
@@ -78,8 +78,8 @@ class RmspropStep(Problem):
         }
 
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Three matrices like param."""
-        shape = (dims["rows"], dims["cols"])
+        """Three vectors like param."""
+        shape = (self.elements(dims),)
         return {"new_param": shape, "new_square": shape, "new_buffer": shape}
 
     def oracle(
@@ -116,7 +116,7 @@ class RmspropStep(Problem):
         return param.add(b, alpha=-lr), s, b
 
     def bytes(self, dims: Dims) -> int:
-        """Read four matrices, write three, 4 bytes an element each."""
+        """Read four vectors, write three, 4 bytes an element each."""
         return 7 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:

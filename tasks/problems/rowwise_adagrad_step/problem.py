@@ -54,7 +54,7 @@ class RowwiseAdagradStep(Problem):
         sim=[(600, 96), (160, 384), (2000, 32)],
     )
     adversarial = ({"rows": 40, "dim": 1},)
-    distributions = ("normal", "tiny", "heavy_tail", "uniform")
+    distributions = ("normal", "tiny", "offset", "uniform")
 
     def elements(self, dims: Dims) -> int:
         """Parameters."""

@@ -54,8 +54,8 @@ class SgdMomentumStep(Problem):
         full=[(2048, 1024), (768, 3072), (512, 2304)],
         sim=[(80, 1024), (30, 3072), (40, 2304)],
     )
-    adversarial = ({"rows": 5, "cols": 7},)
-    distributions = ("normal", "tiny", "heavy_tail", "sparse")
+    adversarial = ({"rows": 1, "cols": 131},)
+    distributions = ("normal", "tiny", "uniform", "sparse")
 
     def elements(self, dims: Dims) -> int:
         """Parameters."""
