@@ -110,10 +110,9 @@ class BallQuery(Problem):
         far = (apart * apart).sum(dim=3) >= radius * radius
         index = torch.arange(size, device=points.device).expand(far.shape)
         index = torch.sort(index.masked_fill(far, size), dim=2).values[:, :, :count]
-        missing = torch.clamp(count - torch.tensor(size), min=0)
         first = index[:, :, :1]
         index = torch.where(index == size, first, index)
-        index = torch.cat([index, first.expand(-1, -1, int(missing))], dim=2)
+        index = torch.cat([index, first.expand(-1, -1, max(0, count - size))], dim=2)
         return (torch.where(index == size, 0, index).to(torch.int32),)
 
     def c_sizes(self, dims: Dims) -> dict[str, int]:

@@ -51,7 +51,7 @@ class MoeTopkSoftmax(Problem):
         sim=[(128, 256, 8), (256, 60, 4), (512, 16, 2)],
     )
     adversarial = ({"tokens": 3, "experts": 1, "top_k": 1}, {"tokens": 2, "experts": 5, "top_k": 5})
-    distributions = ("normal", "uniform", "constant_rows", "structured")
+    distributions = ("normal", "uniform", "heavy_tail", "structured")
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with as many experts as are chosen."""
@@ -62,10 +62,10 @@ class MoeTopkSoftmax(Problem):
         return dims["tokens"] * dims["experts"] * dims["top_k"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits float32[tokens, experts]."""
+        """Draws logits float32[tokens, experts] in steps of 1 / 64: some of a row are equal."""
         shape = (workload.dims["tokens"], workload.dims["experts"])
         logits = draw(shape, torch.float32, workload.distribution, generator)
-        return {"logits": logits, "top_k": workload.dims["top_k"]}
+        return {"logits": (logits * 64).round() / 64, "top_k": workload.dims["top_k"]}
 
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
         """A weight and a place for each choice."""
