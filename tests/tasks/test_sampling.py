@@ -20,7 +20,7 @@ from kernel_gym.tasks import (
 )
 from kernel_gym.tasks.sampling import budget
 
-SEEDS = 200
+SEEDS = 1000
 
 
 @pytest.mark.parametrize("scale", list(Scale))
