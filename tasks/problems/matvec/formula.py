@@ -10,4 +10,4 @@ FLOPS = 2 * 7 * 19
 
 def formula(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, ...]:
     """One column a step."""
-    return (sum(a[:, j] * x[j] for j in range(len(x))),)
+    return (np.sum([a[:, j] * x[j] for j in range(len(x))], axis=0),)
