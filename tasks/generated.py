@@ -238,6 +238,7 @@ Sizes = Mapping[Scale, Sequence[Dims]]
 def _sizes(names: tuple[str, ...], rng: random.Random) -> tuple[Sizes, Sizes]:
     """Train and production sizes: widths of public models, and small twins for the simulator."""
     hidden = sorted({m.dimensions["hidden"] for m in models().values() if "hidden" in m.dimensions})
+    rows: tuple[int, ...]
     if "inner" in names:
         rows, widths = (64, 96, 128, 160), (128, 192, 256, 320, 384)
     else:
