@@ -145,7 +145,7 @@ class CtcLoss(Problem):
 @torch.library.register_fake("aten::_ctc_loss.Tensor")
 def _ctc_loss_shapes(
     log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False
-):  # type: ignore[no-untyped-def]
+):
     """Shapes for the time model, which PyTorch does not register: losses and forward variables."""
     frames, batch, _ = log_probs.shape
     states = 2 * targets.shape[-1] + 1

@@ -111,17 +111,19 @@ class Viterbi(Problem):
     ) -> torch.Tensor:
         """A path is wrong where it leaves the states or scores less than the best."""
         emission, transition = inputs["emission"], inputs["transition"]
-        tensors = isinstance(emission, torch.Tensor) and isinstance(transition, torch.Tensor)
-        if name != "path" or not tensors:
+        if name != "path":
             return super().mismatches(name, found, inputs, expected)
-        within = found.clamp(0, emission.shape[2] - 1)
+        assert isinstance(emission, torch.Tensor)
+        assert isinstance(transition, torch.Tensor)
+        sent, step = emission.double(), transition.double()
+        within = found.clamp(0, sent.shape[2] - 1)
 
         def score(path: torch.Tensor) -> torch.Tensor:
-            emitted = emission.double().gather(2, path[:, :, None]).squeeze(2).sum(1)
-            return emitted + transition.double()[path[:, :-1], path[:, 1:]].sum(1)
+            emitted = sent.gather(2, path[:, :, None]).squeeze(2).sum(1)
+            return emitted + step[path[:, :-1], path[:, 1:]].sum(1)
 
         best = score(expected)
-        slack = 1e-6 * emission.shape[1] * (1 + emission.double().abs().amax())
+        slack = 1e-6 * sent.shape[1] * (1 + sent.abs().amax())
         lower = score(within) < best - slack
         return (found != within) | lower[:, None]
 
