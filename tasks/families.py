@@ -26,8 +26,8 @@ def _any(words: str) -> Callable[[_Ops], bool]:
 
 
 _product = _any(
-    "mm bmm addmm baddbmm mv dot _int_mm _grouped_mm addmv addbmm _scaled_mm linalg_solve_triangular "
-    "triangular_solve linalg_cholesky_ex linalg_lu_factor_ex linalg_inv_ex linalg_qr"
+    "mm bmm addmm baddbmm mv dot _int_mm _grouped_mm addmv addbmm _scaled_mm triangular_solve "
+    "linalg_solve_triangular linalg_cholesky_ex linalg_lu_factor_ex linalg_inv_ex linalg_qr"
 )
 _fused_attention = _any(
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_attention_math "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,13 @@ from kernel_gym.tasks.graph_kernels import (
 )
 from kernel_gym.tasks.graphs import DEPTHS, Extra, Graph, Kind, Step, graph
 from kernel_gym.tasks.models import models
-from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, TensorArg, Value, points
+from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, Scale, TensorArg, Value, points
 from kernel_gym.tasks.workload import Workload
 
 PREFIX = "generated:"
 _NAME = re.compile(r"generated:seed=(\d+),depth=(\d+)")
+_TRAIN = 4
+"""Train workloads, and as many for production."""
 _TEST_SHARE = 5
 """Of so many consecutive seeds the last is for tests."""
 
@@ -100,7 +102,7 @@ class GeneratedProblem(Problem):
         self.axes = tuple(Axis(name, 2, high[name]) for name in names)
         self.adversarial = (dict(zip(names, (3, 5, 7), strict=False)),)
         rng = random.Random(self.graph.text)
-        self.train, self.production = _sizes(names, rng, 4), _sizes(names, rng, 3)
+        self.train, self.production = _sizes(names, rng)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GeneratedProblem) and self.name == other.name
@@ -230,16 +232,31 @@ def _compiled(source: str) -> Callable[..., tuple[torch.Tensor, ...]]:
     return scope[ENTRY]
 
 
-def _sizes(names: tuple[str, ...], rng: random.Random, number: int) -> Any:
-    """Distinct sizes: widths of public models, and twins of theirs for the simulator."""
+Sizes = Mapping[Scale, Sequence[Dims]]
+
+
+def _sizes(names: tuple[str, ...], rng: random.Random) -> tuple[Sizes, Sizes]:
+    """Train and production sizes: widths of public models, and small twins for the simulator."""
     hidden = sorted({m.dimensions["hidden"] for m in models().values() if "hidden" in m.dimensions})
-    full: set[tuple[int, ...]] = set()
-    sim: set[tuple[int, ...]] = set()
-    products = "inner" in names
-    while len(full) < number:
-        full.add((rng.choice((1024, 2048, 4096, 8192)), *rng.sample(hidden, len(names) - 1)))
-    narrow = (128, 192, 256, 320, 384) if products else (512, 768, 1024, 1536, 2048)
-    while len(sim) < number:
-        rows = rng.choice((64, 96, 128, 160) if products else (24, 32, 48, 64, 96))
-        sim.add((rows, *rng.sample(narrow, len(names) - 1)))
-    return points(" ".join(names), full=sorted(full), sim=sorted(sim))
+    rows: tuple[int, ...]
+    if "inner" in names:
+        rows, widths = (64, 96, 128, 160), (128, 192, 256, 320, 384)
+    else:
+        rows, widths = (24, 32, 48, 64, 96), (512, 768, 1024, 1536, 2048)
+    full = _distinct(rng, (1024, 2048, 4096, 8192), hidden, len(names) - 1)
+    sim = _distinct(rng, rows, widths, len(names) - 1)
+    head = " ".join(names)
+    return (
+        points(head, full=full[:_TRAIN], sim=sim[:_TRAIN]),
+        points(head, full=full[_TRAIN:], sim=sim[_TRAIN:]),
+    )
+
+
+def _distinct(
+    rng: random.Random, rows: Sequence[int], widths: Sequence[int], number: int
+) -> list[tuple[int, ...]]:
+    """Different sizes for train and production together."""
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < 2 * _TRAIN:
+        found[(rng.choice(rows), *rng.sample(widths, number))] = None
+    return list(found)

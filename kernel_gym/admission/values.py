@@ -1,4 +1,4 @@
-"""What can be told of a problem without running a kernel: rules 1-3 on its values."""
+"""What can be told of a problem without running a kernel: rules 1-3 and 5."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from kernel_gym.tasks.sampling import (
 )
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
+MOST_BYTES, MOST_FLOPS = 8_000_000, 150_000_000
+"""What a workload of the simulator may cost."""
 MOST_ROUNDINGS = 32
 """Largest error of the reference, in units of rounding of the largest output."""
 PASSES = "passes"
@@ -42,7 +44,7 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
         *adversarial_workloads(problem, scale, "triton"),
         *unseen_workloads(problem, scale, "triton", seed),
     )
-    reasons = [*_against_formula(problem, seed)]
+    reasons = [*_against_formula(problem, seed), *_dear(problem)]
     for workload in (*train, *others):
         reasons += _unsound(problem, workload, cases.get(workload) or expect(problem, workload, 0))
     reasons += _indifferent(problem, cases, seed)
@@ -63,6 +65,17 @@ def _against_formula(problem: Problem, seed: int) -> list[str]:
     except AssertionError as error:
         return [f"the oracle differs from the formula: {' '.join(str(error).split())[:200]}"]
     return []
+
+
+def _dear(problem: Problem) -> list[str]:
+    """Rule 5: workloads of the simulator's scale stay within a budget of work."""
+    budgets = {"bytes": (problem.bytes, MOST_BYTES), "FLOPs": (problem.flops, MOST_FLOPS)}
+    return [
+        f"{dict(dims)} costs {cost(dims):,} {name}, at most {most:,} fit the simulator"
+        for dims in problem.train[Scale.SIM]
+        for name, (cost, most) in budgets.items()
+        if cost(dims) > most
+    ]
 
 
 def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[str]:

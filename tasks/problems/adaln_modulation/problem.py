@@ -48,7 +48,7 @@ class AdalnModulation(Problem):
         sim=[(8, 48, 384), (2, 49, 1536), (2, 16, 3072)],
     )
     adversarial = ({"batch": 2, "tokens": 1, "channels": 2},)
-    distributions = ("normal", "uniform", "heavy_tail", "large")
+    distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def elements(self, dims: Dims) -> int:
         """Elements of x."""

@@ -50,7 +50,7 @@ class HeatStencil(Problem):
         sim=[(1, 512, 384), (4, 241, 241), (8, 128, 128)],
     )
     adversarial = ({"batch": 2, "height": 1, "width": 3},)
-    distributions = ("normal", "offset", "structured", "sparse")
+    distributions = ("normal", "offset", "structured", "uniform")
 
     def elements(self, dims: Dims) -> int:
         """Grid points."""
