@@ -1,4 +1,4 @@
-"""Codes of quantised outputs: when two of them are the same but for rounding at a border."""
+"""Codes and scales of quantised outputs: when two of them are the same but for rounding."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def wrong_codes(
     apart = (_rank(found) - _rank(expected.to(found.dtype))).abs()
     excused = (apart > 0).double().mean() <= share
     return apart > 1 if excused else apart > 0
+
+
+def wrong_scales(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Mask of the float32 scales off by more than 16 units of rounding.
+
+    Each is judged by itself: a call may have no more than one, too few for a yardstick.
+    """
+    unit = torch.finfo(torch.float32).eps / 2
+    return ~((found.double() - expected).abs() <= 16 * unit * expected.abs())
 
 
 def _rank(codes: torch.Tensor) -> torch.Tensor:

@@ -53,7 +53,7 @@ def add_rms_norm_quant_kernel(
         h = tl.load(x_base + at, mask=inside, other=0.0).to(tl.float32)
         h += tl.load(residual_base + at, mask=inside, other=0.0).to(tl.float32)
         weight = tl.load(weight_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        code = libdevice.rint(h * norm * weight / scale)
+        code = libdevice.nearbyint(h * norm * weight / scale)
         tl.store(q_ptr + row * cols + at, code.to(tl.int8), mask=inside)
 
 

@@ -13,7 +13,9 @@ def store_quantised(x_ptr, cache_ptr, scale_ptr, source, target, width, BLOCK: t
     inside = at < width
     x = tl.load(x_ptr + source + at, mask=inside, other=0.0).to(tl.float32)
     scale = tl.maximum(tl.max(tl.abs(x), axis=0), 1e-8) / 127.0
-    tl.store(cache_ptr + target * width + at, libdevice.rint(x / scale).to(tl.int8), mask=inside)
+    tl.store(
+        cache_ptr + target * width + at, libdevice.nearbyint(x / scale).to(tl.int8), mask=inside
+    )
     tl.store(scale_ptr + target, scale)
 
 

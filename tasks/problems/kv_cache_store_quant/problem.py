@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes
+from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
@@ -43,8 +43,8 @@ class KvCacheStoreQuant(Problem):
     outputs = (
         Output("k_cache", torch.int8, check=Check.CUSTOM, shape="tokens, heads, head_dim"),
         Output("v_cache", torch.int8, check=Check.CUSTOM, shape="tokens, heads, head_dim"),
-        Output("k_scale", torch.float32, shape="tokens, heads"),
-        Output("v_scale", torch.float32, shape="tokens, heads"),
+        Output("k_scale", torch.float32, check=Check.CUSTOM, shape="tokens, heads"),
+        Output("v_scale", torch.float32, check=Check.CUSTOM, shape="tokens, heads"),
     )
     axes = (
         Axis("tokens", 1, 1 << 18),
@@ -112,8 +112,8 @@ class KvCacheStoreQuant(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """At most one code apart, on at most 1 % of the elements."""
-        return wrong_codes(found, expected)
+        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
+        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
 
     def bytes(self, dims: Dims) -> int:
         """Read k and v (2 bytes each) and slots (8), write codes (1) and scales (4)."""

@@ -36,7 +36,7 @@ class MoeTopkSoftmax(Problem):
         ScalarArg("top_k", int),
     )
     outputs = (
-        Output("weight", torch.float32, shape="tokens, top_k"),
+        Output("weight", torch.float32, check=Check.CUSTOM, shape="tokens, top_k"),
         Output("expert", torch.int32, check=Check.CUSTOM, shape="tokens, top_k"),
     )
     axes = (Axis("tokens", 1, 1 << 20), Axis("experts", 1, 512), Axis("top_k", 1, 16))
@@ -88,8 +88,10 @@ class MoeTopkSoftmax(Problem):
     ) -> torch.Tensor:
         """Places must be distinct and in range, and gather the best logits in order.
 
-        Equal logits may change places, and those that differ by rounding of their share only.
+        Equal logits may change places. Weights may err as an exponential of float32 does.
         """
+        if name == "weight":
+            return ~((found.double() - expected).abs() <= 4e-6 * expected + 1e-9)
         logits = inputs["logits"]
         if name != "expert" or not isinstance(logits, torch.Tensor):
             return super().mismatches(name, found, inputs, expected)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes
+from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
@@ -37,7 +37,7 @@ class QuantizeFp8Group(Problem):
     args = (TensorArg("x", torch.bfloat16, shape="rows, cols"),)
     outputs = (
         Output("q", torch.float8_e4m3fnuz, check=Check.CUSTOM, shape="rows, cols"),
-        Output("scale", torch.float32, shape="rows, cols / 128"),
+        Output("scale", torch.float32, check=Check.CUSTOM, shape="rows, cols / 128"),
     )
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", GROUP, 1 << 16, multiple=GROUP))
     train = points(
@@ -87,8 +87,8 @@ class QuantizeFp8Group(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """At most one code apart, on at most 1 % of the elements."""
-        return wrong_codes(found, expected)
+        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
+        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
 
     def bytes(self, dims: Dims) -> int:
         """Read x (2 bytes each), write codes (1) and scales (4)."""

@@ -21,7 +21,7 @@ def quantize_kernel(x_ptr, q_ptr, scale_ptr, x_row, cols, BLOCK: tl.constexpr):
     for start in range(0, cols, BLOCK):
         at = start + lane
         x = tl.load(x_ptr + row * x_row + at, mask=at < cols, other=0.0).to(tl.float32)
-        code = libdevice.rint(x / scale)
+        code = libdevice.nearbyint(x / scale)
         tl.store(q_ptr + row * cols + at, code.to(tl.int8), mask=at < cols)
 
 
