@@ -241,4 +241,5 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
 def _prompt(task: Task, device: Device) -> str:
     """The prompt, with the train workloads at the scale at which the device times them."""
-    return prompt(task, device.facts, train_workloads(task.problem, device.scale))
+    workloads = train_workloads(task.problem, device.scale)
+    return prompt(task, device.facts, workloads, device.spec.arch)

@@ -6,9 +6,13 @@ Exit codes: 0 fine, 1 the submission failed (`check`) or nothing works here (`do
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from kernel_gym.commands import (
+    admit,
     bench,
     check,
     doctor,
@@ -20,18 +24,36 @@ from kernel_gym.commands import (
     sim,
     tasks,
 )
+from kernel_gym.commands.common import one_line_errors
 
 app = typer.Typer(
-    help="Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+@app.callback()
+def common(
+    tasks_path: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder of further problems, one folder each; may be repeated."),
+    ] = None,
+) -> None:
+    """Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run."""
+    from kernel_gym.tasks import add_tasks_path
+
+    with one_line_errors():
+        for folder in tasks_path or ():
+            add_tasks_path(folder)
+
+
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
 app.command()(exploits.exploits)
+app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)

@@ -1,6 +1,6 @@
 """What to solve: problems, tasks, workloads and the suites that list them."""
 
-from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw
+from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw, draw_index
 from kernel_gym.tasks.problem import (
     CATEGORIES,
     Axis,
@@ -16,15 +16,13 @@ from kernel_gym.tasks.problem import (
 )
 from kernel_gym.tasks.prompt import prompt
 from kernel_gym.tasks.registry import (
-    Suite,
-    SuiteError,
+    TasksPathError,
     UnknownName,
+    add_tasks_path,
     get_problem,
     get_task,
     get_tuning,
-    load_suite,
     problem_names,
-    suites,
     task_ids,
     tunable_names,
 )
@@ -35,6 +33,7 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.signature import c_prototype, python_prototype
+from kernel_gym.tasks.suite import Suite, SuiteError, load_suite, suites
 from kernel_gym.tasks.task import Mode, Task
 from kernel_gym.tasks.tuning import Tuning
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
@@ -57,14 +56,17 @@ __all__ = [
     "Suite",
     "SuiteError",
     "Task",
+    "TasksPathError",
     "TensorArg",
     "Tuning",
     "UnknownName",
     "Value",
     "Workload",
+    "add_tasks_path",
     "adversarial_workloads",
     "c_prototype",
     "draw",
+    "draw_index",
     "get_problem",
     "get_task",
     "get_tuning",

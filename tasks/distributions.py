@@ -123,3 +123,23 @@ def draw(
         values = values.double().round()
         high = min(high, 2.0**53)
     return values.clamp(low, high).to(dtype).contiguous()
+
+
+def draw_index(
+    shape: tuple[int, ...], count: int, distribution: str, generator: torch.Generator
+) -> torch.Tensor:
+    """Draws indices, int64, `0 <= index < count`.
+
+    The magnitudes of the distribution are folded into the range: "uniform" hits every index alike,
+    "heavy_tail" favours the low ones as words do, "sparse" repeats 0, "constant_rows" repeats one
+    index along a row.
+
+    Args:
+        shape: of the tensor.
+        count: how many indices there are, at least 1.
+        distribution: a name of the menu.
+        generator: a CPU generator, the only source of randomness.
+    """
+    values = draw(shape, torch.float32, distribution, generator).double().abs()
+    spread = count if distribution == "uniform" else count / 3
+    return (values * spread).floor().remainder(count).long()

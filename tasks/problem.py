@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
+import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -33,6 +38,10 @@ CATEGORIES = (
     "Random-and-layout",
     "Reduce-and-scan",
 )
+
+
+KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"})
+"""The file of a start kernel, by language."""
 
 
 class Scale(StrEnum):
@@ -115,29 +124,29 @@ class Problem(ABC):
     Subclasses are stateless: one instance, `PROBLEM`, in `tasks/problems/<name>/problem.py`.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    category: ClassVar[str]
-    level: ClassVar[int]
-    tags: ClassVar[tuple[str, ...]] = ()
-    source: ClassVar[str]
+    name: str
+    summary: str
+    category: str
+    level: int
+    tags: tuple[str, ...] = ()
+    source: str
     """Where the train shapes come from: a model or a library."""
 
-    args: ClassVar[tuple[TensorArg | ScalarArg, ...]]
-    outputs: ClassVar[tuple[Output, ...]]
-    axes: ClassVar[tuple[Axis, ...]]
-    train: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    args: tuple[TensorArg | ScalarArg, ...]
+    outputs: tuple[Output, ...]
+    axes: tuple[Axis, ...]
+    train: Mapping[Scale, Sequence[Dims]]
     """Train dimensions by scale, first the most typical one."""
-    production: ClassVar[Mapping[Scale, Sequence[Dims]]]
+    production: Mapping[Scale, Sequence[Dims]]
     """Further real model shapes (or their twins) from which unseen workloads are drawn."""
-    adversarial: ClassVar[Sequence[Dims]]
+    adversarial: Sequence[Dims]
     """Odd sizes; checked, never timed."""
-    distributions: ClassVar[tuple[str, ...]] = ("normal", "offset", "tiny", "large")
+    distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
-    exchangeable: ClassVar[bool] = True
+    exchangeable: bool = True
     """Whether an input stays legal when two elements of one floating tensor change places; not so
     for triangular or positive definite matrices, for instance."""
-    strided: ClassVar[bool] = True
+    strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 
     def __eq__(self, other: object) -> bool:
@@ -194,3 +203,32 @@ class Problem(ABC):
     ) -> torch.Tensor:
         """Boolean mask of the wrong elements of an output whose check is CUSTOM."""
         raise TypeError(f"{self.name}: output {name!r} has no custom check")
+
+    @property
+    def entry(self) -> str:
+        """Name of the function that a candidate exports."""
+        return self.name
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that holds the problem's files; None where it has none."""
+        file = sys.modules[type(self).__module__].__file__
+        return Path(file).parent if file else None
+
+    def kernel(self, language: str) -> str | None:
+        """Text of the start kernel in "triton" or "hip"; None where there is none."""
+        path = self.folder / KERNEL_FILES[language] if self.folder else None
+        return path.read_text(encoding="utf-8") if path and path.is_file() else None
+
+    def reference_source(self) -> str:
+        """Text of `reference` as a free-standing function; it uses torch and nothing else."""
+        text = textwrap.dedent(inspect.getsource(type(self).reference))
+        text = re.sub(r"def reference\(\s*self,\s*", f"def {self.entry}(", text, count=1)
+        functional = "import torch.nn.functional as F\n" if "F." in text else ""
+        return f"import torch\n{functional}\n\n{text}"
+
+    def content(self) -> Iterator[str]:
+        """The texts that decide what the problem is: its statement and its kernels."""
+        if self.folder:
+            yield (self.folder / "problem.py").read_text(encoding="utf-8")
+        yield from filter(None, map(self.kernel, KERNEL_FILES))

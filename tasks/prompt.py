@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernel_gym.tasks.guide import guide
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.signature import (
@@ -50,13 +51,38 @@ _BASELINES = {
 }
 
 
-def prompt(task: Task, device_facts: str, workloads: Sequence[Workload] | None = None) -> str:
+_ADVICE = {
+    Mode.TRITON2TRITON: """\
+Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
+right about it, above all its masks and its accumulation in float32.""",
+    Mode.HIP2HIP: """\
+Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
+right about it, above all its bounds checks and its accumulation in float32.""",
+    Mode.TORCH2TRITON: """\
+Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
+saves most of both. Where the reference is a single library call, match its traffic first.""",
+    Mode.TORCH2HIP: """\
+Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
+saves most of both. Where the reference is a single library call, match its traffic first.""",
+    Mode.INSTRUCTION2TRITON: """\
+There is no source to start from: take the definition above to the letter, with its shapes, dtypes \
+and special cases. You are timed against eager PyTorch, which runs one kernel an operator.""",
+}
+
+
+def prompt(
+    task: Task,
+    device_facts: str,
+    workloads: Sequence[Workload] | None = None,
+    arch: str = "",
+) -> str:
     """The prompt of a task.
 
     Args:
         task: what to solve.
         device_facts: some lines on the device: name, units, bandwidth, memory sizes.
         workloads: the train workloads to list; by default those of the full scale.
+        arch: the device's architecture, whose guide is included; none by default.
     """
     if workloads is None:
         workloads = train_workloads(task.problem, Scale.FULL)
@@ -69,6 +95,7 @@ def prompt(task: Task, device_facts: str, workloads: Sequence[Workload] | None =
         ("Workloads", "\n".join(f"- {workload}" for workload in workloads)),
         ("Rules", _rules(task)),
         ("Scoring", _SCORING.format(baseline=_BASELINES[task.baseline])),
+        ("Approach", _approach(task, arch)),
         ("Answer", _answer(task)),
     ]
     return "\n\n".join(f"## {title}\n{body}" if title else body for title, body in sections) + "\n"
@@ -111,6 +138,10 @@ def _sources(task: Task) -> list[tuple[str, str]]:
 def _rules(task: Task) -> str:
     rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
     return f"{rules}\n{_COMMON_RULES}"
+
+
+def _approach(task: Task, arch: str) -> str:
+    return f"{_ADVICE[task.mode]}\n{guide(arch, task.language)}".strip()
 
 
 def _answer(task: Task) -> str:

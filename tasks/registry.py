@@ -1,83 +1,114 @@
-"""Finds problems, tasks and suites by name, and says what is near when a name is unknown."""
+"""Finds problems and tasks by name, and says what is near when a name is unknown.
+
+Problems come with the package, from the folders named in the variable `KERNEL_GYM_TASKS_PATH`,
+which worker processes inherit, and from a seed: `generated:seed=1,depth=3`.
+"""
 
 from __future__ import annotations
 
 import difflib
-import tomllib
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+import kernel_gym.tasks.problems as package
+from kernel_gym.tasks.generated import PREFIX, generated_problem
 from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import Mode, Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
 
-_HERE = Path(__file__).parent
-_PROBLEMS = _HERE / "problems"
-_SUITES = _HERE / "suites"
+_PROBLEMS = Path(__file__).parent / "problems"
 
 
 class UnknownName(KeyError):
     """No problem, task or suite has this name; the message lists those near to it."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        """States what was looked for and which known names resemble it."""
+    def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        """States what was looked for and which known names resemble it, or another hint."""
         names = sorted(known)
-        self.what, self.name = what, name
+        self.what, self.name, self.hint = what, name, hint
         self.near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(self.near)}?" if self.near else f"known: {names}"
-        self.message = f"unknown {what} {name!r}; {hint}"
+        near = f"did you mean {' or '.join(self.near)}?" if self.near else f"known: {names}"
+        self.message = f"unknown {what} {name!r}; {hint or near}"
         super().__init__(self.message)
 
     def __str__(self) -> str:
         return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (UnknownName, (self.what, self.name, self.near))
+        return (UnknownName, (self.what, self.name, self.near, self.hint))
 
 
-class SuiteError(ValueError):
-    """A suite file is malformed: which file and key, what was found and what was expected."""
+class TasksPathError(ValueError):
+    """A folder of problems cannot be used: which, and why."""
 
 
-@dataclass(frozen=True)
-class Suite:
-    """A named list of tasks."""
+def add_tasks_path(folder: str | Path) -> None:
+    """Registers the problems of a folder, for this process and those that it starts.
 
-    name: str
-    summary: str
-    tasks: tuple[Task, ...]
+    Args:
+        folder: Holds problem folders, as `tasks/problems` does.
+
+    Raises:
+        TasksPathError: There is no problem in it, or one of a name that is taken.
+    """
+    path = Path(folder).resolve()
+    found = _names_in(path)
+    if not found:
+        raise TasksPathError(f"{folder}: found no <name>/problem.py, expected a folder of problems")
+    known = os.environ.get(TASKS_PATH, "").split(os.pathsep)
+    if str(path) in known:
+        return
+    taken = sorted(found & set(problem_names()))
+    if taken:
+        raise TasksPathError(f"{folder}: {taken[0]!r} is the name of another problem; rename it")
+    os.environ[TASKS_PATH] = os.pathsep.join(filter(None, [*known, str(path)]))
 
 
-class _SuiteFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str = Field(min_length=1)
-    summary: str = Field(min_length=1)
-    tasks: list[str] = Field(min_length=1)
+def problem_folders() -> tuple[Path, ...]:
+    """The folders that hold problem folders, the package's own first."""
+    outside = os.environ.get(TASKS_PATH, "").split(os.pathsep)
+    return (_PROBLEMS, *(Path(folder) for folder in outside if folder))
 
 
 def problem_names() -> list[str]:
-    """Every problem, sorted; imports none of them."""
-    return sorted(path.parent.name for path in _PROBLEMS.glob("*/problem.py"))
+    """Every problem that is in a folder, sorted; imports none of them."""
+    return sorted(set().union(*map(_names_in, problem_folders())))
+
+
+def get_problem(name: str) -> Problem:
+    """The problem of this name, imported when first asked for.
+
+    Raises:
+        UnknownName: There is none; the message lists near ones, or says how one is generated.
+    """
+    if name.startswith(PREFIX):
+        try:
+            return generated_problem(name)
+        except ValueError as error:
+            raise UnknownName("problem", name, (), str(error)) from error
+    if name not in problem_names():
+        raise UnknownName("problem", name, problem_names())
+    return _import_problem(name, problem_folders())
 
 
 @cache
-def get_problem(name: str) -> Problem:
-    """The problem of this name, imported when first asked for."""
-    if name not in problem_names():
-        raise UnknownName("problem", name, problem_names())
-    module = import_module(f"kernel_gym.tasks.problems.{name}.problem")
+def _import_problem(name: str, folders: tuple[Path, ...]) -> Problem:
+    package.__path__[:] = map(str, folders)  # so that a problem outside imports like one inside
+    module = import_module(f"{package.__name__}.{name}.problem")
     problem = module.PROBLEM
     if problem.name != name:
         raise ValueError(
             f"problems/{name}/problem.py: name: found {problem.name!r}, expected {name!r}"
         )
     return problem
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {path.parent.name for path in folder.glob("*/problem.py")}
 
 
 def tunable_names() -> list[str]:
@@ -93,76 +124,35 @@ def get_tuning(problem_name: str) -> Tuning:
     """
     if problem_name not in tunable_names():
         raise UnknownName("schedule space", problem_name, tunable_names())
-    return import_module(f"kernel_gym.tasks.problems.{problem_name}.tune").TUNING
+    return import_module(f"{package.__name__}.{problem_name}.tune").TUNING
+
+
+def task_ids() -> tuple[str, ...]:
+    """Every task id of a problem in a folder, by problem and then mode."""
+    return _task_ids(tuple(problem_names()))
 
 
 @cache
-def task_ids() -> tuple[str, ...]:
-    """Every task id, by problem and then mode."""
+def _task_ids(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
-        Task(problem, mode).id
-        for problem in map(get_problem, problem_names())
-        for mode in modes_of(problem)
+        Task(problem, mode).id for problem in map(get_problem, names) for mode in modes_of(problem)
     )
 
 
 def get_task(task_id: str) -> Task:
-    """The task of this id, e.g. `triton2triton/softmax`."""
+    """The task of this id, e.g. `triton2triton/softmax`.
+
+    A generated problem alone, `generated:seed=1,depth=3`, stands for it in `triton2triton`.
+    """
+    if task_id.startswith(PREFIX):
+        task_id = f"{Mode.TRITON2TRITON}/{task_id}"
     mode, _, name = task_id.partition("/")
-    if mode not in {m.value for m in Mode} or name not in problem_names():
+    if mode not in {m.value for m in Mode}:
+        raise UnknownName("task", task_id, task_ids())
+    if name not in problem_names() and not name.startswith(PREFIX):
         raise UnknownName("task", task_id, task_ids())
     problem = get_problem(name)
-    if Mode(mode) not in modes_of(problem):
-        raise UnknownName("task", task_id, task_ids())
+    known = [Task(problem, m).id for m in modes_of(problem)]
+    if task_id not in known and Task(problem, Mode(mode)).id not in known:
+        raise UnknownName("task", task_id, task_ids() if problem.folder else known)
     return Task(problem, Mode(mode))
-
-
-def suites() -> list[str]:
-    """The names of the suites that come with the package, sorted."""
-    return sorted(path.stem for path in _SUITES.glob("*.toml"))
-
-
-def load_suite(name_or_path: str | Path) -> Suite:
-    """A suite by name, or from a TOML file by path (anything that ends in `.toml`)."""
-    text = str(name_or_path)
-    if text.endswith(".toml"):
-        return _read_suite(Path(text))
-    if text not in suites():
-        raise UnknownName("suite", text, suites())
-    return _read_suite(_SUITES / f"{text}.toml")
-
-
-def _read_suite(path: Path) -> Suite:
-    try:
-        data = _SuiteFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise SuiteError(f"{path}: found invalid TOML ({error}), expected a suite file") from error
-    except ValidationError as error:
-        raise SuiteError(_first_problem(path, error)) from error
-    return Suite(data.name, data.summary, _tasks_of(path, data.tasks))
-
-
-def _first_problem(path: Path, error: ValidationError) -> str:
-    """File, key, found, expected: of the first thing that pydantic complains about."""
-    first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "missing":
-        return f"{path}: key {key!r}: found nothing, expected {key!r} to be set"
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(_SuiteFile.model_fields)
-        return f"{path}: key {key!r}: found an unknown key, expected one of {known}"
-    return f"{path}: key {key!r}: found {first['input']!r}, expected: {first['msg']}"
-
-
-def _tasks_of(path: Path, ids: list[str]) -> tuple[Task, ...]:
-    tasks = []
-    for i, task_id in enumerate(ids):
-        if task_id in ids[:i]:
-            raise SuiteError(f"{path}: key 'tasks.{i}': found {task_id!r} twice, expected it once")
-        try:
-            tasks.append(get_task(task_id))
-        except UnknownName as error:
-            raise SuiteError(
-                f"{path}: key 'tasks.{i}': found {task_id!r}, expected a task id; {error}"
-            ) from error
-    return tuple(tasks)

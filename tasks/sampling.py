@@ -103,8 +103,12 @@ def _alignment(problem: Problem, base: Dims, rng: random.Random) -> Dims:
 
 
 def _aspect(problem: Problem, base: Dims, rng: random.Random) -> Dims:
-    wide, narrow = rng.sample([axis.name for axis in problem.axes], 2)
+    """One axis several times longer, another as much shorter; an only axis is made shorter."""
+    names = [axis.name for axis in problem.axes]
     factor = rng.choice((3, 4, 6, 8))
+    if len(names) == 1:
+        return _scaled(problem, base, names, 1 / factor)
+    wide, narrow = rng.sample(names, 2)
     return _scaled(problem, _scaled(problem, base, [wide], factor), [narrow], 1 / factor)
 
 

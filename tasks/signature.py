@@ -38,7 +38,7 @@ def c_prototype(problem: Problem) -> str:
     parts += [f"{C_TYPES[out.dtype]}* {out.name}" for out in problem.outputs]
     parts += [f"int64_t {name}" for name in problem.c_sizes(first)]
     parts.append("hipStream_t stream")
-    return f'extern "C" int {problem.name}({", ".join(parts)})'
+    return f'extern "C" int {problem.entry}({", ".join(parts)})'
 
 
 def python_prototype(problem: Problem) -> str:
@@ -50,7 +50,7 @@ def python_prototype(problem: Problem) -> str:
     count = len(problem.outputs)
     tensors = ", ".join(["torch.Tensor"] * count)
     returned = tensors if count == 1 else f"tuple[{tensors}]"
-    return f"def {problem.name}({', '.join(parts)}) -> {returned}"
+    return f"def {problem.entry}({', '.join(parts)}) -> {returned}"
 
 
 def describe_tensor(item: TensorArg | Output) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-import sys
-import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.problem import KERNEL_FILES, Problem
 
 
 class Mode(StrEnum):
@@ -29,7 +25,6 @@ class Mode(StrEnum):
 
 
 _START = {Mode.TRITON2TRITON: "triton", Mode.HIP2HIP: "hip"}
-_FILES = {"triton": "baseline.py", "hip": "baseline.hip"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,15 @@ class Task:
     @property
     def entry(self) -> str:
         """Name of the function that a candidate exports."""
-        return self.problem.name
+        return self.problem.entry
+
+    @property
+    def kernel_source(self) -> str:
+        """Text of the problem's kernel in this task's language, shown to the candidate or not."""
+        text = self.problem.kernel(self.language)
+        if text is None:
+            raise ValueError(f"{self.id}: the problem has no kernel in {self.language!r}")
+        return text
 
     @property
     def baseline(self) -> str:
@@ -64,7 +67,7 @@ class Task:
         """Text of the baseline kernel; None where the baseline is PyTorch."""
         if self.mode not in _START:
             return None
-        return kernel_path(self.problem, self.language).read_text(encoding="utf-8")
+        return self.kernel_source
 
     @property
     def start_source(self) -> str | None:
@@ -74,34 +77,24 @@ class Task:
     @property
     def reference_source(self) -> str:
         """The PyTorch reference as a Python module with one function named like the entry."""
-        return reference_source(self.problem)
+        return self.problem.reference_source()
 
     def __str__(self) -> str:
         return self.id
 
 
-def problem_folder(problem: Problem) -> Path:
-    """The folder that holds the problem's files."""
-    file = sys.modules[type(problem).__module__].__file__
-    if file is None:
-        raise ValueError(f"{problem.name}: its class was not loaded from a file")
-    return Path(file).parent
-
-
 def kernel_path(problem: Problem, language: str) -> Path:
-    """Where the problem's kernel in "triton" or "hip" is, or would be."""
-    return problem_folder(problem) / _FILES[language]
+    """Where the problem's kernel in "triton" or "hip" is, or would be.
+
+    Raises:
+        ValueError: the problem is generated and has no files.
+    """
+    if problem.folder is None:
+        raise ValueError(f"{problem.name}: its kernels are generated; they are in no file")
+    return problem.folder / KERNEL_FILES[language]
 
 
 def modes_of(problem: Problem) -> tuple[Mode, ...]:
     """The modes that exist for a problem: those of each language it has a kernel in."""
-    languages = {lang for lang in _FILES if kernel_path(problem, lang).is_file()}
+    languages = {language for language in KERNEL_FILES if problem.kernel(language) is not None}
     return tuple(m for m in Mode if Task(problem, m).language in languages)
-
-
-def reference_source(problem: Problem) -> str:
-    """Text of `problem.reference` as a free-standing function; it uses torch and nothing else."""
-    text = textwrap.dedent(inspect.getsource(type(problem).reference))
-    text = re.sub(r"def reference\(\s*self,\s*", f"def {problem.name}(", text, count=1)
-    functional = "import torch.nn.functional as F\n" if "F." in text else ""
-    return f"import torch\n{functional}\n\n{text}"

@@ -13,7 +13,6 @@ from typing import Protocol
 import kernel_gym
 from kernel_gym.store import SUFFIX
 from kernel_gym.tasks import Task
-from kernel_gym.tasks.task import kernel_path
 from kernel_gym.training.episode import Episode
 
 KNOWN = ("baseline", "examples", "folder:PATH")
@@ -40,7 +39,7 @@ class Baseline:
         if episode.turns:
             return None
         task = episode.task
-        return kernel_path(task.problem, task.language).read_text(encoding="utf-8")
+        return task.kernel_source
 
 
 class Folder:

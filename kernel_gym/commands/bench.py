@@ -54,7 +54,6 @@ def envs(
 
     import kernel_gym  # noqa: F401
     from kernel_gym.tasks import get_task
-    from kernel_gym.tasks.task import kernel_path
 
     with one_line_errors():
         found = get_task(task)
@@ -66,7 +65,7 @@ def envs(
             "KernelOpt-v0", NUM_ENVS, executor=executor, workers=workers, **options
         )
         single = gymnasium.make("KernelOpt-v0", **options)
-    kernel = kernel_path(found.problem, found.language).read_text(encoding="utf-8")
+    kernel = found.kernel_source
     comment = "#" if found.language == "triton" else "//"
     numbers = iter(range(10**9))
 

@@ -117,8 +117,8 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from kernel_gym.exploits import ExploitError
     from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
-    from kernel_gym.tasks import SuiteError, UnknownName
+    from kernel_gym.tasks import SuiteError, TasksPathError, UnknownName
     from kernel_gym.training.policies import PolicyError
 
     names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
-    return (*names, SuiteError, RewardError, StoreError, PolicyError, ExploitError)
+    return (*names, SuiteError, TasksPathError, RewardError, StoreError, PolicyError, ExploitError)

@@ -17,6 +17,23 @@ app = typer.Typer()
 SuiteOption = Annotated[
     str | None, typer.Option("--suite", "-s", help="Only the tasks of this suite.")
 ]
+CategoryOption = Annotated[
+    list[str] | None, typer.Option("--category", help="Only of this category; may be repeated.")
+]
+LevelOption = Annotated[
+    list[int] | None, typer.Option("--level", help="Only of this level, 1 to 5; may be repeated.")
+]
+ModeOption = Annotated[
+    list[str] | None, typer.Option("--mode", help="Only in this mode; may be repeated.")
+]
+FamilyOption = Annotated[
+    list[str] | None,
+    typer.Option("--family", help="Only of this family of models; may be repeated."),
+]
+StatusOption = Annotated[
+    list[str] | None,
+    typer.Option("--status", help="Only admitted, saturated, refused or unknown ones."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -25,33 +42,50 @@ def tasks(context: typer.Context, json: JsonOption = False) -> None:
 
     For example:
 
-    kernel-gym tasks list --suite quickstart
+    kernel-gym tasks list --category Loss --mode torch2triton
 
     kernel-gym tasks show triton2triton/softmax
     """
     if context.invoked_subcommand is None:
-        list_tasks(suite=None, json=json)
+        list_tasks(json=json)
 
 
 @app.command("list")
-def list_tasks(suite: SuiteOption = None, json: JsonOption = False) -> None:
-    """List every task, or those of a suite.
+def list_tasks(
+    suite: SuiteOption = None,
+    category: CategoryOption = None,
+    level: LevelOption = None,
+    mode: ModeOption = None,
+    family: FamilyOption = None,
+    status: StatusOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List every task, those of a suite, or those that fit all filters.
 
-    Example: kernel-gym tasks list --suite quickstart --json
+    Example: kernel-gym tasks list --suite quickstart --level 1 --json
     """
     from kernel_gym.tasks import get_task, load_suite, suites, task_ids
+    from kernel_gym.tasks.suite import Rule
 
     with one_line_errors():
-        chosen = [get_task(i) for i in task_ids()] if suite is None else load_suite(suite).tasks
+        everything = [get_task(i) for i in task_ids()] if suite is None else load_suite(suite).tasks
+        wanted = {"category": category, "mode": mode, "family": family, "status": status}
+        for key, values in wanted.items():
+            _require_known(key, values or ())
+        given: dict[str, Any] = {key: tuple(values or ()) for key, values in wanted.items()}
+        rule = Rule(**given, level=tuple(level or ()))
+    chosen = [task for task in everything if rule.chooses(task)]
     rows = [_facts(task) for task in chosen]
     if json:
         print_json(rows)
         return
-    table = Table(title=f"{len(rows)} tasks")
-    for header in ("task", "level", "category", "summary"):
-        table.add_column(header, no_wrap=header == "task")
+    table = Table(title=f"{len(rows)} tasks; head-room is baseline over roofline time")
+    for header in ("task", "level", "category", "status", "head-room", "typical size"):
+        table.add_column(header, no_wrap=header in ("task", "status"))
     for row in rows:
-        table.add_row(row["id"], str(row["level"]), row["category"], row["summary"])
+        room = "" if row["head_room"] is None else f"{row['head_room']:.1f}"
+        size = "x".join(map(str, row["sizes"]["full"][0]["dims"].values()))
+        table.add_row(row["id"], str(row["level"]), row["category"], row["status"], room, size)
     console.print(table)
     console.print(f"suites: {', '.join(suites())}")
 
@@ -59,28 +93,64 @@ def list_tasks(suite: SuiteOption = None, json: JsonOption = False) -> None:
 @app.command()
 def show(
     task_id: Annotated[str, typer.Argument(metavar="ID", help="For instance hip2hip/rope.")],
+    device: Annotated[
+        str, typer.Option("--device", "-d", help="Whose facts the prompt states.")
+    ] = ("sim:gfx942"),
     json: JsonOption = False,
 ) -> None:
-    """Show one task: its facts and the prompt that a policy reads.
+    """Show one task: its facts, the prompt that a policy reads, baseline and reference.
 
     Example: kernel-gym tasks show triton2triton/softmax
     """
+    from kernel_gym.devices import resolve
+    from kernel_gym.evaluator import Evaluator
     from kernel_gym.tasks import get_task, prompt
 
     with one_line_errors():
         task = get_task(task_id)
-    text = prompt(task, "(the facts of the device that evaluates it)")
+        with Evaluator(resolve(device)) as evaluator:
+            spec = evaluator.device.spec
+            text = prompt(task, evaluator.device.facts, arch=spec.arch)
+    parts = {"prompt": text, "baseline": task.kernel_source, "reference": task.reference_source}
     if json:
-        print_json({**_facts(task), "prompt": text})
+        print_json({**_facts(task), **parts})
         return
     for key, value in _facts(task).items():
-        console.print(f"[bold]{key}[/]: {value}", highlight=False)
-    console.print()
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if key != "sizes":
+            console.print(f"[bold]{key}[/]: {value}", highlight=False)
+    for title, part in parts.items():
+        console.rule(title)
+        console.print(part, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def controls() -> None:
+    """Print which negative control fails on which problem, as Markdown.
+
+    Example: kernel-gym tasks controls > docs/tasks.md
+    """
+    from kernel_gym.commands.control_table import control_table
+
+    print(control_table(), end="")
+
+
+def _require_known(key: str, values: Any) -> None:
+    """Raises UnknownName for a filter that nothing can fit."""
+    from kernel_gym.tasks import CATEGORIES, Mode, UnknownName
+    from kernel_gym.tasks.admission import Status
+    from kernel_gym.tasks.models import FAMILIES
+
+    known = {"category": CATEGORIES, "mode": [*Mode], "family": FAMILIES, "status": [*Status]}[key]
+    for value in values:
+        if value not in known:
+            raise UnknownName(key, value, map(str, known))
 
 
 def _facts(task: Task) -> dict[str, Any]:
+    from kernel_gym.tasks.admission import status_of, stored_verdict
+
     problem = task.problem
+    verdict = stored_verdict(problem)
     return {
         "id": task.id,
         "language": task.language,
@@ -89,4 +159,13 @@ def _facts(task: Task) -> dict[str, Any]:
         "summary": problem.summary,
         "tags": list(problem.tags),
         "source": problem.source,
+        "status": str(status_of(task)),
+        "head_room": verdict.head_room(task.mode) if verdict else None,
+        "sizes": {
+            str(scale): [
+                {"dims": dict(d), "bytes": problem.bytes(d), "flops": problem.flops(d)}
+                for d in points
+            ]
+            for scale, points in problem.train.items()
+        },
     }

@@ -20,7 +20,7 @@ from kernel_gym.tasks import (
 )
 from kernel_gym.tasks.sampling import budget
 
-SEEDS = 200
+SEEDS = 1000
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -45,7 +45,7 @@ def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
                 assert dims in production
             else:
                 assert problem.elements(dims) <= limit
-        assert len({w.distribution for w in drawn}) == 2
+        assert len({w.distribution for w in drawn}) == min(2, len(problem.distributions))
 
 
 @pytest.mark.parametrize("name", problem_names())
@@ -74,7 +74,7 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
     problem = get_problem(name)
     triton = adversarial_workloads(problem, scale, "triton")
     hip = adversarial_workloads(problem, scale, "hip")
-    assert {w.layout for w in triton} == set(Layout)
+    assert {w.layout for w in triton} == (set(Layout) if problem.strided else {Layout.CONTIGUOUS})
     assert {w.layout for w in hip} == {Layout.CONTIGUOUS}
     assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
     odd = [dict(w.dims) for w in hip]
@@ -104,8 +104,8 @@ def test_inputs_follow_the_seed_and_not_the_layout(name):
     _same(plain, made[Layout.STRIDED])
     _same(plain, made[Layout.OFFSET])
     other = make_inputs(problem, again, seed=10)
-    first = problem.args[0].name
-    assert not torch.equal(plain[first], other[first])
+    tensors = [name for name, value in plain.items() if isinstance(value, torch.Tensor)]
+    assert any(not torch.equal(plain[name], other[name]) for name in tensors)
 
 
 @pytest.mark.parametrize("name", problem_names())
@@ -124,7 +124,7 @@ def test_layouts_are_in_the_memory(name):
         assert tensor.stride(-1) == 1
         if tensor.dim() > 1:
             assert tensor.stride(-2) > tensor.shape[-1]
-            assert not tensor.is_contiguous()
+            assert tensor.shape[:-1].numel() == 1 or not tensor.is_contiguous()
     for tensor in tensors(Layout.OFFSET):
         assert tensor.data_ptr() % 16 == tensor.element_size() % 16
         assert tensor.is_contiguous()

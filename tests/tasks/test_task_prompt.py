@@ -7,6 +7,7 @@ import torch
 
 from kernel_gym.tasks import (
     Kind,
+    Mode,
     Scale,
     Split,
     Workload,
@@ -21,6 +22,7 @@ from kernel_gym.tasks import (
     train_workloads,
     unseen_workloads,
 )
+from kernel_gym.tasks.guide import guide
 
 
 def test_c_prototypes_to_the_letter():
@@ -84,3 +86,27 @@ def test_prompts_do_not_tell_unseen_shapes():
     for seed in range(20):
         for workload in unseen_workloads(task.problem, Scale.SIM, "triton", seed):
             assert str(workload) not in text
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950", "sm_90"])
+@pytest.mark.parametrize("language", ["triton", "hip"])
+def test_guides_are_short_and_of_the_architecture(arch, language):
+    text = guide(arch, language)
+    assert 1500 < len(text) < 6000
+    assert ("MFMA" in text) == arch.startswith("gfx")
+    assert ("wgmma" in text) == arch.startswith("sm_")
+    for word in ("split-K", "Pitfalls", "lanes", "registers", "neighbouring addresses"):
+        assert word in text
+    assert all(line.startswith("- ") for line in text.splitlines())
+
+
+def test_prompts_hold_the_guide_and_the_advice_of_the_mode():
+    texts = {i: prompt(get_task(i), "a device", arch="gfx942") for i in task_ids()}
+    for task_id, text in texts.items():
+        assert guide("gfx942", get_task(task_id).language) in text
+        assert "## Approach" in text
+    advised = {
+        mode: texts[f"{mode}/softmax"].split("## Approach\n")[1].split("\n- ")[0] for mode in Mode
+    }
+    assert len(set(advised.values())) >= 4
+    assert guide("", "triton") == guide("sm_52", "triton") == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 from kernel_gym.tasks import (
     Mode,
     SuiteError,
+    TasksPathError,
     UnknownName,
+    add_tasks_path,
     get_problem,
     get_task,
     load_suite,
@@ -19,7 +22,9 @@ from kernel_gym.tasks import (
     suites,
     task_ids,
 )
+from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import kernel_path, modes_of
+from tests.admission.outside import copy_problem
 
 
 def test_problems_are_imported_when_asked_for():
@@ -133,3 +138,31 @@ def test_a_malformed_suite_says_where_and_what(tmp_path, text, parts):
         load_suite(str(path))
     for part in [str(path), *parts]:
         assert part in str(caught.value)
+
+
+def test_a_folder_of_problems_must_hold_some(tmp_path):
+    with pytest.raises(TasksPathError, match=r"found no <name>/problem\.py"):
+        add_tasks_path(tmp_path)
+
+
+def test_a_problem_outside_must_not_take_a_name(tmp_path, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, "")
+    copy_problem("softmax", "softmax", tmp_path)
+    with pytest.raises(TasksPathError, match="'softmax' is the name of another problem"):
+        add_tasks_path(tmp_path)
+    assert os.environ[TASKS_PATH] == ""
+
+
+def test_problems_outside_reach_other_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, "")
+    copy_problem("transpose", "far_transpose", tmp_path)
+    add_tasks_path(tmp_path)
+    add_tasks_path(tmp_path)
+    assert os.environ[TASKS_PATH] == str(tmp_path)
+    task = get_task("hip2hip/far_transpose")
+    assert "far_transpose" in problem_names()
+    code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).problem.name)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(task), capture_output=True, check=True
+    )
+    assert run.stdout.decode().strip() == "far_transpose"

@@ -1,0 +1,65 @@
+"""Dimensions of public models, the source of workload shapes: `models.toml`, by name.
+
+Example:
+    >>> model("llama-3-8b").hidden, model("mixtral-8x7b").experts
+    (4096, 8)
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FAMILIES = (
+    "decoder-llm",
+    "moe",
+    "diffusion",
+    "vision",
+    "audio",
+    "state-space",
+    "recommender",
+    "protein",
+)
+"""Architecture families, with which problems are tagged."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model; its dimensions are attributes: whole numbers, or lists of them by stage."""
+
+    name: str
+    family: str
+    dimensions: Mapping[str, Any]
+
+    def __getattr__(self, key: str) -> Any:
+        dimensions = self.__dict__.get("dimensions", {})
+        if key in dimensions:
+            return dimensions[key]
+        raise AttributeError(f"model {self.__dict__.get('name')!r}: no {key!r}; {[*dimensions]}")
+
+
+def model(name: str) -> Model:
+    """The model of this name.
+
+    Raises:
+        KeyError: no such model; the message lists those near to it.
+    """
+    known = models()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)
+        raise KeyError(f"unknown model {name!r}; known: {', '.join(near)}")
+    return known[name]
+
+
+@cache
+def models() -> Mapping[str, Model]:
+    """Every model by name."""
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    return {
+        name: Model(name, entry.pop("family"), entry) for name, entry in tomllib.loads(text).items()
+    }

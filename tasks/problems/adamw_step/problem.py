@@ -1,0 +1,144 @@
+"""One step of AdamW."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class AdamwStep(Problem):
+    """Decoupled weight decay, then Adam with bias correction."""
+
+    name = "adamw_step"
+    summary = (
+        "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p = p (1 - lr decay) - "
+        "lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); returns new p, m, v"
+    )
+    category = "Optimizer"
+    level = 2
+    tags = ("decoder-llm", "training", "memory-bound")
+    source = "weights of GPT-2 and GPT-2-XL, Llama-2-7B and Qwen2.5-0.5B, float32 master copies"
+
+    args = (
+        TensorArg("param", torch.float32, shape="rows * cols"),
+        TensorArg("grad", torch.float32, shape="rows * cols"),
+        TensorArg("m", torch.float32, shape="rows * cols"),
+        TensorArg("v", torch.float32, shape="rows * cols"),
+        ScalarArg("lr", float),
+        ScalarArg("beta1", float),
+        ScalarArg("beta2", float),
+        ScalarArg("eps", float),
+        ScalarArg("decay", float),
+        ScalarArg("step", int),
+    )
+    outputs = (
+        Output("new_param", torch.float32, shape="rows * cols"),
+        Output("new_m", torch.float32, shape="rows * cols"),
+        Output("new_v", torch.float32, shape="rows * cols"),
+    )
+    axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 17))
+    train = points(
+        "rows cols",
+        full=[(4096, 4096), (768, 3072), (1600, 6400), (4864, 896), (2752, 4096)],
+        sim=[(64, 1024), (96, 768), (40, 1600), (54, 896)],
+    )
+    production = points(
+        "rows cols",
+        full=[(5120, 5120), (3072, 1024), (3584, 4096)],
+        sim=[(16, 5120), (60, 1024), (20, 4096)],
+    )
+    adversarial = ({"rows": 1, "cols": 131},)
+    distributions = ("normal", "tiny", "uniform", "offset")
+
+    def elements(self, dims: Dims) -> int:
+        """Parameters."""
+        return dims["rows"] * dims["cols"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws gradients of about 1e-3 by the distribution, and the state such ones leave.
+
+        Scalars are float32 values, so that `1 - beta` is exact in float32, too.
+        """
+        shape = (self.elements(workload.dims),)
+        grad, past = (
+            1e-3 * draw(shape, torch.float32, workload.distribution, generator) for _ in range(2)
+        )
+        factor = torch.rand(shape, generator=generator)
+        scalars = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "decay": 0.1}
+        return {
+            "param": 0.02 * torch.randn(shape, generator=generator),
+            "grad": grad,
+            "m": 0.3 * past,
+            "v": 0.01 * past.square() * factor,
+            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+            "step": int(torch.randint(2, 50, (), generator=generator)),
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Three vectors like param."""
+        shape = (self.elements(dims),)
+        return {"new_param": shape, "new_m": shape, "new_v": shape}
+
+    def oracle(
+        self,
+        param: torch.Tensor,
+        grad: torch.Tensor,
+        m: torch.Tensor,
+        v: torch.Tensor,
+        lr: float,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        decay: float,
+        step: int,
+    ) -> tuple[torch.Tensor, ...]:
+        """As the paper's algorithm 2 reads (Loshchilov and Hutter, 2019)."""
+        g = grad.double()
+        m_new = beta1 * m.double() + (1 - beta1) * g
+        v_new = beta2 * v.double() + (1 - beta2) * g.square()
+        root = (v_new / (1 - beta2**step)).sqrt() + eps
+        kept = param.double() * (1 - lr * decay)
+        return kept - lr * (m_new / (1 - beta1**step)) / root, m_new, v_new
+
+    def reference(
+        self,
+        param: torch.Tensor,
+        grad: torch.Tensor,
+        m: torch.Tensor,
+        v: torch.Tensor,
+        lr: float,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        decay: float,
+        step: int,
+    ) -> tuple[torch.Tensor, ...]:
+        """As PyTorch's single-tensor implementation spells it, in float32."""
+        m_new = torch.lerp(m, grad, 1 - beta1)
+        v_new = torch.mul(v, beta2).addcmul(grad, grad, value=1 - beta2)
+        root = (v_new.sqrt() / (1 - beta2**step) ** 0.5).add(eps)
+        kept = torch.mul(param, 1 - lr * decay)
+        return kept.addcdiv(m_new, root, value=-lr / (1 - beta1**step)), m_new, v_new
+
+    def bytes(self, dims: Dims) -> int:
+        """Read four vectors, write three, 4 bytes an element each."""
+        return 7 * 4 * self.elements(dims)
+
+    def flops(self, dims: Dims) -> int:
+        """Fourteen operations, a root and a division among them, a parameter."""
+        return 14 * self.elements(dims)
+
+
+PROBLEM = AdamwStep()

@@ -1,0 +1,98 @@
+"""Inverses of a batch of small matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Check,
+    Dims,
+    Output,
+    Problem,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class BatchedInverse(Problem):
+    """`out[i] @ a[i] = 1`; the matrices need pivoting."""
+
+    name = "batched_inverse"
+    summary = "inverse of each of a batch of small float32 matrices; rows must be exchanged"
+    category = "LinearAlgebra"
+    level = 4
+    tags = ("vision", "point-cloud", "protein", "sequential")
+    source = "camera poses of NeRF and VGGT (4 x 4), rigid frames (3 x 3), 16-channel beamformers"
+
+    args = (TensorArg("a", torch.float32, shape="batch, n, n"),)
+    outputs = (Output("out", torch.float32, check=Check.CUSTOM, shape="batch, n, n"),)
+    axes = (Axis("batch", 1, 1 << 21), Axis("n", 1, 16))
+    train = points(
+        "batch n",
+        full=[(524288, 4), (65536, 16), (262144, 8), (1048576, 3)],
+        sim=[(768, 4), (96, 16), (256, 8), (1024, 3)],
+    )
+    production = points(
+        "batch n",
+        full=[(131072, 12), (262144, 6), (100000, 10)],
+        sim=[(128, 12), (400, 6), (150, 10)],
+    )
+    adversarial = ({"batch": 2, "n": 1}, {"batch": 3, "n": 5})
+    distributions = ("normal", "uniform", "sparse", "structured")
+
+    def elements(self, dims: Dims) -> int:
+        """Multiply-adds of the dense cube."""
+        return dims["batch"] * dims["n"] ** 3
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws a float32: a dominant diagonal of either sign, its rows in random order."""
+        batch, n = workload.dims["batch"], workload.dims["n"]
+        a = draw((batch, n, n), torch.float32, workload.distribution, generator) / (2 * n)
+        size = 1 + torch.rand(batch, n, generator=generator)
+        sign = 1 - 2 * torch.randint(0, 2, (batch, n), generator=generator)
+        a.diagonal(dim1=1, dim2=2).copy_(size * sign)
+        order = torch.rand(batch, n, generator=generator).argsort(1)
+        return {"a": a.gather(1, order[:, :, None].expand(-1, -1, n)).contiguous()}
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Like a."""
+        return {"out": (dims["batch"], dims["n"], dims["n"])}
+
+    def oracle(self, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """By the library, in fp64."""
+        return (torch.linalg.inv(a.double()),)
+
+    def reference(self, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """One PyTorch call."""
+        return (torch.linalg.inv_ex(a).inverse,)
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """By the distance to the inverse: at most 4 n u |X| |a| |X|, the bound of elimination.
+
+        (Higham, "Accuracy and Stability of Numerical Algorithms", section 14.3.)
+        """
+        a = inputs["a"]
+        if not isinstance(a, torch.Tensor):
+            return super().mismatches(name, found, inputs, expected)
+        size, unit = expected.abs(), torch.finfo(torch.float32).eps / 2
+        allowed = 4 * a.shape[1] * unit * (size @ a.double().abs() @ size)
+        return ~((found.double() - expected).abs() <= allowed)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read a, write out, 4 bytes an element each."""
+        return 8 * dims["batch"] * dims["n"] ** 2
+
+    def flops(self, dims: Dims) -> int:
+        """A product and a difference for each multiply-add of the cube."""
+        return 2 * self.elements(dims)
+
+
+PROBLEM = BatchedInverse()

@@ -1,0 +1,118 @@
+"""Depthwise convolution of images."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class DepthwiseConv2d(Problem):
+    """Each channel with its own `(2 reach + 1)^2` filter, zeros around the image, plus bias."""
+
+    name = "depthwise_conv2d"
+    summary = (
+        "each channel of each image convolved (cross-correlated) with its own side x side filter, "
+        "side odd, same-sized output with zeros around the image, plus bias by channel"
+    )
+    category = "Convolution"
+    level = 3
+    tags = ("vision", "memory-bound", "stencil")
+    source = "ConvNeXt-T (7 x 7), MobileNetV2 (3 x 3) and MobileNetV3, EfficientNet-B0 (5 x 5)"
+
+    args = (
+        TensorArg("x", torch.float16, shape="batch, channels, height, width"),
+        TensorArg("weight", torch.float16, shape="channels, side, side"),
+        TensorArg("bias", torch.float16, shape="channels"),
+    )
+    outputs = (Output("out", torch.float16, shape="batch, channels, height, width"),)
+    axes = (
+        Axis("batch", 1, 4096),
+        Axis("channels", 1, 8192),
+        Axis("height", 1, 2048),
+        Axis("width", 1, 2048),
+        Axis("reach", 0, 4),
+    )
+    train = points(
+        "batch channels height width reach",
+        full=[
+            (64, 96, 56, 56, 3),
+            (128, 384, 14, 14, 3),
+            (64, 144, 56, 56, 1),
+            (128, 672, 14, 14, 2),
+            (256, 960, 7, 7, 1),
+        ],
+        sim=[(1, 12, 56, 56, 3), (1, 96, 14, 14, 3), (1, 36, 56, 56, 1), (2, 84, 14, 14, 2)],
+    )
+    production = points(
+        "batch channels height width reach",
+        full=[(64, 192, 28, 28, 3), (32, 32, 112, 112, 1), (128, 240, 28, 28, 2)],
+        sim=[(1, 24, 28, 28, 3), (1, 8, 112, 112, 1), (1, 60, 28, 28, 2)],
+    )
+    adversarial = ({"batch": 2, "channels": 3, "height": 1, "width": 2, "reach": 2},)
+    distributions = ("normal", "offset", "structured", "sparse")
+
+    def elements(self, dims: Dims) -> int:
+        """Products."""
+        pixels = dims["batch"] * dims["channels"] * dims["height"] * dims["width"]
+        return pixels * (2 * dims["reach"] + 1) ** 2
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws x by the distribution, weights over the side, and biases."""
+        batch, channels, height, width, reach = (workload.dims[axis.name] for axis in self.axes)
+        side = 2 * reach + 1
+        shape = (batch, channels, height, width)
+        return {
+            "x": draw(shape, torch.float16, workload.distribution, generator),
+            "weight": (torch.randn((channels, side, side), generator=generator) / side).half(),
+            "bias": (0.5 * torch.randn(channels, generator=generator)).half(),
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Like x."""
+        return {"out": (dims["batch"], dims["channels"], dims["height"], dims["width"])}
+
+    def oracle(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """One shifted image a tap."""
+        _, _, height, width = x.shape
+        side = weight.shape[-1]
+        padded = F.pad(x.double(), (side // 2,) * 4)
+        out = bias.double()[:, None, None].expand(x.shape)
+        for i in range(side):
+            for j in range(side):
+                tap = weight.double()[:, i, j][:, None, None]
+                out = out + tap * padded[:, :, i : i + height, j : j + width]
+        return (out,)
+
+    def reference(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """A grouped convolution in float32, rounded once."""
+        channels, side, _ = weight.shape
+        wide = (x.float(), weight.float()[:, None], bias.float())
+        return (F.conv2d(*wide, padding=side // 2, groups=channels).half(),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read x, weight and bias, write out, 2 bytes an element each."""
+        taps = (2 * dims["reach"] + 1) ** 2
+        return 4 * self.elements(dims) // taps + 2 * dims["channels"] * (taps + 1)
+
+    def flops(self, dims: Dims) -> int:
+        """A product and an addition each."""
+        return 2 * self.elements(dims)
+
+
+PROBLEM = DepthwiseConv2d()

@@ -1,0 +1,126 @@
+"""Dropout with stated random numbers: Philox-4x32-10."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class Dropout(Problem):
+    """Element e (row by row) is kept where its random number is at least p, and scaled up.
+
+    The number is word `e % 4` of Philox-4x32 with ten rounds (Salmon et al., SC 2011), its upper 24
+    bits over 2^24. The key is the seed, the counter holds `e / 4` and the offset, low halves first.
+    """
+
+    name = "dropout"
+    summary = (
+        "out[e] = x[e] / (1 - p) where u[e] >= p, else 0, for element number e = row * cols + col; "
+        "u[e] = (w >> 8) / 2^24, w = word e % 4 of Philox-4x32-10 with counter (c lo, c hi, offset "
+        "lo, offset hi), c = e // 4, and key (seed lo, seed hi), halves of 32 bits"
+    )
+    category = "Random-and-layout"
+    level = 3
+    tags = ("decoder-llm", "vision", "training", "memory-bound", "generator")
+    source = "residual streams of GPT-2, BERT-large and ViT-B in training"
+
+    args = (
+        TensorArg("x", torch.float16, shape="rows, cols"),
+        ScalarArg("p", float),
+        ScalarArg("seed", int),
+        ScalarArg("offset", int),
+    )
+    outputs = (Output("out", torch.float16, shape="rows, cols"),)
+    axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 16))
+    train = points(
+        "rows cols",
+        full=[(16384, 768), (16384, 1024), (4096, 4096), (8192, 3072), (25216, 768)],
+        sim=[(100, 768), (64, 1024), (20, 4096), (24, 3072)],
+    )
+    production = points(
+        "rows cols",
+        full=[(8192, 1600), (16384, 1280), (4096, 6400)],
+        sim=[(40, 1600), (50, 1280), (12, 6400)],
+    )
+    adversarial = ({"rows": 3, "cols": 5},)
+    distributions = ("normal", "offset", "large", "structured")
+
+    def elements(self, dims: Dims) -> int:
+        """Elements of x."""
+        return dims["rows"] * dims["cols"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws x, a seed and an offset of 62 bits; p is 0.1 or 0.5, as float32 values."""
+        shape = (workload.dims["rows"], workload.dims["cols"])
+        seed, offset = torch.randint(0, 1 << 62, (2,), generator=generator).tolist()
+        half = bool(torch.rand((), generator=generator) < 0.3)
+        return {
+            "x": draw(shape, torch.float16, workload.distribution, generator),
+            "p": 0.5 if half else torch.tensor(0.1).item(),
+            "seed": seed,
+            "offset": offset,
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """One matrix like x."""
+        return {"out": (dims["rows"], dims["cols"])}
+
+    def oracle(self, x: torch.Tensor, p: float, seed: int, offset: int) -> tuple[torch.Tensor, ...]:
+        """With 64-bit products split into halves, and all four words of each counter."""
+        count = x.numel()
+        low = 0xFFFFFFFF
+        block = torch.arange((count + 3) // 4, dtype=torch.int64, device=x.device)
+        a, b = block & low, block >> 32
+        c, d = torch.full_like(block, offset & low), torch.full_like(block, offset >> 32)
+        key = [seed & low, seed >> 32]
+        for _ in range(10):
+            left, right = a * 0xD2511F53, c * 0xCD9E8D57
+            a, b = (right >> 32 & low) ^ b ^ key[0], right & low
+            c, d = (left >> 32 & low) ^ d ^ key[1], left & low
+            key = [key[0] + 0x9E3779B9 & low, key[1] + 0xBB67AE85 & low]
+        words = torch.stack([a, b, c, d], dim=1).reshape(-1)[:count].reshape(x.shape)
+        kept = (words >> 8).double() / (1 << 24) >= p
+        return (x.double() / (1 - p) * kept,)
+
+    def reference(
+        self, x: torch.Tensor, p: float, seed: int, offset: int
+    ) -> tuple[torch.Tensor, ...]:
+        """Philox spelled in int64 operators, whose products wrap as 64 unsigned bits do."""
+        mask = 0xFFFFFFFF
+        element = torch.arange(x.numel(), dtype=torch.int64, device=x.device)
+        counter = torch.div(element, 4, rounding_mode="floor")
+        c0, c1 = counter & mask, counter >> 32
+        c2, c3 = torch.full_like(counter, offset & mask), torch.full_like(counter, offset >> 32)
+        k0, k1 = seed & mask, seed >> 32
+        for _ in range(10):
+            p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+            c0, c1 = ((p1 >> 32) & mask) ^ c1 ^ k0, p1 & mask
+            c2, c3 = ((p0 >> 32) & mask) ^ c3 ^ k1, p0 & mask
+            k0, k1 = (k0 + 0x9E3779B9) & mask, (k1 + 0xBB67AE85) & mask
+        lane = element % 4
+        word = torch.where(lane < 2, torch.where(lane == 0, c0, c1), torch.where(lane == 2, c2, c3))
+        keep = ((word >> 8).float() * 2.0**-24 >= p).reshape(x.shape)
+        return (torch.where(keep, x.float() / (1 - p), 0.0).half(),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read x, write out, 2 bytes an element each."""
+        return 4 * self.elements(dims)
+
+    def flops(self, dims: Dims) -> int:
+        """A comparison and a product for each element; integer operations do not count."""
+        return 2 * self.elements(dims)
+
+
+PROBLEM = Dropout()

@@ -1,0 +1,134 @@
+"""The gated delta rule: linear attention that corrects what its state predicts."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class GatedDeltaRule(Problem):
+    """By batch and head, with a state S: `S = exp(g) S`, then `S += beta k (v - k S)`, `out = q S`.
+
+    k is a row of length 1; `k S` is what the state holds for it before the correction.
+    """
+
+    name = "gated_delta_rule"
+    summary = "recurrence of Gated DeltaNet: decay, error-correcting update, read by the query"
+    category = "Reduce-and-scan"
+    level = 5
+    tags = ("state-space", "decoder-llm", "sequential")
+    source = "Gated DeltaNet-1.3B, Qwen3-Next-80B-A3B (heads of 128), DeltaNet-1.3B, Kimi Linear"
+
+    args = (
+        TensorArg("q", torch.float16, shape="batch, seq, heads, head_dim"),
+        TensorArg("k", torch.float16, shape="batch, seq, heads, head_dim"),
+        TensorArg("v", torch.float16, shape="batch, seq, heads, head_dim"),
+        TensorArg("g", torch.float32, shape="batch, seq, heads"),
+        TensorArg("beta", torch.float32, shape="batch, seq, heads"),
+    )
+    outputs = (Output("out", torch.float16, shape="batch, seq, heads, head_dim"),)
+    axes = (
+        Axis("batch", 1, 256),
+        Axis("seq", 1, 1 << 15),
+        Axis("heads", 1, 128),
+        Axis("head_dim", 16, 128, multiple=16),
+    )
+    train = points(
+        "batch seq heads head_dim",
+        full=[(2, 2048, 32, 128), (4, 1024, 16, 128), (1, 4096, 32, 64)],
+        sim=[(1, 64, 2, 128), (2, 48, 3, 64), (1, 96, 4, 48)],
+    )
+    production = points(
+        "batch seq heads head_dim",
+        full=[(8, 1000, 16, 96), (1, 2048, 64, 128), (16, 512, 16, 64)],
+        sim=[(1, 50, 3, 96), (1, 80, 2, 64), (3, 32, 2, 64)],
+    )
+    adversarial = ({"batch": 1, "seq": 1, "heads": 1, "head_dim": 16},)
+    distributions = ("normal", "uniform", "structured")
+
+    def elements(self, dims: Dims) -> int:
+        """Steps of the recurrence times the size of its state."""
+        return dims["batch"] * dims["seq"] * dims["heads"] * dims["head_dim"] ** 2
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws q, k of length 1, v, float16; g = log of a decay in 0.6 .. 1; beta in 0 .. 1."""
+        batch, seq, heads, width = (workload.dims[axis.name] for axis in self.axes)
+        shape, kind = (batch, seq, heads, width), workload.distribution
+        q, k = (F.normalize(draw(shape, torch.float32, kind, generator), dim=3) for _ in range(2))
+        decay = 1 - 0.4 * torch.rand(shape[:3], generator=generator) ** 2
+        return {
+            "q": q.half(),
+            "k": k.half(),
+            "v": draw(shape, torch.float16, kind, generator),
+            "g": decay.log(),
+            "beta": torch.sigmoid(torch.randn(shape[:3], generator=generator)),
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Like v."""
+        return {"out": tuple(dims[axis.name] for axis in self.axes)}
+
+    def oracle(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        g: torch.Tensor,
+        beta: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """A step at a time, in fp64."""
+        batch, seq, heads, width = q.shape
+        state = torch.zeros(batch, heads, width, width, dtype=torch.float64, device=q.device)
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for t in range(seq):
+            key = k[:, t].double()[..., None]
+            state = state * g[:, t].double().exp()[..., None, None]
+            error = v[:, t].double() - (state * key).sum(2)
+            state = state + key * (beta[:, t].double()[..., None] * error)[:, :, None, :]
+            out[:, t] = (state * q[:, t].double()[..., None]).sum(2)
+        return (out,)
+
+    def reference(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        g: torch.Tensor,
+        beta: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """As Qwen3-Next's recurrent form writes it, in float32."""
+        batch, seq, heads, width = q.shape
+        state = torch.zeros(batch, heads, width, width, dtype=torch.float32, device=q.device)
+        outs = []
+        for t in range(seq):
+            key = k[:, t].float()
+            state = state * torch.exp(g[:, t])[:, :, None, None]
+            held = torch.einsum("bhi,bhij->bhj", key, state)
+            change = (v[:, t].float() - held) * beta[:, t, :, None]
+            state = state + key[:, :, :, None] * change[:, :, None, :]
+            outs.append(torch.einsum("bhi,bhij->bhj", q[:, t].float(), state))
+        return (torch.stack(outs, dim=1).half(),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read q, k and v (2 bytes each), g and beta (4), write out (2)."""
+        heads = dims["batch"] * dims["seq"] * dims["heads"]
+        return heads * (8 * dims["head_dim"] + 8)
+
+    def flops(self, dims: Dims) -> int:
+        """For each entry of the state: 1 for the decay, 2 each to read, correct and read again."""
+        return 7 * self.elements(dims)
+
+
+PROBLEM = GatedDeltaRule()

@@ -1,0 +1,27 @@
+"""GEGLU: one program handles a short strip of one output row."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def geglu_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
+    """Gates BLOCK neighbours of one row."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < cols
+    value = tl.load(x_ptr + row * x_stride + at, mask=inside, other=0.0).to(tl.float32)
+    gate = tl.load(x_ptr + row * x_stride + cols + at, mask=inside, other=0.0).to(tl.float32)
+    gelu = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    tl.store(out_ptr + row * cols + at, (value * gelu).to(tl.bfloat16), mask=inside)
+
+
+def geglu(x: torch.Tensor) -> torch.Tensor:
+    """Gate of x, bfloat16[rows, 2 * cols] with any row stride."""
+    rows, width = x.shape
+    cols = width // 2
+    out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    block = 128
+    geglu_kernel[(rows, triton.cdiv(cols, block))](x, out, x.stride(0), cols, BLOCK=block)
+    return out

@@ -1,0 +1,126 @@
+"""Bilinear interpolation of planes to another size."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class InterpolateBilinear(Problem):
+    """Output pixel i of n looks at `(i + 0.5) side / n - 0.5`, clamped to the plane's pixels."""
+
+    name = "interpolate_bilinear"
+    summary = (
+        "resize each plane bilinearly: output i of n samples source position "
+        "(i + 0.5) * side / n - 0.5, clamped into the plane (align_corners=False, no antialias)"
+    )
+    category = "Pooling"
+    level = 3
+    tags = ("vision", "diffusion", "memory-bound", "gather")
+    source = (
+        "decoders of DPT-Large and SegFormer-B0, logits of DeepLabv3+ on Cityscapes, FPN levels"
+    )
+
+    args = (
+        TensorArg("x", torch.float16, shape="planes, height, width"),
+        ScalarArg("to_height", int),
+        ScalarArg("to_width", int),
+    )
+    outputs = (Output("out", torch.float16, shape="planes, to_height, to_width"),)
+    axes = (
+        Axis("planes", 1, 1 << 20),
+        Axis("height", 1, 4096),
+        Axis("width", 1, 4096),
+        Axis("high", 1, 8192),
+        Axis("wide", 1, 8192),
+    )
+    train = points(
+        "planes height width high wide",
+        full=[
+            (2048, 96, 96, 192, 192),
+            (19, 256, 512, 1024, 2048),
+            (4096, 32, 32, 128, 128),
+            (6144, 56, 56, 112, 112),
+            (1200, 128, 128, 512, 512),
+        ],
+        sim=[
+            (12, 48, 48, 96, 96),
+            (1, 64, 128, 256, 512),
+            (24, 16, 16, 64, 64),
+            (16, 56, 56, 90, 70),
+        ],
+    )
+    production = points(
+        "planes height width high wide",
+        full=[(2048, 50, 84, 100, 168), (768, 224, 224, 384, 384), (3072, 64, 64, 128, 128)],
+        sim=[(20, 50, 84, 75, 60), (2, 224, 224, 200, 200), (32, 24, 24, 64, 48)],
+    )
+    adversarial = ({"planes": 3, "height": 1, "width": 2, "high": 3, "wide": 1},)
+    distributions = ("normal", "offset", "structured", "heavy_tail")
+
+    def elements(self, dims: Dims) -> int:
+        """Elements of x and the output."""
+        return dims["planes"] * (dims["height"] * dims["width"] + dims["high"] * dims["wide"])
+
+    def c_sizes(self, dims: Dims) -> dict[str, int]:
+        """The output's sides are arguments already."""
+        return {"planes": dims["planes"], "height": dims["height"], "width": dims["width"]}
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws x float16[planes, height, width]."""
+        shape = tuple(self.c_sizes(workload.dims).values())
+        return {
+            "x": draw(shape, torch.float16, workload.distribution, generator),
+            "to_height": workload.dims["high"],
+            "to_width": workload.dims["wide"],
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Planes of the new size."""
+        return {"out": (dims["planes"], dims["high"], dims["wide"])}
+
+    def oracle(self, x: torch.Tensor, to_height: int, to_width: int) -> tuple[torch.Tensor, ...]:
+        """Products with matrices of hat functions, from both sides."""
+
+        def hats(side: int, count: int) -> torch.Tensor:
+            i = torch.arange(count, dtype=torch.float64, device=x.device)[:, None]
+            place = ((i + 0.5) * side / count - 0.5).clamp(0, side - 1)
+            pixel = torch.arange(side, dtype=torch.float64, device=x.device)
+            return (1 - (place - pixel).abs()).clamp(min=0)
+
+        return (hats(x.shape[1], to_height) @ x.double() @ hats(x.shape[2], to_width).t(),)
+
+    def reference(self, x: torch.Tensor, to_height: int, to_width: int) -> tuple[torch.Tensor, ...]:
+        """One PyTorch call in float32, rounded once."""
+        size = (to_height, to_width)
+        out = F.interpolate(x.float()[:, None], size, mode="bilinear", align_corners=False)
+        return (out[:, 0].half(),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Write out (2 bytes each), and read as many pixels as can be spared none of.
+
+        A side that shrinks to less than half may skip pixels: at most two are read an output.
+        """
+        rows = min(dims["height"], dims["high"])
+        cols = min(dims["width"], dims["wide"])
+        return 2 * dims["planes"] * (rows * cols + dims["high"] * dims["wide"])
+
+    def flops(self, dims: Dims) -> int:
+        """Three blends of three operations an output."""
+        return 9 * dims["planes"] * dims["high"] * dims["wide"]
+
+
+PROBLEM = InterpolateBilinear()

@@ -1,0 +1,143 @@
+"""Nearest neighbours in point clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Check,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+GRID = 64
+
+
+class Knn(Problem):
+    """The `count` nearest points of each query: squared distances, ascending, and their indices."""
+
+    name = "knn"
+    summary = "squared distances and indices of the `count` nearest points of each query"
+    category = "Index"
+    level = 4
+    tags = ("point-cloud", "protein", "vision", "compute-bound", "sort")
+    source = "DGCNN (20 of 1024), Point Transformer (16), PointNeXt (32), ProteinMPNN (30 or 48)"
+
+    args = (
+        TensorArg("queries", torch.float32, shape="batch, queries, 3"),
+        TensorArg("points", torch.float32, shape="batch, points, 3"),
+        ScalarArg("count", int),
+    )
+    outputs = (
+        Output("distance", torch.float32, check=Check.EXACT, shape="batch, queries, count"),
+        Output("index", torch.int32, check=Check.CUSTOM, shape="batch, queries, count"),
+    )
+    axes = (
+        Axis("batch", 1, 256),
+        Axis("queries", 1, 1 << 15),
+        Axis("points", 1, 1 << 16),
+        Axis("count", 1, 64),
+    )
+    train = points(
+        "batch queries points count",
+        full=[(32, 1024, 1024, 20), (8, 4096, 4096, 16), (16, 2048, 8192, 32), (16, 512, 512, 48)],
+        sim=[(2, 64, 128, 20), (1, 64, 256, 16), (1, 32, 300, 32), (2, 64, 64, 48)],
+    )
+    production = points(
+        "batch queries points count",
+        full=[(8, 1024, 16384, 3), (64, 256, 256, 30), (4, 4096, 8192, 24)],
+        sim=[(1, 128, 512, 3), (2, 48, 64, 30), (1, 48, 200, 24)],
+    )
+    adversarial = (
+        {"batch": 1, "queries": 3, "points": 1, "count": 1},
+        {"batch": 2, "queries": 1, "points": 7, "count": 7},
+    )
+    distributions = ("normal", "uniform", "structured")
+
+    def legal(self, dims: Dims) -> bool:
+        """On its axes, with as many points as are wanted."""
+        return super().legal(dims) and dims["count"] <= dims["points"]
+
+    def elements(self, dims: Dims) -> int:
+        """Pairs of a query and a point, as often as a baseline looks at them."""
+        return dims["batch"] * dims["queries"] * dims["points"] * dims["count"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie."""
+        batch, queries, count, most = (workload.dims[axis.name] for axis in self.axes)
+
+        def cloud(size: int) -> torch.Tensor:
+            x = draw((batch, 3, size), torch.float32, workload.distribution, generator).mT
+            return ((x.clamp(-4, 4) * GRID).round() / GRID).contiguous()
+
+        return {"queries": cloud(queries), "points": cloud(count), "count": most}
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Neighbours of each query."""
+        shape = (dims["batch"], dims["queries"], dims["count"])
+        return {"distance": shape, "index": shape}
+
+    def oracle(
+        self, queries: torch.Tensor, points: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, ...]:
+        """Cloud by cloud, in fp64."""
+        distances, indices = [], []
+        for q, p in zip(queries.double(), points.double(), strict=True):
+            apart = (q[:, None] - p).square().sum(2).sort(dim=1)
+            distances.append(apart.values[:, :count])
+            indices.append(apart.indices[:, :count])
+        return torch.stack(distances), torch.stack(indices)
+
+    def reference(
+        self, queries: torch.Tensor, points: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, ...]:
+        """All distances, then a top-k."""
+        apart = queries[:, :, None, :] - points[:, None, :, :]
+        near = torch.topk((apart * apart).sum(dim=3), count, dim=2, largest=False, sorted=True)
+        return near.values, near.indices.to(torch.int32)
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """Indices must be distinct and in range, and lie at the oracle's distances."""
+        queries, points = inputs["queries"], inputs["points"]
+        if name != "index" or not isinstance(queries, torch.Tensor):
+            return super().mismatches(name, found, inputs, expected)
+        assert isinstance(points, torch.Tensor)
+        size = points.shape[1]
+        outside = (found < 0) | (found >= size)
+        ordered = found.sort(dim=2).values
+        twice = (ordered.diff(dim=2) == 0).any(dim=2, keepdim=True)
+
+        def distance(index: torch.Tensor) -> torch.Tensor:
+            flat = index.long().clamp(0, size - 1).flatten(1)[:, :, None].expand(-1, -1, 3)
+            apart = points.gather(1, flat).view(*index.shape, 3) - queries[:, :, None]
+            return apart.square().sum(3)
+
+        return outside | twice | (distance(found) != distance(expected))
+
+    def c_sizes(self, dims: Dims) -> dict[str, int]:
+        """Those that are not arguments."""
+        return {"batch": dims["batch"], "query_count": dims["queries"], "size": dims["points"]}
+
+    def bytes(self, dims: Dims) -> int:
+        """Read both clouds (12 bytes a point), write distances and indices (4 each)."""
+        batch, queries, size, count = (dims[axis.name] for axis in self.axes)
+        return batch * (12 * (queries + size) + 8 * queries * count)
+
+    def flops(self, dims: Dims) -> int:
+        """A comparison for each query and place; how many distances are needed is not known."""
+        return dims["batch"] * dims["queries"] * dims["count"]
+
+
+PROBLEM = Knn()

@@ -1,0 +1,77 @@
+"""Penalties: one program a strip of one row compares its tokens with the whole history."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def occurrences(history_ptr, length, token, BLOCK: tl.constexpr):
+    """How often each token of a strip is in a history."""
+    counts = tl.zeros([BLOCK], tl.int32)
+    for i in range(0, length):
+        counts += (tl.load(history_ptr + i) == token).to(tl.int32)
+    return counts
+
+
+@triton.jit
+def penalties_kernel(
+    logits_ptr,
+    prompt_ptr,
+    output_ptr,
+    repetition_ptr,
+    frequency_ptr,
+    presence_ptr,
+    out_ptr,
+    logits_row,
+    prompt_row,
+    output_row,
+    vocab,
+    prompt_length,
+    output_length,
+    BLOCK: tl.constexpr,
+):
+    """Penalises BLOCK logits of one row."""
+    row = tl.program_id(0).to(tl.int64)
+    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = token < vocab
+    before = occurrences(prompt_ptr + row * prompt_row, prompt_length, token, BLOCK)
+    counts = occurrences(output_ptr + row * output_row, output_length, token, BLOCK)
+    x = tl.load(logits_ptr + row * logits_row + token, mask=inside, other=0.0)
+    rate = tl.load(repetition_ptr + row)
+    scaled = tl.where(x > 0, x / rate, x * rate)
+    x = tl.where(before + counts > 0, scaled, x)
+    x -= tl.load(frequency_ptr + row) * counts.to(tl.float32)
+    x -= tl.where(counts > 0, tl.load(presence_ptr + row), 0.0)
+    tl.store(out_ptr + row * vocab + token, x, mask=inside)
+
+
+def logit_penalties(
+    logits: torch.Tensor,
+    prompt: torch.Tensor,
+    output: torch.Tensor,
+    repetition: torch.Tensor,
+    frequency: torch.Tensor,
+    presence: torch.Tensor,
+) -> torch.Tensor:
+    """Penalised logits, float32[rows, vocab]; logits and histories with any row strides."""
+    rows, vocab = logits.shape
+    out = torch.empty((rows, vocab), dtype=logits.dtype, device=logits.device)
+    block = 512
+    penalties_kernel[(rows, triton.cdiv(vocab, block))](
+        logits,
+        prompt,
+        output,
+        repetition,
+        frequency,
+        presence,
+        out,
+        logits.stride(0),
+        prompt.stride(0),
+        output.stride(0),
+        vocab,
+        prompt.shape[1],
+        output.shape[1],
+        BLOCK=block,
+    )
+    return out

@@ -1,0 +1,108 @@
+"""Greedy selection of boxes that do not overlap much (non-maximum suppression)."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Check,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class NmsSelect(Problem):
+    """Boxes come best first; one is kept unless a kept one before it overlaps it by too much.
+
+    Too much is `intersection > threshold * union`. Boxes are `x0, y0, x1, y1`.
+    """
+
+    name = "nms_select"
+    summary = "1 for each box that no better kept box overlaps by more than the threshold, else 0"
+    category = "Index"
+    level = 4
+    tags = ("vision", "sequential", "compute-bound")
+    source = "Faster R-CNN (1000 and 2000 proposals), YOLOv8 (300 to 1000 candidates), RetinaNet"
+
+    args = (
+        TensorArg("boxes", torch.float32, shape="batch, count, 4"),
+        ScalarArg("threshold", float),
+    )
+    outputs = (Output("keep", torch.int32, check=Check.EXACT, shape="batch, count"),)
+    axes = (Axis("batch", 1, 1024), Axis("count", 1, 4096))
+    train = points(
+        "batch count",
+        full=[(64, 1000), (32, 2000), (256, 300)],
+        sim=[(4, 250), (2, 384), (16, 75)],
+    )
+    production = points(
+        "batch count",
+        full=[(80, 500), (128, 1024), (512, 100)],
+        sim=[(10, 125), (6, 200), (24, 64)],
+    )
+    adversarial = ({"batch": 2, "count": 1}, {"batch": 3, "count": 9})
+    distributions = ("normal", "uniform", "structured")
+
+    def elements(self, dims: Dims) -> int:
+        """Pairs of boxes."""
+        return dims["batch"] * dims["count"] ** 2
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws whole coordinates up to 511 and an eighth as threshold: all areas are exact."""
+        batch, count = workload.dims["batch"], workload.dims["count"]
+        middle = draw((batch, 2, count), torch.float32, workload.distribution, generator).mT
+        middle = (256 + 60 * middle.clamp(-3, 3)).round()
+        size = torch.randint(8, 70, (batch, count, 2), generator=generator)
+        eighths = int(torch.randint(2, 7, (), generator=generator))
+        return {
+            "boxes": torch.cat([middle - size // 2, middle - size // 2 + size], dim=2),
+            "threshold": eighths / 8,
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """One mark a box."""
+        return {"keep": (dims["batch"], dims["count"])}
+
+    def oracle(self, boxes: torch.Tensor, threshold: float) -> tuple[torch.Tensor, ...]:
+        """Image by image: the next box is compared with the kept ones."""
+        keep = torch.zeros(boxes.shape[:2], dtype=torch.int64, device=boxes.device)
+        for b, rows in enumerate(boxes.double()):
+            for i, box in enumerate(rows):
+                kept = rows[:i][keep[b, :i] == 1]
+                corner = torch.minimum(kept[:, 2:], box[2:]) - torch.maximum(kept[:, :2], box[:2])
+                shared = corner.clamp(min=0).prod(1)
+                areas = (kept[:, 2:] - kept[:, :2]).prod(1) + (box[2:] - box[:2]).prod()
+                keep[b, i] = not (shared > threshold * (areas - shared)).any()
+        return (keep,)
+
+    def reference(self, boxes: torch.Tensor, threshold: float) -> tuple[torch.Tensor, ...]:
+        """All overlaps at once, then a loop over the boxes."""
+        low = torch.maximum(boxes[:, :, None, :2], boxes[:, None, :, :2])
+        high = torch.minimum(boxes[:, :, None, 2:], boxes[:, None, :, 2:])
+        shared = (high - low).clamp(min=0).prod(dim=3)
+        area = (boxes[:, :, 2:] - boxes[:, :, :2]).prod(dim=2)
+        union = area[:, :, None] + area[:, None, :] - shared
+        struck = torch.triu(shared > threshold * union, diagonal=1)
+        keep = torch.ones(boxes.shape[:2], dtype=torch.bool, device=boxes.device)
+        for i in range(boxes.shape[1]):
+            keep = keep & ~(struck[:, i] & keep[:, i : i + 1])
+        return (keep.to(torch.int32),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read boxes (16 bytes each), write marks (4)."""
+        return 20 * dims["batch"] * dims["count"]
+
+    def flops(self, dims: Dims) -> int:
+        """About 12 for each box but the first, which one box at least must be compared with."""
+        return 12 * dims["batch"] * (dims["count"] - 1)
+
+
+PROBLEM = NmsSelect()

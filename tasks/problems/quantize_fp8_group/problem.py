@@ -1,0 +1,102 @@
+"""Dynamic quantisation of activations to fp8, one scale for each 128 neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from kernel_gym.tasks.codes import wrong_codes, wrong_scales
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Check,
+    Dims,
+    Output,
+    Problem,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+GROUP = 128
+LEAST = 1e-10
+
+
+class QuantizeFp8Group(Problem):
+    """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`."""
+
+    name = "quantize_fp8_group"
+    summary = "e4m3fnuz codes and a float32 scale for each group of 128 columns of each row"
+    category = "Quantization"
+    level = 2
+    tags = ("moe", "decoder-llm", "memory-bound", "fp8")
+    source = "activations of DeepSeek-V3 (hidden 7168, experts 2048) and Qwen3-235B-A22B"
+
+    args = (TensorArg("x", torch.bfloat16, shape="rows, cols"),)
+    outputs = (
+        Output("q", torch.float8_e4m3fnuz, check=Check.CUSTOM, shape="rows, cols"),
+        Output("scale", torch.float32, check=Check.CUSTOM, shape="rows, cols / 128"),
+    )
+    axes = (Axis("rows", 1, 1 << 20), Axis("cols", GROUP, 1 << 16, multiple=GROUP))
+    train = points(
+        "rows cols",
+        full=[(8192, 7168), (16384, 2048), (8192, 4096), (4096, 18432), (32768, 1536)],
+        sim=[(48, 7168), (128, 2048), (96, 4096), (256, 1536)],
+    )
+    production = points(
+        "rows cols",
+        full=[(8192, 5120), (32768, 512), (4096, 12288)],
+        sim=[(64, 5120), (384, 512), (24, 12288)],
+    )
+    adversarial = ({"rows": 2, "cols": 128},)
+    distributions = ("normal", "heavy_tail", "large", "sparse")
+
+    def elements(self, dims: Dims) -> int:
+        """Elements of x."""
+        return dims["rows"] * dims["cols"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws x bfloat16[rows, cols]; groups differ in size, one in ten is zero."""
+        rows, cols = workload.dims["rows"], workload.dims["cols"]
+        x = draw((rows, cols // GROUP, GROUP), torch.float32, workload.distribution, generator)
+        x *= torch.exp2(3 * torch.rand(rows, cols // GROUP, 1, generator=generator))
+        x[torch.rand(rows, cols // GROUP, generator=generator) < 0.1] = 0
+        return {"x": x.view(rows, cols).bfloat16()}
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Codes like x and one scale a group."""
+        rows, cols = dims["rows"], dims["cols"]
+        return {"q": (rows, cols), "scale": (rows, cols // GROUP)}
+
+    def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """In fp64, rounded to the nearest code."""
+        groups = x.double().view(x.shape[0], -1, GROUP)
+        scale = groups.abs().amax(2).clamp(min=LEAST) / 240
+        q = (groups / scale[:, :, None]).to(torch.float8_e4m3fnuz)
+        return q.double().view(x.shape), scale
+
+    def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Operator by operator in float32."""
+        groups = x.float().view(x.shape[0], -1, 128)
+        scale = groups.abs().amax(dim=2).clamp(min=1e-10) / 240
+        q = (groups / scale[:, :, None]).clamp(-240, 240)
+        return q.to(torch.float8_e4m3fnuz).view(x.shape), scale
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
+        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read x (2 bytes each), write codes (1) and scales (4)."""
+        return 3 * self.elements(dims) + 4 * self.elements(dims) // GROUP
+
+    def flops(self, dims: Dims) -> int:
+        """Magnitude, comparison, scaling and conversion for each element."""
+        return 4 * self.elements(dims)
+
+
+PROBLEM = QuantizeFp8Group()

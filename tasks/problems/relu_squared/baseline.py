@@ -1,0 +1,24 @@
+"""Squared ReLU: one program handles a short strip of one row."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_squared_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
+    """Clamps and squares BLOCK neighbours of one row."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=0.0).to(tl.float32)
+    positive = tl.maximum(x, 0.0)
+    tl.store(out_ptr + row * cols + at, (positive * positive).to(tl.bfloat16), mask=at < cols)
+
+
+def relu_squared(x: torch.Tensor) -> torch.Tensor:
+    """Squared ReLU of x, bfloat16[rows, cols] with any row stride."""
+    rows, cols = x.shape
+    out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    block = 128
+    relu_squared_kernel[(rows, triton.cdiv(cols, block))](x, out, x.stride(0), cols, BLOCK=block)
+    return out

@@ -1,0 +1,127 @@
+"""One step of RMSprop with momentum."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class RmspropStep(Problem):
+    """Gradients over the root of their running mean square, with momentum."""
+
+    name = "rmsprop_step"
+    summary = (
+        "s = alpha s + (1 - alpha) g^2; b = momentum b + g / sqrt(s + eps); p = p - lr b; "
+        "returns new p, s, b (eps inside the root, as TensorFlow has it)"
+    )
+    category = "Optimizer"
+    level = 2
+    tags = ("vision", "training", "memory-bound")
+    source = "layers of EfficientNet-B0, MobileNetV2 and Inception-v3 in their authors' recipes"
+
+    args = (
+        TensorArg("param", torch.float32, shape="rows * cols"),
+        TensorArg("grad", torch.float32, shape="rows * cols"),
+        TensorArg("square", torch.float32, shape="rows * cols"),
+        TensorArg("buffer", torch.float32, shape="rows * cols"),
+        ScalarArg("lr", float),
+        ScalarArg("alpha", float),
+        ScalarArg("eps", float),
+        ScalarArg("momentum", float),
+    )
+    outputs = (
+        Output("new_param", torch.float32, shape="rows * cols"),
+        Output("new_square", torch.float32, shape="rows * cols"),
+        Output("new_buffer", torch.float32, shape="rows * cols"),
+    )
+    axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 17))
+    train = points(
+        "rows cols",
+        full=[(1280, 1000), (2048, 1000), (1152, 320), (4096, 4096), (8192, 2048)],
+        sim=[(64, 1000), (32, 2048), (200, 320), (96, 672)],
+    )
+    production = points(
+        "rows cols",
+        full=[(1280, 960), (2048, 1280), (6144, 4096)],
+        sim=[(60, 960), (40, 1280), (18, 4096)],
+    )
+    adversarial = ({"rows": 1, "cols": 131},)
+    distributions = ("normal", "tiny", "uniform", "offset")
+
+    def elements(self, dims: Dims) -> int:
+        """Parameters."""
+        return dims["rows"] * dims["cols"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws gradients by the distribution, squares such ones leave, and normal buffers."""
+        shape = (self.elements(workload.dims),)
+        past = draw(shape, torch.float32, workload.distribution, generator)
+        scalars = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "momentum": 0.9}
+        return {
+            "param": 0.05 * torch.randn(shape, generator=generator),
+            "grad": draw(shape, torch.float32, workload.distribution, generator),
+            "square": past.square() * torch.rand(shape, generator=generator),
+            "buffer": 0.1 * torch.randn(shape, generator=generator),
+            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+        }
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Three vectors like param."""
+        shape = (self.elements(dims),)
+        return {"new_param": shape, "new_square": shape, "new_buffer": shape}
+
+    def oracle(
+        self,
+        param: torch.Tensor,
+        grad: torch.Tensor,
+        square: torch.Tensor,
+        buffer: torch.Tensor,
+        lr: float,
+        alpha: float,
+        eps: float,
+        momentum: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """In fp64."""
+        g = grad.double()
+        s = alpha * square.double() + (1 - alpha) * g.square()
+        b = momentum * buffer.double() + g / (s + eps).sqrt()
+        return param.double() - lr * b, s, b
+
+    def reference(
+        self,
+        param: torch.Tensor,
+        grad: torch.Tensor,
+        square: torch.Tensor,
+        buffer: torch.Tensor,
+        lr: float,
+        alpha: float,
+        eps: float,
+        momentum: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """Operator by operator in float32."""
+        s = torch.mul(square, alpha).addcmul(grad, grad, value=1 - alpha)
+        b = torch.mul(buffer, momentum).addcdiv(grad, s.add(eps).sqrt())
+        return param.add(b, alpha=-lr), s, b
+
+    def bytes(self, dims: Dims) -> int:
+        """Read four vectors, write three, 4 bytes an element each."""
+        return 7 * 4 * self.elements(dims)
+
+    def flops(self, dims: Dims) -> int:
+        """Eleven operations, a root and a division among them, a parameter."""
+        return 11 * self.elements(dims)
+
+
+PROBLEM = RmspropStep()

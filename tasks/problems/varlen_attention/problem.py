@@ -1,0 +1,136 @@
+"""Causal attention over sequences of different length, packed one after another."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.problem import (
+    Axis,
+    Dims,
+    Output,
+    Problem,
+    ScalarArg,
+    TensorArg,
+    Value,
+    points,
+)
+from kernel_gym.tasks.workload import Workload
+
+
+class VarlenAttention(Problem):
+    """`softmax(scale * q k^T) v` by head and sequence; sequence s is `starts[s] .. starts[s+1]-1`.
+
+    A token sees those of its sequence up to itself.
+    """
+
+    name = "varlen_attention"
+    summary = "causal attention within each of several packed sequences of ragged length"
+    category = "Attention"
+    level = 5
+    tags = ("decoder-llm", "moe", "vision", "compute-bound", "ragged")
+    source = "packed prefill of Llama-2-7B, Llama-3-8B, Qwen2.5-0.5B and OPT-1.3B"
+
+    args = (
+        TensorArg("q", torch.float16, shape="tokens, heads, head_dim"),
+        TensorArg("k", torch.float16, shape="tokens, heads, head_dim"),
+        TensorArg("v", torch.float16, shape="tokens, heads, head_dim"),
+        TensorArg("starts", torch.int32, shape="sequences + 1"),
+        ScalarArg("scale", float),
+    )
+    outputs = (Output("out", torch.float16, shape="tokens, heads, head_dim"),)
+    axes = (
+        Axis("tokens", 1, 1 << 15),
+        Axis("sequences", 1, 512),
+        Axis("heads", 1, 128),
+        Axis("head_dim", 64, 128, multiple=64),
+    )
+    train = points(
+        "tokens sequences heads head_dim",
+        full=[(4096, 8, 32, 128), (8192, 16, 14, 64), (4096, 3, 32, 64), (6000, 24, 32, 128)],
+        sim=[(256, 4, 2, 64), (320, 9, 2, 64), (192, 2, 3, 64), (250, 6, 1, 128)],
+    )
+    production = points(
+        "tokens sequences heads head_dim",
+        full=[(8192, 5, 16, 128), (3000, 40, 32, 128), (4096, 16, 40, 64)],
+        sim=[(320, 5, 1, 128), (180, 12, 2, 64), (256, 8, 3, 64)],
+    )
+    adversarial = ({"tokens": 5, "sequences": 5, "heads": 1, "head_dim": 64},)
+    distributions = ("normal", "uniform", "structured")
+
+    def legal(self, dims: Dims) -> bool:
+        """On its axes, with a token for each sequence."""
+        return super().legal(dims) and dims["sequences"] <= dims["tokens"]
+
+    def elements(self, dims: Dims) -> int:
+        """Entries of one score matrix over all tokens, times heads and head_dim."""
+        return dims["tokens"] ** 2 * dims["heads"] * dims["head_dim"]
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws q, k, v float16 and cuts the tokens at random places."""
+        tokens, sequences, heads, width = (workload.dims[a.name] for a in self.axes)
+        shape = (tokens, heads, width)
+        q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
+        cuts = torch.randperm(max(1, tokens - 1), generator=generator)[: sequences - 1] + 1
+        starts = torch.cat([torch.tensor([0]), cuts.sort().values, torch.tensor([tokens])])
+        return {"q": q, "k": k, "v": v, "starts": starts.int(), "scale": width**-0.5}
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Like q."""
+        return {"out": (dims["tokens"], dims["heads"], dims["head_dim"])}
+
+    def oracle(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        starts: torch.Tensor,
+        scale: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """Sequence by sequence, in fp64."""
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for first, end in itertools.pairwise(starts.tolist()):
+            mine = (x[first:end].double().transpose(0, 1) for x in (q, k, v))
+            queries, keys, values = mine
+            later = torch.ones(end - first, end - first, dtype=torch.bool, device=q.device).triu(1)
+            scores = (queries @ keys.mT * scale).masked_fill(later, float("-inf"))
+            out[first:end] = (torch.softmax(scores, dim=-1) @ values).transpose(0, 1)
+        return (out,)
+
+    def reference(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        starts: torch.Tensor,
+        scale: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """One PyTorch call with a mask of blocks."""
+        place = torch.arange(q.shape[0], device=q.device)
+        mine = torch.searchsorted(starts[1:].long(), place, right=True)
+        visible = (mine[:, None] == mine) & (place <= place[:, None])
+        out = F.scaled_dot_product_attention(
+            q.transpose(0, 1)[None],
+            k.transpose(0, 1)[None],
+            v.transpose(0, 1)[None],
+            attn_mask=visible,
+            scale=scale,
+        )
+        return (out[0].transpose(0, 1).contiguous(),)
+
+    def bytes(self, dims: Dims) -> int:
+        """Read q, k and v, write out, 2 bytes an element each; read starts, 4."""
+        size = dims["tokens"] * dims["heads"] * dims["head_dim"]
+        return 4 * 2 * size + 4 * (dims["sequences"] + 1)
+
+    def flops(self, dims: Dims) -> int:
+        """Two products over the lower triangles of equal sequences, which are the least."""
+        each = dims["tokens"] // dims["sequences"]
+        scores = dims["sequences"] * (each * (each + 1) // 2)
+        return 4 * dims["heads"] * dims["head_dim"] * scores
+
+
+PROBLEM = VarlenAttention()

@@ -1,0 +1,184 @@
+"""Suites: named lists of tasks, or rules that choose them.
+
+A suite is a TOML file that states `tasks`, a list of ids, or `where`, a rule:
+
+    name = "small-losses"
+    summary = "Losses of the first two levels."
+    where = { category = ["Loss"], level = [1, 2] }
+
+A rule chooses among admitted tasks of problems in folders, so it grows with them.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kernel_gym.tasks.admission import Status, status_of
+from kernel_gym.tasks.families import operator_family
+from kernel_gym.tasks.registry import UnknownName, get_task, task_ids
+from kernel_gym.tasks.task import Task
+
+_SUITES = Path(__file__).parent / "suites"
+_RULES = _SUITES / "rules.toml"
+"""The package's suites by rule, in one file."""
+
+
+class SuiteError(ValueError):
+    """A suite file is malformed: which file and key, what was found and what was expected."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named list of tasks."""
+
+    name: str
+    summary: str
+    tasks: tuple[Task, ...]
+
+
+class Rule(BaseModel):
+    """What a task must be; what is left out does not matter, and of a list one will do."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    category: tuple[str, ...] = ()
+    level: tuple[int, ...] = ()
+    mode: tuple[str, ...] = ()
+    family: tuple[str, ...] = ()
+    """Architecture families: tags of the problem."""
+    operator: tuple[str, ...] = ()
+    """Operator families, see `tasks/families.py`."""
+    status: tuple[str, ...] = (Status.ADMITTED,)
+    """Empty: whatever became of it."""
+
+    def chooses(self, task: Task) -> bool:
+        """Whether a task is meant."""
+        problem = task.problem
+        return (
+            _one_of(self.category, problem.category)
+            and _one_of(self.level, problem.level)
+            and _one_of(self.mode, task.mode)
+            and (not self.family or bool(set(self.family) & set(problem.tags)))
+            and (not self.operator or operator_family(problem) in self.operator)
+            and (not self.status or status_of(task) in self.status)
+        )
+
+
+def _one_of(wanted: tuple[Any, ...], value: Any) -> bool:
+    return not wanted or value in wanted
+
+
+class _SuiteFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(min_length=1)
+    summary: str = Field(min_length=1)
+    tasks: list[str] = Field(default=[], min_length=1)
+    where: Rule | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if not self.tasks and self.where is None:
+            raise ValueError("key 'tasks': found nothing, expected 'tasks' or 'where' to be set")
+        if self.tasks and self.where is not None:
+            raise ValueError("key 'where': found it beside 'tasks', expected one of them")
+        return self
+
+
+def chosen_tasks(rule: Rule) -> tuple[Task, ...]:
+    """The tasks that a rule chooses, by problem and then mode."""
+    return tuple(task for task in map(get_task, task_ids()) if rule.chooses(task))
+
+
+def suites() -> list[str]:
+    """The names of the suites that come with the package, sorted."""
+    files = (path.stem for path in _SUITES.glob("*.toml") if path != _RULES)
+    return sorted([*files, *_rules()])
+
+
+def suite_rule(name: str) -> Rule | None:
+    """The rule of one of the package's suites; None where it is a list."""
+    entry = _rules().get(name)
+    return entry.where if entry else None
+
+
+def load_suite(name_or_path: str | Path) -> Suite:
+    """A suite by name, or from a TOML file by path (anything that ends in `.toml`).
+
+    Raises:
+        UnknownName: No such suite; the message lists near ones.
+        SuiteError: The file is malformed, or no task fits its rule.
+    """
+    text = str(name_or_path)
+    if text.endswith(".toml"):
+        return _resolve(Path(text), _parse(Path(text), _load(Path(text))))
+    if text in _rules():
+        return _resolve(_RULES, _rules()[text])
+    if text not in suites():
+        raise UnknownName("suite", text, suites())
+    return load_suite(_SUITES / f"{text}.toml")
+
+
+@cache
+def _rules() -> dict[str, _SuiteFile]:
+    entries = (_parse(_RULES, entry) for entry in _load(_RULES)["suite"])
+    return {entry.name: entry for entry in entries}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{path}: found invalid TOML ({error}), expected a suite file") from error
+
+
+def _parse(path: Path, entry: dict[str, Any]) -> _SuiteFile:
+    try:
+        return _SuiteFile.model_validate_json(json.dumps(entry))
+    except ValidationError as error:
+        raise SuiteError(_first_problem(path, error)) from error
+
+
+def _resolve(path: Path, entry: _SuiteFile) -> Suite:
+    if entry.where is None:
+        return Suite(entry.name, entry.summary, _tasks_of(path, entry.tasks))
+    tasks = chosen_tasks(entry.where)
+    if not tasks:
+        asked = entry.where.model_dump(exclude_unset=True)
+        raise SuiteError(f"{path}: suite {entry.name!r}: no admitted task fits {asked}")
+    return Suite(entry.name, entry.summary, tasks)
+
+
+def _first_problem(path: Path, error: ValidationError) -> str:
+    """File, key, found, expected: of the first thing that pydantic complains about."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"{path}: key {key!r}: found nothing, expected {key!r} to be set"
+    if first["type"] == "extra_forbidden":
+        fields = Rule.model_fields if "where" in first["loc"] else _SuiteFile.model_fields
+        return f"{path}: key {key!r}: found an unknown key, expected one of {', '.join(fields)}"
+    if first["type"] == "value_error":
+        return f"{path}: {first['ctx']['error']}"
+    return f"{path}: key {key!r}: found {first['input']!r}, expected: {first['msg']}"
+
+
+def _tasks_of(path: Path, ids: list[str]) -> tuple[Task, ...]:
+    tasks = []
+    for i, task_id in enumerate(ids):
+        if task_id in ids[:i]:
+            raise SuiteError(f"{path}: key 'tasks.{i}': found {task_id!r} twice, expected it once")
+        try:
+            tasks.append(get_task(task_id))
+        except UnknownName as error:
+            raise SuiteError(
+                f"{path}: key 'tasks.{i}': found {task_id!r}, expected a task id; {error}"
+            ) from error
+    return tuple(tasks)

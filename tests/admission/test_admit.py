@@ -1,0 +1,184 @@
+"""Admission from end to end: a share of the suite, whatever changed, and a problem from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.admission import admit
+from kernel_gym.cli import app
+from kernel_gym.commands.control_table import control_table
+from kernel_gym.executors import make_executor
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.tasks import get_problem, get_task, problem_names
+from kernel_gym.tasks.admission import (
+    FAILS,
+    ModeVerdict,
+    Status,
+    Verdict,
+    content_hash,
+    status_of,
+    store_verdict,
+    stored_verdict,
+)
+from kernel_gym.tasks.problems import TASKS_PATH
+from kernel_gym.tasks.task import Mode, modes_of
+from tests.admission.outside import copy_problem
+
+DEVICE = "sim:gfx942"
+PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
+SHARE = 10
+"""One in so many problems is admitted anew, besides those that have changed."""
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def executor():
+    with make_executor("local", device=DEVICE, workers=2) as found:
+        yield found
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """An empty folder of problems, forgotten afterwards."""
+    monkeypatch.setenv(TASKS_PATH, "")
+    return tmp_path
+
+
+def due() -> list[str]:
+    """A tenth that moves on with every change to any problem, and all that have no verdict."""
+    hashes = {name: content_hash(get_problem(name)) for name in problem_names()}
+    turn = int(hashlib.sha256("".join(hashes.values()).encode()).hexdigest(), 16) % SHARE
+    tenth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
+    return sorted(tenth | {n for n in hashes if stored_verdict(get_problem(n)) is None})
+
+
+@pytest.mark.parametrize("name", due())
+def test_what_is_due_is_admitted_as_the_verdict_says(name, executor):
+    problem = get_problem(name)
+    verdict = admit(problem, executor)
+    modes = verdict.devices[DEVICE]
+    assert {mode: found.refused for mode, found in modes.items() if found.refused} == {}
+    stored = stored_verdict(problem)
+    if stored is None:
+        return
+    assert stored.controls == verdict.controls
+    for mode, found in stored.devices[DEVICE].items():
+        room = pytest.approx(modes[mode].head_room, rel=0.1)
+        assert found.head_room == room, "times have changed: run kernel-gym admit"
+
+
+def test_no_control_passes_and_no_task_is_refused():
+    for name in problem_names():
+        verdict = stored_verdict(get_problem(name))
+        if verdict is None:
+            continue  # changed: admitted above
+        assert verdict.protocol == PROTOCOL_VERSION, "run kernel-gym admit --resume"
+        wrong = {
+            control: found
+            for control, found in verdict.controls.items()
+            if found != FAILS and not found.startswith("does not apply")
+        }
+        assert wrong == {}, name
+        assert set(verdict.devices[DEVICE]) == set(modes_of(get_problem(name)))
+        assert Status.REFUSED not in {verdict.status(mode) for mode in modes_of(get_problem(name))}
+
+
+def test_the_page_of_tasks_is_that_of_the_verdicts():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == control_table(), "run: kernel-gym tasks controls > docs/tasks.md"
+
+
+def run(*arguments, code=0):
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_a_problem_from_outside_is_listed_admitted_and_evaluated(outside):
+    folder = copy_problem("transpose", "flipped_copy", outside)
+    (folder / "baseline.hip").unlink()
+    path = ("--tasks-path", outside)
+    listed = json.loads(run(*path, "tasks", "--json").stdout)
+    assert "torch2triton/flipped_copy" in {row["id"] for row in listed}
+    rows = json.loads(
+        run(*path, "admit", "-t", "triton2triton/flipped_copy", "--device", DEVICE, "--json").stdout
+    )
+    assert [row["id"] for row in rows] == [
+        "instruction2triton/flipped_copy",
+        "torch2triton/flipped_copy",
+        "triton2triton/flipped_copy",
+    ]
+    assert {row["status"] for row in rows} <= {"admitted", "saturated"}
+    assert (folder / "admission.json").is_file()
+    checked = run(
+        *path, "check", "triton2triton/flipped_copy", folder / "baseline.py", "--device", DEVICE
+    )
+    assert "passed" in checked.output
+    again = run(*path, "admit", "-t", "triton2triton/flipped_copy", "--resume", "--json")
+    assert json.loads(again.stdout) == []
+
+
+def test_a_vacuous_problem_from_outside_is_refused(outside):
+    copy_problem(
+        "gelu",
+        "vacuous_gelu",
+        outside,
+        problem="return ((0.5 * y * (1.0 + torch.tanh(inner))).to(torch.bfloat16),)"
+        " -> return (torch.zeros_like(x),)",
+    )
+    found = run(
+        "--tasks-path", outside, "admit", "-t", "triton2triton/vacuous_gelu", "--json", code=1
+    )
+    reasons = {reason for row in json.loads(found.stdout) for reason in row["reasons"]}
+    assert any("roundings off" in reason for reason in reasons)
+    assert status_of(get_task("torch2triton/vacuous_gelu")) is Status.REFUSED
+
+
+def test_a_start_kernel_that_is_wrong_is_refused(outside, executor, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    copy_problem("gelu", "wrong_gelu", outside, baseline="0.044715 -> 0.05")
+    verdict = admit(get_problem("wrong_gelu"), executor)
+    found = verdict.devices[DEVICE][Mode.TRITON2TRITON]
+    assert "its start kernel: wrong_values" in found.refused[0]
+    assert found.head_room is None
+    assert verdict.status(Mode.TORCH2TRITON) is Status.REFUSED
+
+
+def test_a_verdict_falls_with_the_content(outside, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    folder = copy_problem("gelu", "changing_gelu", outside)
+    problem = get_problem("changing_gelu")
+    verdict = Verdict(
+        content=content_hash(problem),
+        protocol=PROTOCOL_VERSION,
+        controls={},
+        devices={DEVICE: {Mode.TORCH2TRITON: ModeVerdict(head_room=2.0)}},
+    )
+    store_verdict(problem, verdict)
+    task = get_task("torch2triton/changing_gelu")
+    assert status_of(task) is Status.ADMITTED
+    assert status_of(get_task("triton2triton/changing_gelu")) is Status.UNKNOWN
+    other = verdict.model_copy(update={"devices": {"cuda:0": {Mode.TORCH2TRITON: ModeVerdict()}}})
+    store_verdict(problem, other)
+    assert set(stored_verdict(problem).devices) == {DEVICE, "cuda:0"}
+    kernel = folder / "baseline.py"
+    kernel.write_text(kernel.read_text() + "\n")
+    assert status_of(task) is Status.UNKNOWN
+
+
+def test_a_task_is_saturated_only_if_it_is_so_everywhere():
+    def verdict(*rooms):
+        devices = {f"d{i}": {Mode.HIP2HIP: ModeVerdict(head_room=r)} for i, r in enumerate(rooms)}
+        return Verdict(content="", protocol="1", controls={}, devices=devices)
+
+    assert verdict(1.1).status(Mode.HIP2HIP) is Status.SATURATED
+    assert verdict(1.1, 2.0).status(Mode.HIP2HIP) is Status.ADMITTED
+    assert verdict(1.1, 2.0).head_room(Mode.HIP2HIP) == 2.0
+    refused = ModeVerdict(refused=("no",), head_room=9.0)
+    both = Verdict(content="", protocol="1", controls={}, devices={"d": {Mode.HIP2HIP: refused}})
+    assert both.status(Mode.HIP2HIP) is Status.REFUSED

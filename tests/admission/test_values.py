@@ -1,0 +1,108 @@
+"""Problems that are none are refused, and the reason is said."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_gym.admission import check_values
+from kernel_gym.tasks import Scale, TensorArg, get_problem
+from kernel_gym.tasks.admission import FAILS
+from kernel_gym.tasks.controls import CONTROLS
+
+Softmax = type(get_problem("softmax"))
+LayerNorm = type(get_problem("layer_norm"))
+
+
+class Constant(Softmax):
+    """Rows of a softmax always add up to one."""
+
+    def oracle(self, x):
+        return (torch.softmax(x.double(), 1).sum(1, keepdim=True).expand(x.shape).contiguous(),)
+
+    def reference(self, x):
+        return (self.oracle(x)[0].half(),)
+
+
+class Random(Softmax):
+    """Noise without a stated generator."""
+
+    def reference(self, x):
+        return (torch.softmax(x + 1e-3 * torch.randn(x.shape).half(), 1),)
+
+
+class Wrong(Softmax):
+    """The reference is not what the oracle says."""
+
+    def reference(self, x):
+        return (torch.softmax(x + 1, 0),)
+
+
+class NotANumber(Softmax):
+    """The oracle divides by zero."""
+
+    def oracle(self, x):
+        return (x.double() * (x.double().sum() * 0) / 0,)
+
+
+class Deaf(Softmax):
+    """An argument that nothing depends on."""
+
+    args = (*Softmax.args, TensorArg("unused", torch.float16, shape="rows, cols"))
+
+    def inputs(self, workload, generator):
+        found = super().inputs(workload, generator)
+        return {**found, "unused": torch.randn(found["x"].shape, generator=generator).half()}
+
+    def oracle(self, x, unused):
+        return super().oracle(x)
+
+    def reference(self, x, unused):
+        return super().reference(x)
+
+
+class BlindToEpsilon(LayerNorm):
+    """On data of ordinary size no epsilon can be told from another."""
+
+    distributions = ("normal",)
+
+
+class NoBias(LayerNorm):
+    """Reference and oracle leave out the weight and drown in the bias."""
+
+    distributions = ("tiny",)
+
+    def oracle(self, x, weight, bias, eps):
+        return (1e-9 * x.double() + bias.double() + 0 * eps,)
+
+    def reference(self, x, weight, bias, eps):
+        return (self.oracle(x, weight, bias, eps)[0].half(),)
+
+
+@pytest.mark.parametrize(
+    ("problem", "reasons"),
+    [
+        (Constant(), ["input 'x' changes no output", "mean: passes: out", "stale output: passes"]),
+        (Random(), ["differ between two calls"]),
+        (Wrong(), ["the reference's 'out' is", "roundings off"]),
+        (NotANumber(), ["the oracle has NaN on rows=8"]),
+        (Deaf(), ["input 'unused' changes no output"]),
+        (BlindToEpsilon(), ["wrong epsilon: passes: eps times 0, eps times 10"]),
+        (NoBias(), ["input 'weight' changes no output", "bias only: passes"]),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, list) else "",
+)
+def test_a_problem_that_is_none_is_refused(problem, reasons):
+    refused = "\n".join(check_values(problem, Scale.SIM, 0).refused)
+    for reason in reasons:
+        assert reason in refused
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "layer_norm"])  # the others: test_admit.py
+def test_a_problem_stands(name):
+    report = check_values(get_problem(name), Scale.SIM, 0)
+    assert report.refused == ()
+    assert list(report.controls) == list(CONTROLS)
+    found = report.controls.values()
+    assert all(text == FAILS or text.startswith("does not apply") for text in found)
+    assert report.controls["zeros"] == report.controls["no-op launch"] == FAILS
