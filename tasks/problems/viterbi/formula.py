@@ -17,9 +17,8 @@ def formula(emission: np.ndarray, transition: np.ndarray) -> tuple[np.ndarray, .
     """The first of the paths of the highest score."""
     _, time, states = emission.shape
     every = list(itertools.product(range(states), repeat=time))
-    paths = [max(every, key=lambda p, e=e: _score(p, e, transition)) for e in emission]
-    best = [_score(p, e, transition) for p, e in zip(paths, emission, strict=True)]
-    return np.array(paths), np.array(best)
+    scores = np.array([[_score(p, e, transition) for p in every] for e in emission])
+    return np.array(every)[scores.argmax(1)], scores.max(1)
 
 
 def check(found: tuple[np.ndarray, ...], inputs: dict) -> None:
