@@ -8,6 +8,7 @@ import pytest
 from kernel_gym.rewards import get_reward
 from kernel_gym.store import RunStore
 from kernel_gym.tasks import get_task
+from kernel_gym.training.policies import Scripted
 from kernel_gym.training.rollout import Rollout
 from tests.records import passing
 from tests.test_store import CONFIG
@@ -17,7 +18,7 @@ TASKS = [get_task(task_id) for task_id in IDS]
 CONFIG = CONFIG.model_copy(update={"tasks": IDS, "turns": 3})
 
 
-class Counting:
+class Counting(Scripted):
     """Submits its turn number; stops a task early when told to."""
 
     def __init__(self, stop=()):
@@ -91,3 +92,15 @@ def test_a_finished_run_is_not_played_again(tmp_path):
     policy = Counting()
     play(RunStore.start(tmp_path, CONFIG, resume=True), policy)
     assert policy.asked == []
+
+
+def test_a_policy_is_asked_for_all_waiting_episodes_at_once_and_sees_the_chat(tmp_path):
+    store, policy = RunStore.start(tmp_path, CONFIG), Counting()
+    batches, reply = [], policy.reply
+    policy.reply = lambda chats: batches.append(chats) or reply(chats)
+    play(store, policy, prompt=lambda task: f"write {task.id}")
+    assert [chat.messages[0]["content"] for chat in batches[0]] == [f"write {i}" for i in IDS]
+    roles = [[m["role"] for m in chat.messages] for batch in batches[1:] for chat in batch]
+    assert sorted(map(len, roles)) == [3, 3, 3, 5, 5, 5]
+    assert roles[-1] == ["user", "assistant", "user", "assistant", "user"]
+    assert batches[-1][0].messages[3]["content"] == "turn 2"
