@@ -18,6 +18,7 @@ from kernel_gym.commands import (
     report,
     rescore,
     tasks,
+    train,
 )
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
+app.command()(train.train)
 app.command()(exploits.exploits)
 app.command()(report.report)
 app.command()(rescore.rescore)

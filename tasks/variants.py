@@ -33,12 +33,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Template:
-    """A kernel whose constants are open.
+    r"""A kernel whose constants are open.
 
     Example:
-        >>> template = Template("softmax", "one_pass", "WARPS = 1  # of 1 2\\n")
+        >>> template = Template("softmax", "one_pass", "WARPS = 1  # of 1 2\n")
         >>> [variant.source for variant in template.variants()]
-        ['WARPS = 1\\n', 'WARPS = 2\\n']
+        ['WARPS = 1\n', 'WARPS = 2\n']
     """
 
     problem: str

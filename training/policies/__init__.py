@@ -1,7 +1,8 @@
 """Policies: conversations in, replies out, many at a time.
 
-A policy is a class with one method (:class:`~kernel_gym.training.policies.base.Policy`). To add one,
-write the class in a module of its own and name it in :mod:`kernel_gym.training.policies.make`.
+A policy is a class with one method (:class:`~kernel_gym.training.policies.base.Policy`). To add
+one, write the class in a module of its own and name it in
+:mod:`kernel_gym.training.policies.make`.
 """
 
 from kernel_gym.training.policies.base import (

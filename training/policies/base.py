@@ -85,13 +85,13 @@ class Scripted(ABC):
 
 
 def extract_source(text: str) -> str:
-    """The submission in a reply: its last fenced block, or all of it when there is none.
+    r"""The submission in a reply: its last fenced block, or all of it when there is none.
 
     Example:
-        >>> extract_source("Better:\\n```python\\nx = 1\\n```\\nDone.")
-        'x = 1\\n'
-        >>> extract_source("x = 1\\n")
-        'x = 1\\n'
+        >>> extract_source("Better:\n```python\nx = 1\n```\nDone.")
+        'x = 1\n'
+        >>> extract_source("x = 1\n")
+        'x = 1\n'
     """
     blocks = _FENCED.findall(text)
     return blocks[-1] if blocks else text
