@@ -20,9 +20,6 @@ from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet
 from kernel_gym.training.turns import Episodes
 
-LEFT_OUT = None
-"""What TRL takes for a reward that does not count."""
-
 
 class GymReward:
     """The reward function of a trainer: evaluates and scores a batch of completions.
@@ -92,7 +89,7 @@ def grpo(
     prompt: Prompt,
     folder: Path,
     journal: Journal,
-    on_save: Callable[[Any, Path, int], None],
+    on_save: Callable[[Any, Path, int], object],
 ) -> Any:
     """Trains on the gym's rewards; continues from the last checkpoint in the folder, if any.
 
@@ -118,7 +115,7 @@ def grpo(
 
     options = config.grpo
     rows = dataset_rows(config.tasks.train, prompt, options.prompts)
-    episodes = Episodes(options, rows, scorer, prompt) if options.turns > 1 else None
+    episodes = Episodes(options, rows, scorer) if options.turns > 1 else None
     trainer = GRPOTrainer(
         model=model,
         processing_class=tokenizer,
@@ -178,7 +175,7 @@ def _vllm(options: Grpo) -> dict[str, Any]:
     return {"use_vllm": True, "vllm_mode": options.vllm}
 
 
-def _saving(on_save: Callable[[Any, Path, int], None], folder: Path) -> Any:
+def _saving(on_save: Callable[[Any, Path, int], object], folder: Path) -> Any:
     """Tells about each checkpoint; what is done with the model draws no number of the trainer's."""
     import torch
     from transformers import TrainerCallback

@@ -61,7 +61,9 @@ class Journal:
         journal = self
 
         class Written(TrainerCallback):
-            def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any):
+            def on_log(
+                self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+            ) -> None:
                 journal.log(phase, state.global_step, logs or {})
 
         return Written()

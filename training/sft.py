@@ -102,7 +102,10 @@ def lora(config: TrainConfig) -> Any:
 
 
 def quiet(trainer: Any) -> None:
-    """Takes out the callback that prints each log as a dictionary."""
+    """Stops printing each log as a dictionary, and warnings about what TRL calls."""
+    import warnings
+
     from transformers import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")

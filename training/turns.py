@@ -16,7 +16,7 @@ from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, returns
 from kernel_gym.tasks import get_task
 from kernel_gym.training.config import Grpo
-from kernel_gym.training.conversation import Prompt
+from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.policies import Conversation, Message, extract_source
 from kernel_gym.training.policies.huggingface import HuggingFace
@@ -60,12 +60,9 @@ class Episodes:
         options: Turns, discount, credit and lengths.
         rows: The trainer's dataset: which task a prompt belongs to.
         scorer: What evaluates.
-        prompt: How tasks are put.
     """
 
-    def __init__(
-        self, options: Grpo, rows: Sequence[dict[str, Any]], scorer: Scorer, prompt: Prompt
-    ) -> None:
+    def __init__(self, options: Grpo, rows: Sequence[dict[str, Any]], scorer: Scorer) -> None:
         self.options, self.scorer = options, scorer
         self.tasks = {row["prompt"][0]["content"]: row["task"] for row in rows}
 
@@ -144,7 +141,8 @@ def _reading(policy: HuggingFace, transcript: Transcript) -> list[int]:
     """The tokens between the last reply, or the beginning, and the next one."""
     tokenizer = policy.tokenizer
     if not transcript.written:
-        return policy.prompt_ids(Conversation(None, tuple(transcript.messages)))  # type: ignore
+        episode = Episode(get_task(transcript.task))
+        return policy.prompt_ids(Conversation(episode, tuple(transcript.messages)))
     around = [
         Message(role="user", content=""),
         Message(role="assistant", content=_HERE),

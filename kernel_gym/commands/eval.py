@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    policy: Annotated[
-        str, typer.Option(help="baseline, examples, search, folder:PATH, hf:PATH ...")
-    ],
+    policy: Annotated[str, typer.Option(help="baseline, examples, folder:PATH, hf:PATH ...")],
     out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
     suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
     device: DeviceOption = "auto",

@@ -45,7 +45,7 @@ class HuggingFace:
             raise PolicyError(f"policy 'hf': {error.name} is missing; {mend}") from error
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(path, padding_side="left")
-            model = transformers.AutoModelForCausalLM.from_pretrained(path)
+            model: Any = transformers.AutoModelForCausalLM.from_pretrained(path)
         except (OSError, ValueError) as error:
             what = str(error).splitlines()[0]
             raise PolicyError(f"policy 'hf': no checkpoint at {path}: {what}") from error
