@@ -19,15 +19,19 @@ def full_prompt(device: str) -> Prompt:
     Args:
         device: A device name; its facts and the scale of its workloads are in the prompt.
     """
-    opened = shared_executor(device).evaluator.device
-    return lambda task: prompt(task, opened.facts, train_workloads(task.problem, opened.scale))
+
+    def write(task: Task) -> str:
+        opened = shared_executor(device).evaluator.device
+        return prompt(task, opened.facts, train_workloads(task.problem, opened.scale))
+
+    return write
 
 
 def brief_prompt(device: str) -> Prompt:
     """Prompts of a few lines, for policies with a short context: task, signature, workloads."""
-    scale = shared_executor(device).evaluator.device.scale
 
     def write(task: Task) -> str:
+        scale = shared_executor(device).evaluator.device.scale
         verb = "Speed up" if task.mode is Mode.TRITON2TRITON else "Write"
         workloads = "\n".join(f"# {w}" for w in train_workloads(task.problem, scale))
         summary = f"# {verb} {task.problem.name}: {task.problem.summary}"

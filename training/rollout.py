@@ -16,7 +16,7 @@ from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.tasks import Task
 from kernel_gym.training.conversation import Prompt, converse
 from kernel_gym.training.episode import Episode, Turn
-from kernel_gym.training.policies import Conversation, Policy, Reply
+from kernel_gym.training.policies import Conversation, Policy, Reply, Scripted
 
 
 class Pool(Protocol):
@@ -40,7 +40,7 @@ class Rollout:
         store: Where the turns go; its configuration says how many a task.
         on_turn: Called after each new turn.
         on_end: Called with each task whose episode is over.
-        prompt: How tasks are put to the policy; without one it gets no messages.
+        prompt: How tasks are put to a policy that reads; without one it gets no messages.
     """
 
     def __init__(
@@ -90,7 +90,9 @@ class Rollout:
                 self._pending[future] = (episode, reply)
 
     def _converse(self, episode: Episode) -> Conversation:
-        return converse(episode, self.prompt) if self.prompt else Conversation(episode)
+        if self.prompt is None or isinstance(self.policy, Scripted):
+            return Conversation(episode)
+        return converse(episode, self.prompt)
 
     def _recorded(self, task: Task) -> Episode:
         """The episode as far as the store has it."""

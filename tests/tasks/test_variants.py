@@ -1,7 +1,5 @@
 """Templates: what they stand for, and that the kernels they give are right."""
 
-import random
-
 import pytest
 
 from kernel_gym.executors import make_executor
@@ -9,6 +7,7 @@ from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_problem, problem_names
 from kernel_gym.tasks.variants import Template, templates, variants
 
+FAST = {"BLOCK": 1024}
 WITH_TEMPLATES = [name for name in problem_names() if templates(get_problem(name))]
 
 
@@ -37,9 +36,8 @@ def executor():
 
 
 @pytest.mark.parametrize("name", WITH_TEMPLATES)
-def test_a_kernel_of_every_structure_passes(name, executor):
+def test_one_kernel_a_structure_passes(name, executor):
     for template in templates(get_problem(name)):
-        values = {key: random.choice(values) for key, values in template.space.items()}
-        source = template.variant(values | {"WARPS": 8}).source
+        source = template.variant(FAST | {"WARPS": template.space["WARPS"][-1]}).source
         evaluation = executor.evaluate(f"triton2triton/{name}", source)
-        assert evaluation.outcome is Outcome.PASSED, (template.structure, values, evaluation)
+        assert evaluation.outcome is Outcome.PASSED, (template.structure, evaluation)

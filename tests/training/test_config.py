@@ -54,7 +54,7 @@ def test_a_wrong_key_says_what_was_found_and_expected(tables, message):
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="no.toml: cannot be read"):
+    with pytest.raises(ConfigError, match=r"no\.toml: cannot be read"):
         read_config(tmp_path / "no.toml")
     (tmp_path / "bad.toml").write_text("a = ")
     with pytest.raises(ConfigError, match="found invalid TOML"):

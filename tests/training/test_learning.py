@@ -153,7 +153,7 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     for _ in range(2):
         episodes.play(policy, [played])
     tokens, mask = played.completion()
-    assert [t for t, own in zip(tokens, mask, strict=True) if own] == sum(played.written, [])
+    assert [t for t, own in zip(tokens, mask, strict=True) if own] == [*played.written[0], *played.written[1]]
     told = policy.tokenizer.decode([t for t, own in zip(tokens, mask, strict=True) if not own])
     assert played.messages[2]["content"] in told
     assert told.endswith("<|im_start|>assistant\n")

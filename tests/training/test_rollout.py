@@ -94,13 +94,23 @@ def test_a_finished_run_is_not_played_again(tmp_path):
     assert policy.asked == []
 
 
+class Reading:
+    """Counts turns as the one above does, and keeps what it was given to read."""
+
+    def __init__(self):
+        self.batches, self.counting = [], Counting()
+
+    def reply(self, chats):
+        self.batches.append(chats)
+        return self.counting.reply(chats)
+
+
 def test_a_policy_is_asked_for_all_waiting_episodes_at_once_and_sees_the_chat(tmp_path):
-    store, policy = RunStore.start(tmp_path, CONFIG), Counting()
-    batches, reply = [], policy.reply
-    policy.reply = lambda chats: batches.append(chats) or reply(chats)
+    store, policy = RunStore.start(tmp_path, CONFIG), Reading()
     play(store, policy, prompt=lambda task: f"write {task.id}")
-    assert [chat.messages[0]["content"] for chat in batches[0]] == [f"write {i}" for i in IDS]
-    roles = [[m["role"] for m in chat.messages] for batch in batches[1:] for chat in batch]
+    first, *later = policy.batches
+    assert [chat.messages[0]["content"] for chat in first] == [f"write {i}" for i in IDS]
+    roles = [[m["role"] for m in chat.messages] for batch in later for chat in batch]
     assert sorted(map(len, roles)) == [3, 3, 3, 5, 5, 5]
     assert roles[-1] == ["user", "assistant", "user", "assistant", "user"]
-    assert batches[-1][0].messages[3]["content"] == "turn 2"
+    assert later[-1][0].messages[3]["content"] == "turn 2"

@@ -77,7 +77,7 @@ def test_a_reward_is_finite_or_masked(tmp_path, value, expected):
 
 
 def test_a_resumed_run_evaluates_nothing_twice(tmp_path):
-    first, scored = score(tmp_path, ["good", "infra"])
+    _, scored = score(tmp_path, ["good", "infra"])
     with (tmp_path / LEDGER).open("a") as ledger:
         ledger.write('{"cut off')
     second, again = score(tmp_path, ["good", "infra"])
