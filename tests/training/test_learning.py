@@ -153,8 +153,11 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     for _ in range(2):
         episodes.play(policy, [played])
     tokens, mask = played.completion()
-    assert [t for t, own in zip(tokens, mask, strict=True) if own] == [*played.written[0], *played.written[1]]
-    told = policy.tokenizer.decode([t for t, own in zip(tokens, mask, strict=True) if not own])
+    parts = {0: [], 1: []}
+    for token, own in zip(tokens, mask, strict=True):
+        parts[own].append(token)
+    assert parts[1] == [*played.written[0], *played.written[1]]
+    told = policy.tokenizer.decode(parts[0])
     assert played.messages[2]["content"] in told
     assert told.endswith("<|im_start|>assistant\n")
     assert played.prompt_ids(1) == played.prompt_ids(0) + tokens[: -len(played.written[1])]
