@@ -106,6 +106,8 @@ def quiet(trainer: Any) -> None:
     import warnings
 
     from transformers import PrinterCallback
+    from transformers.utils.logging import disable_progress_bar
 
     trainer.remove_callback(PrinterCallback)
+    disable_progress_bar()
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")

@@ -59,18 +59,20 @@ def train(
 
 
 def _run(config: Any, executor: Any, resume: bool) -> None:
+    from kernel_gym.training.assess import rise
     from kernel_gym.training.train import Training
 
     with one_line_errors():
         start, final = Training(config, executor, resume, note).run()
-    for name, before, after in (
-        ("tasks trained on", start.train, final.train),
-        ("tasks held out", start.held_out, final.held_out),
-    ):
-        console.print(
-            f"mean reward over {name}: {before:.3f} -> {after:.3f} ({after - before:+.3f})",
-            highlight=False,
-        )
+    for name, tasks in (("trained on", config.tasks.train), ("held out", config.tasks.held_out)):
+        if tasks:
+            by, low, high = rise(start, final, tasks)
+            console.print(
+                f"mean reward over tasks {name} rose by {by:+.3f} (95 % interval {low:+.3f} to "
+                f"{high:+.3f}, {config.assess.samples} replies a task)",
+                highlight=False,
+                soft_wrap=True,
+            )
     console.print(f"run folder: {config.out}", highlight=False, soft_wrap=True)
 
 
