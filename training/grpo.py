@@ -128,6 +128,7 @@ def grpo(
     )
     quiet(trainer)
     last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    journal.rewind(int(last.rpartition("-")[2]) if last else 0)
     trainer.train(resume_from_checkpoint=last)
     return trainer.model
 

@@ -54,6 +54,12 @@ class Journal:
         shown = [f"{k.removeprefix('gym/')} {finite[k]:.3g}" for k in SHOWN if k in finite]
         self.say(f"{phase} {step}: {', '.join(shown)}")
 
+    def rewind(self, step: int) -> None:
+        """Forgets what was written of GRPO after a step: a resumed run goes there again."""
+        if self.path.exists():
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+            self.path.write_text("".join(line for line in lines if _before(line, step)))
+
     def callback(self, phase: str) -> Any:
         """A callback for a trainer of transformers that writes its logs here."""
         from transformers import TrainerCallback
@@ -108,6 +114,15 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
         found["gym/unseen_speedup"] = math.exp(_mean([math.log(s) for s in unseen]))
         found["gym/transfer"] = found["gym/unseen_speedup"] / found["gym/speedup"]
     return found
+
+
+def _before(line: str, step: int) -> bool:
+    """Whether a line is whole, and not of GRPO after a step."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return found["phase"] not in ("grpo", "assess") or found["step"] <= step
 
 
 def _mean(values: Sequence[float]) -> float:

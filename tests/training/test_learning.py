@@ -90,6 +90,8 @@ def test_a_run_resumed_from_its_first_checkpoint_ends_the_same(run, executor, tm
     (copy / "config.json").write_text(json.dumps(stored))
     _, again = Training(replace(asked, out=str(copy)), executor, resume=True).run()
     assert again == final
+    steps = [line["step"] for line in metrics(copy, "grpo") if "gym/reward" in line]
+    assert steps == [1, 2]
     expected, found = weights(folder / "final"), weights(copy / "final")
     assert all((expected[name] == found[name]).all() for name in expected)
 
