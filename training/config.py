@@ -109,6 +109,7 @@ class Assess:
 
     samples: int = 32
     """Replies drawn a task."""
+    temperature: float = 0.5
 
 
 @dataclass(frozen=True)

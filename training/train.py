@@ -152,9 +152,8 @@ class Training:
         config = self.config
         model.eval()
         torch.manual_seed(config.seed)
-        options = config.grpo
-        policy = HuggingFace.of(model, tokenizer, options.max_tokens, options.temperature)
-        tasks, samples = config.tasks, config.assess.samples
+        tasks, samples, temperature = config.tasks, config.assess.samples, config.assess.temperature
+        policy = HuggingFace.of(model, tokenizer, config.grpo.max_tokens, temperature)
         found = assess(policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step)
         found.write(folder)
         self.journal.log("assess", step, found.metrics())
