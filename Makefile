@@ -46,7 +46,7 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 
 $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	@echo "Installing kernel-gym ..."
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev,train]'
 	touch $@
 
 clean:

@@ -23,6 +23,7 @@ from kernel_gym.commands import (
     rescore,
     sim,
     tasks,
+    train,
 )
 from kernel_gym.commands.common import one_line_errors
 
@@ -52,6 +53,7 @@ app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
+app.command()(train.train)
 app.command()(exploits.exploits)
 app.command()(admit.admit)
 app.command()(report.report)

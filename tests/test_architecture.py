@@ -15,7 +15,7 @@ ROOMS = {
     "envs": "kernel_gym.envs",
     "training": "kernel_gym.training",
 }
-HEAVY = {"ray", "trl", "transformers", "datasets", "stable_baselines3", "vllm"}
+HEAVY = {"ray", "trl", "transformers", "datasets", "peft", "stable_baselines3", "vllm"}
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
@@ -28,7 +28,7 @@ LONG_FUNCTIONS: set[str] = set()
 def modules(room: str) -> list[Path]:
     """The Python files of a room; kernels are sources for a GPU, not modules of ours."""
     files = (ROOT / room).rglob("*.py")
-    return sorted(path for path in files if path.name != "baseline.py")
+    return sorted(p for p in files if p.name != "baseline.py" and p.parent.name != "variants")
 
 
 def imports(path: Path, top_level_only: bool = False) -> Iterator[str]:

@@ -11,12 +11,13 @@ from kernel_gym.tasks import Task
 
 @dataclass(frozen=True)
 class Turn:
-    """One submission and what came of it."""
+    """One submission and what came of it. `text` is the reply it was in, where that is known."""
 
     source: str
     evaluation: Evaluation
     reward: RewardResult
     feedback: str
+    text: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
-"""Plays a policy: the turns of a task one after another, the tasks side by side."""
+"""Plays a policy: the turns of a task one after another, the tasks side by side.
+
+A policy that generates is asked for all episodes that wait for it at once, while evaluations run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Protocol
 
@@ -11,8 +14,9 @@ from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, Reward, RewardResult
 from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.tasks import Task
+from kernel_gym.training.conversation import Prompt, converse
 from kernel_gym.training.episode import Episode, Turn
-from kernel_gym.training.policies import Policy
+from kernel_gym.training.policies import Conversation, Policy, Reply, Scripted
 
 
 class Pool(Protocol):
@@ -36,6 +40,7 @@ class Rollout:
         store: Where the turns go; its configuration says how many a task.
         on_turn: Called after each new turn.
         on_end: Called with each task whose episode is over.
+        prompt: How tasks are put to a policy that reads; without one it gets no messages.
     """
 
     def __init__(
@@ -46,10 +51,12 @@ class Rollout:
         store: RunStore,
         on_turn: Callable[[TurnRecord], None] = lambda record: None,
         on_end: Callable[[Task, int], None] = lambda task, turns: None,
+        prompt: Prompt | None = None,
     ) -> None:
+        self.prompt = prompt
         self.policy, self.pool, self.reward, self.store = policy, pool, reward, store
         self.on_turn, self.on_end = on_turn, on_end
-        self._pending: dict[Future[Evaluation], tuple[Episode, str]] = {}
+        self._pending: dict[Future[Evaluation], tuple[Episode, Reply]] = {}
 
     def play(self, tasks: Iterable[Task]) -> None:
         """Plays every task to its end.
@@ -58,25 +65,34 @@ class Rollout:
             tasks: The tasks, each of which the run's configuration names.
         """
         try:
-            for task in tasks:
-                self._advance(self._recorded(task))
+            self._advance([self._recorded(task) for task in tasks])
             while self._pending:
                 done, _ = wait(self._pending, return_when=FIRST_COMPLETED)
+                episodes = []
                 for future in done:
-                    episode, source = self._pending.pop(future)
-                    self._advance(self._record(episode, source, future.result()))
+                    episode, reply = self._pending.pop(future)
+                    episodes.append(self._record(episode, reply, future.result()))
+                self._advance(episodes)
         finally:
             self.store.finish()
 
-    def _advance(self, episode: Episode) -> None:
-        """Asks the policy for the next turn and queues it, or ends the episode."""
-        source = None
-        if len(episode.turns) < self.store.config.turns:
-            source = self.policy.submit(episode)
-        if source is None:
-            self.on_end(episode.task, len(episode.turns))
-            return
-        self._pending[self.pool.submit(episode.task.id, source)] = (episode, source)
+    def _advance(self, episodes: Sequence[Episode]) -> None:
+        """Asks the policy for the next turn of each and queues it, or ends the episode."""
+        most = self.store.config.turns
+        going = [episode for episode in episodes if len(episode.turns) < most]
+        replies = self.policy.reply([self._converse(e) for e in going]) if going else []
+        over = [(episode, None) for episode in episodes if len(episode.turns) >= most]
+        for episode, reply in (*over, *zip(going, replies, strict=True)):
+            if reply is None:
+                self.on_end(episode.task, len(episode.turns))
+            else:
+                future = self.pool.submit(episode.task.id, reply.source)
+                self._pending[future] = (episode, reply)
+
+    def _converse(self, episode: Episode) -> Conversation:
+        if self.prompt is None or isinstance(self.policy, Scripted):
+            return Conversation(episode)
+        return converse(episode, self.prompt)
 
     def _recorded(self, task: Task) -> Episode:
         """The episode as far as the store has it."""
@@ -89,9 +105,9 @@ class Rollout:
             )
         return episode
 
-    def _record(self, episode: Episode, source: str, evaluation: Evaluation) -> Episode:
+    def _record(self, episode: Episode, reply: Reply, evaluation: Evaluation) -> Episode:
         """Scores and stores one turn."""
-        task, number = episode.task, len(episode.turns) + 1
+        task, number, source = episode.task, len(episode.turns) + 1, reply.source
         result = self.reward(evaluation, _context(episode).of(source))
         record = TurnRecord(
             task=task.id,
@@ -103,7 +119,8 @@ class Rollout:
         )
         self.store.append(record, source)
         self.on_turn(record)
-        return episode.after(Turn(source, evaluation, result, feedback(task, evaluation)))
+        told = feedback(task, evaluation)
+        return episode.after(Turn(source, evaluation, result, told, reply.text))
 
 
 def _context(episode: Episode) -> Context:

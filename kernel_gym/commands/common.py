@@ -118,7 +118,10 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, TasksPathError, UnknownName
+    from kernel_gym.training.config import ConfigError
+    from kernel_gym.training.corpus import CorpusError
     from kernel_gym.training.policies import PolicyError
 
     names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
-    return (*names, SuiteError, TasksPathError, RewardError, StoreError, PolicyError, ExploitError)
+    ours = (ConfigError, CorpusError, PolicyError)
+    return (*names, SuiteError, TasksPathError, RewardError, StoreError, ExploitError, *ours)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    policy: Annotated[str, typer.Option(help="baseline, examples or folder:PATH.")],
+    policy: Annotated[str, typer.Option(help="baseline, examples, folder:PATH, hf:PATH ...")],
     out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
     suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
     device: DeviceOption = "auto",
@@ -130,6 +130,7 @@ def _play(
     """Plays the tasks through an executor under a progress bar."""
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
+    from kernel_gym.training.conversation import full_prompt
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
@@ -152,6 +153,7 @@ def _play(
             pool,
             get_reward(config.reward),
             store,
+            prompt=full_prompt(config.device),
             on_turn=lambda record: progress.advance(bar),
             on_end=on_end,
         )

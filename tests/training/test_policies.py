@@ -62,6 +62,8 @@ def test_hip_sources_end_in_hip(tmp_path):
         ("folder", "unknown policy 'folder'; did you mean folder:PATH"),
         ("folder:no/where", "no/where is no folder"),
         ("zzz", "known: baseline, examples, folder:PATH"),
+        ("replay:no/where", "no/where holds no run"),
+        ("baseline:x", "did you mean baseline"),
     ],
 )
 def test_a_name_that_does_not_work_says_why(name, message):

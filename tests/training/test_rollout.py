@@ -8,6 +8,7 @@ import pytest
 from kernel_gym.rewards import get_reward
 from kernel_gym.store import RunStore
 from kernel_gym.tasks import get_task
+from kernel_gym.training.policies import Scripted
 from kernel_gym.training.rollout import Rollout
 from tests.records import passing
 from tests.test_store import CONFIG
@@ -17,7 +18,7 @@ TASKS = [get_task(task_id) for task_id in IDS]
 CONFIG = CONFIG.model_copy(update={"tasks": IDS, "turns": 3})
 
 
-class Counting:
+class Counting(Scripted):
     """Submits its turn number; stops a task early when told to."""
 
     def __init__(self, stop=()):
@@ -91,3 +92,25 @@ def test_a_finished_run_is_not_played_again(tmp_path):
     policy = Counting()
     play(RunStore.start(tmp_path, CONFIG, resume=True), policy)
     assert policy.asked == []
+
+
+class Reading:
+    """Counts turns as the one above does, and keeps what it was given to read."""
+
+    def __init__(self):
+        self.batches, self.counting = [], Counting()
+
+    def reply(self, chats):
+        self.batches.append(chats)
+        return self.counting.reply(chats)
+
+
+def test_a_policy_is_asked_for_all_waiting_episodes_at_once_and_sees_the_chat(tmp_path):
+    store, policy = RunStore.start(tmp_path, CONFIG), Reading()
+    play(store, policy, prompt=lambda task: f"write {task.id}")
+    first, *later = policy.batches
+    assert [chat.messages[0]["content"] for chat in first] == [f"write {i}" for i in IDS]
+    roles = [[m["role"] for m in chat.messages] for batch in later for chat in batch]
+    assert sorted(map(len, roles)) == [3, 3, 3, 5, 5, 5]
+    assert roles[-1] == ["user", "assistant", "user", "assistant", "user"]
+    assert later[-1][0].messages[3]["content"] == "turn 2"

@@ -1,37 +1,20 @@
-"""Policies: what to submit next. A policy is a class with one method.
-
-To add one, write the class and name it in :func:`make_policy`.
-"""
+"""Policies that follow a script: the baseline, files of a folder, a recorded run."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
-from typing import Protocol
 
 import kernel_gym
-from kernel_gym.store import SUFFIX
+from kernel_gym.store import SUFFIX, RunStore, StoreError
 from kernel_gym.tasks import Task
 from kernel_gym.training.episode import Episode
+from kernel_gym.training.policies.base import PolicyError, Scripted
 
-KNOWN = ("baseline", "examples", "folder:PATH")
 _CANDIDATES = Path("examples") / "candidates"
 
 
-class PolicyError(ValueError):
-    """A policy cannot be made from its name; the message says why."""
-
-
-class Policy(Protocol):
-    """Anything that writes kernels."""
-
-    def submit(self, episode: Episode, /) -> str | None:
-        """The next submission of an episode, or None to end it."""
-        ...
-
-
-class Baseline:
+class Baseline(Scripted):
     """Submits the kernel that comes with the problem, once."""
 
     def submit(self, episode: Episode) -> str | None:
@@ -42,7 +25,15 @@ class Baseline:
         return task.kernel_source
 
 
-class Folder:
+class Reference(Scripted):
+    """Submits the PyTorch reference, once: what a policy that writes no kernel earns."""
+
+    def submit(self, episode: Episode) -> str | None:
+        """The reference as a module."""
+        return None if episode.turns else episode.task.reference_source
+
+
+class Folder(Scripted):
     """Submits files: `<mode>/<problem>.py`, or the numbered files of `<mode>/<problem>/` in turn.
 
     HIP sources end in `.hip`. A task without a file gets no submission.
@@ -55,6 +46,11 @@ class Folder:
         if not root.is_dir():
             raise PolicyError(f"{root} is no folder")
         self.root = root
+
+    @classmethod
+    def at(cls, path: str) -> Folder:
+        """The policy for the folder at a path."""
+        return cls(Path(path))
 
     def submit(self, episode: Episode) -> str | None:
         """The file for this turn."""
@@ -86,28 +82,35 @@ class Examples(Folder):
         super().__init__(root)
 
 
-def make_policy(name: str) -> Policy:
-    """The policy of that name.
+class Recorded(Scripted):
+    """Submits what a recorded run submitted, turn by turn.
 
     Args:
-        name: `baseline`, `examples` or `folder:PATH`.
-
-    Returns:
-        The policy.
-
-    Raises:
-        PolicyError: The name is unknown, or its folder does not exist.
+        store: The run.
     """
-    kind, _, argument = name.partition(":")
-    if kind == "folder" and argument:
-        return Folder(Path(argument))
-    if name == "baseline":
-        return Baseline()
-    if name == "examples":
-        return Examples()
-    near = difflib.get_close_matches(name, KNOWN, n=2, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(KNOWN)}"
-    raise PolicyError(f"unknown policy {name!r}; {hint}")
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+
+    @classmethod
+    def of(cls, folder: str) -> Recorded:
+        """The policy that replays the run in a folder.
+
+        Raises:
+            PolicyError: The folder holds no run.
+        """
+        try:
+            return cls(RunStore(Path(folder)))
+        except StoreError as error:
+            raise PolicyError(f"policy 'replay': {error}") from error
+
+    def submit(self, episode: Episode) -> str | None:
+        """The recorded submission of this turn."""
+        number = len(episode.turns) + 1
+        for record in self.store.records():
+            if (record.task, record.turn) == (episode.task.id, number):
+                return self.store.source(record)
+        return None
 
 
 def _number(path: Path) -> str:

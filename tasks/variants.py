@@ -1,0 +1,74 @@
+"""Variants: complete kernels of a problem, with the constants that a schedule search may choose.
+
+A problem's `variants/` folder holds one file a structure (one pass, in blocks, ...), each a whole
+submission. A line such as
+
+    WARPS = 4  # of 1 2 4 8
+
+says that the constant may take any of these values; without the comment it is a plain constant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.task import problem_folder
+
+_CHOICE = re.compile(r"^([A-Z][A-Z0-9_]*) = \d+  # of ([\d ]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One complete kernel: a structure and the values of its constants."""
+
+    problem: str
+    structure: str
+    schedule: Mapping[str, int]
+    source: str
+
+
+@dataclass(frozen=True)
+class Template:
+    r"""A kernel whose constants are open.
+
+    Example:
+        >>> template = Template("softmax", "one_pass", "WARPS = 1  # of 1 2\n")
+        >>> [variant.source for variant in template.variants()]
+        ['WARPS = 1\n', 'WARPS = 2\n']
+    """
+
+    problem: str
+    structure: str
+    text: str
+
+    @property
+    def space(self) -> dict[str, tuple[int, ...]]:
+        """The values that each constant may take, in the order of the text."""
+        found = _CHOICE.findall(self.text)
+        return {name: tuple(map(int, values.split())) for name, values in found}
+
+    def variant(self, schedule: Mapping[str, int]) -> Variant:
+        """The kernel with these values."""
+        text = _CHOICE.sub(lambda match: f"{match[1]} = {schedule[match[1]]}", self.text)
+        return Variant(self.problem, self.structure, dict(schedule), text)
+
+    def variants(self) -> Iterator[Variant]:
+        """Every kernel that it stands for."""
+        space = self.space
+        for values in itertools.product(*space.values()):
+            yield self.variant(dict(zip(space, values, strict=True)))
+
+
+def templates(problem: Problem) -> tuple[Template, ...]:
+    """The templates of a problem, by name; none when it has no `variants/` folder."""
+    paths = sorted((problem_folder(problem) / "variants").glob("*.py"))
+    return tuple(Template(problem.name, p.stem, p.read_text(encoding="utf-8")) for p in paths)
+
+
+def variants(problem: Problem) -> tuple[Variant, ...]:
+    """All kernels of a problem's templates."""
+    return tuple(variant for template in templates(problem) for variant in template.variants())

@@ -1,0 +1,44 @@
+"""How much a policy rose, and the command that says it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.training.assess import Assessment, rise
+
+
+def assessment(**rewards):
+    tasks = {name: {"gym/reward": 0.0, "rewards": values} for name, values in rewards.items()}
+    return Assessment(0.0, 0.0, tasks, 4, "sim:gfx942", 0)
+
+
+def test_the_rise_is_the_difference_of_means_over_tasks_and_masked_replies_do_not_count():
+    before = assessment(a=[0.1, 0.3, None], b=[0.2, 0.2])
+    after = assessment(a=[0.5, 0.5], b=[0.4, 0.6, None])
+    by, low, high = rise(before, after, ["a", "b"])
+    assert by == pytest.approx(0.3)
+    assert 0.1 < low < by < high < 0.5
+    assert rise(before, after, ["b"])[0] == pytest.approx(0.3)
+    assert rise(before, before, ["b"]) == (0.0, 0.0, 0.0)
+
+
+def test_an_assessment_survives_its_file(tmp_path):
+    found = assessment(a=[0.1, None])
+    found.write(tmp_path)
+    assert Assessment.read(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("out = 'x'\nstep = 1\n", "key 'step': unknown"),
+        ("out = 'x'\n[tasks]\ntrain = ['triton2triton/sofmax']\nheld_out = []\n", "did you mean"),
+    ],
+)
+def test_the_command_refuses_bad_input_in_one_line(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    result = CliRunner().invoke(app, ["train", str(path)])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -1,0 +1,61 @@
+"""The configuration: what is refused, and that the ones that come with us are accepted."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.tasks import get_task
+from kernel_gym.tasks.variants import templates
+from kernel_gym.training.config import ConfigError, make_config, read_config
+
+CONFIGS = Path(__file__).parents[2] / "training" / "configs"
+TASKS = {"train": ["triton2triton/softmax"], "held_out": ["triton2triton/layer_norm"]}
+
+
+def config(**tables):
+    return make_config({"out": "runs/x", "tasks": TASKS, **tables})
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_our_configurations_name_tasks_with_templates(path):
+    found = read_config(path)
+    for task in (*found.tasks.train, *found.tasks.held_out):
+        assert templates(get_task(task).problem), task
+
+
+def test_tables_fill_in_what_is_not_given():
+    found = config(grpo={"steps": 7, "learning_rate": 1})
+    assert (found.grpo.steps, found.grpo.learning_rate, found.grpo.generations) == (7, 1.0, 8)
+    assert found.tasks.train == ("triton2triton/softmax",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"grop": {}}, "key 'grop': unknown; did you mean 'grpo'"),
+        ({"grpo": {"step": 1}}, "key 'grpo.step': unknown; did you mean 'steps'"),
+        ({"grpo": {"steps": "many"}}, "key 'grpo.steps': found 'many', expected a value of type"),
+        ({"grpo": {"steps": True}}, "key 'grpo.steps': found True"),
+        ({"grpo": {"steps": -1}}, "expected no negative number"),
+        ({"grpo": 3}, "key 'grpo': found 3, expected a table"),
+        ({"grpo": {"generations": 1}}, "at least 2"),
+        ({"grpo": {"turns": 3}}, r"expected a multiple of grpo.turns \(3\)"),
+        ({"grpo": {"turns": 2, "vllm": "colocate"}}, "'off' with turns"),
+        ({"grpo": {"leave_one_out": True}}, "key 'grpo.scale': found 'group', expected 'none'"),
+        ({"gym": {"prompt": "short"}}, "key 'gym.prompt': found 'short', expected one of full"),
+        ({"tasks": {"train": ["a"], "held_out": ["a"]}}, "expected no task that is trained on"),
+        ({"tasks": {"train": ["a"]}}, "key 'tasks.held_out': found 'nothing', expected a value"),
+        ({"tasks": {"train": "a", "held_out": []}}, "expected a list of words"),
+    ],
+)
+def test_a_wrong_key_says_what_was_found_and_expected(tables, message):
+    with pytest.raises(ConfigError, match=message):
+        config(**tables)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"no\.toml: cannot be read"):
+        read_config(tmp_path / "no.toml")
+    (tmp_path / "bad.toml").write_text("a = ")
+    with pytest.raises(ConfigError, match="found invalid TOML"):
+        read_config(tmp_path / "bad.toml")

@@ -1,0 +1,165 @@
+"""The whole loop for real, in small: corpus, tokenizer, SFT, GRPO on the simulator, resumption."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from kernel_gym.executors import make_executor
+from kernel_gym.training.assess import Assessment
+from kernel_gym.training.config import make_config
+
+pytest.importorskip("trl")
+pytestmark = pytest.mark.train
+
+TASKS = {"train": ["torch2triton/gelu"], "held_out": ["torch2triton/swiglu"]}
+TABLES = {
+    "gym": {"device": "sim:gfx942", "prompt": "brief"},
+    "corpus": {"per_task": 3},
+    "model": {"hidden": 64, "layers": 2, "heads": 2},
+    "sft": {"steps": 60, "batch": 6, "learning_rate": 1e-2},
+    "assess": {"samples": 2},
+}
+GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 80, "save_every": 1}
+
+
+@pytest.fixture(scope="module")
+def executor():
+    with make_executor("local", device="sim:gfx942", seed=0, workers=2) as executor:
+        yield executor
+
+
+def config(folder, **grpo):
+    data = {"out": str(folder), "tasks": TASKS, **TABLES, "grpo": GRPO | grpo}
+    return make_config(data)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, executor):
+    """A finished run of two steps."""
+    from kernel_gym.training.train import Training
+
+    folder = tmp_path_factory.mktemp("training") / "run"
+    return folder, Training(config(folder), executor).run()
+
+
+def weights(folder):
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def metrics(folder, phase):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, lines) if line["phase"] == phase]
+
+
+def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
+    folder, (start, final) = run
+    losses = [line["loss"] for line in metrics(folder, "sft") if "loss" in line]
+    assert losses[-1] < losses[0] / 4
+    steps = [line for line in metrics(folder, "grpo") if "gym/reward" in line]
+    assert [line["step"] for line in steps] == [1, 2]
+    assert {"gym/cache_hits", "gym/seconds", "frac_reward_zero_std"} <= set(steps[0])
+    before, after = weights(folder / "sft"), weights(folder / "final")
+    moved = any((before[name] != after[name]).any() for name in before)
+    assert moved == any(line.get("grad_norm", 0) > 0 for line in steps)
+    assert (start.step, final.step) == (0, 2)
+
+
+def test_a_checkpoint_has_its_evaluation_optimizer_and_generators(run):
+    folder, (_, final) = run
+    checkpoint = folder / "grpo" / "checkpoint-2"
+    assert Assessment.read(checkpoint).held_out == final.held_out
+    names = {path.name for path in checkpoint.iterdir()}
+    assert {"optimizer.pt", "rng_state.pth", "trainer_state.json", "tokenizer.json"} <= names
+    assert list((folder / "tensorboard").iterdir())
+
+
+def test_a_run_resumed_from_its_first_checkpoint_ends_the_same(run, executor, tmp_path):
+    from kernel_gym.training.train import Training
+
+    folder, (_, final) = run
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    shutil.rmtree(copy / "final")
+    shutil.rmtree(copy / "grpo" / "checkpoint-2")
+    asked = config(folder)
+    stored = json.loads((copy / "config.json").read_text()) | {"out": str(copy)}
+    (copy / "config.json").write_text(json.dumps(stored))
+    _, again = Training(replace(asked, out=str(copy)), executor, resume=True).run()
+    assert again == final
+    steps = [line["step"] for line in metrics(copy, "grpo") if "gym/reward" in line]
+    assert steps == [1, 2]
+    expected, found = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == found[name]).all() for name in expected)
+
+
+def test_the_policy_reloads_with_the_same_tokens(run):
+    from transformers import AutoTokenizer
+
+    from kernel_gym.tasks import get_task
+    from kernel_gym.training.conversation import brief_prompt, converse
+    from kernel_gym.training.corpus import read_corpus
+    from kernel_gym.training.episode import Episode
+    from kernel_gym.training.policies import make_policy
+
+    folder, _ = run
+    source = read_corpus(folder / "corpus.jsonl")[0].source
+    tokenizer = AutoTokenizer.from_pretrained(folder / "final")
+    ids = tokenizer(source)["input_ids"]
+    assert tokenizer.decode(ids) == source
+    assert len(ids) < 60
+    policy = make_policy(f"hf:{folder / 'final'}")
+    policy.max_tokens = 8
+    chat = converse(Episode(get_task(TASKS["train"][0])), brief_prompt("sim:gfx942"))
+    replies = policy.reply([chat, chat, chat])
+    assert [reply.completion_tokens for reply in replies] == [8, 8, 8]
+    assert replies[0].prompt_tokens == len(policy.prompt_ids(chat))
+
+
+@pytest.mark.parametrize("credit", ["turn", "episode"])
+def test_episodes_of_two_turns_train(run, executor, tmp_path, credit):
+    from kernel_gym.training.train import Training
+
+    folder, _ = run
+    options = {"turns": 2, "gamma": 0.5, "credit": credit, "steps": 1, "feedback_chars": 40}
+    asked = config(tmp_path / "run", **options, scale="none", leave_one_out=True)
+    asked = replace(asked, lora=replace(asked.lora, rank=2), sft=replace(asked.sft, steps=0))
+    asked = replace(asked, model=replace(asked.model, path=str(folder / "sft")))
+    training = Training(asked, executor)
+    shutil.copy(folder / "corpus.jsonl", tmp_path / "run")
+    training.run()
+    (step,) = [line for line in metrics(tmp_path / "run", "grpo") if "gym/reward" in line]
+    assert step["completions/mean_length"] > 20
+    assert (tmp_path / "run" / "final" / "model.safetensors").exists()
+
+
+def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
+    """A transcript's mask is 1 on the tokens that the policy wrote and on no other."""
+    from kernel_gym.rewards import get_reward
+    from kernel_gym.tasks import get_task
+    from kernel_gym.training.conversation import brief_prompt
+    from kernel_gym.training.policies import make_policy
+    from kernel_gym.training.scoring import Scorer
+    from kernel_gym.training.turns import Episodes, Transcript
+
+    policy = make_policy(f"hf:{run[0] / 'final'}")
+    policy.max_tokens = 12
+    options = config(tmp_path, turns=2, credit="episode").grpo
+    prompt = brief_prompt("sim:gfx942")
+    episodes = Episodes(options, [], Scorer(executor, get_reward(), tmp_path))
+    task = TASKS["train"][0]
+    (played,) = [Transcript(task, {"role": "user", "content": prompt(get_task(task))})]
+    for _ in range(2):
+        episodes.play(policy, [played])
+    tokens, mask = played.completion()
+    parts = {0: [], 1: []}
+    for token, own in zip(tokens, mask, strict=True):
+        parts[own].append(token)
+    assert parts[1] == [*played.written[0], *played.written[1]]
+    told = policy.tokenizer.decode(parts[0])
+    assert played.messages[2]["content"] in told
+    assert told.endswith("<|im_start|>assistant\n")
+    assert played.prompt_ids(1) == played.prompt_ids(0) + tokens[: -len(played.written[1])]

@@ -1,0 +1,116 @@
+"""Scoring for training: order, the ledger, and what happens when something of ours fails."""
+
+import math
+from concurrent.futures import Future
+
+import pytest
+
+from kernel_gym.executors.base import Executor
+from kernel_gym.executors.cache import Key
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.training.grpo import GymReward, leave_one_out
+from kernel_gym.training.journal import gym_metrics
+from kernel_gym.training.scoring import LEDGER, Scorer
+from tests.records import failure, passing
+
+TASK = "triton2triton/softmax"
+
+
+class Answers(Executor):
+    """Answers from a table of records, as an executor would; counts what it evaluates."""
+
+    def __init__(self, **records):
+        super().__init__("sim:gfx942", seed=0)
+        self.records, self.asked = records, []
+
+    def _start(self, request):
+        self.asked.append(request.source)
+        future = Future()
+        found = self.records[request.source]
+        if isinstance(found, Exception):
+            future.set_exception(found)
+        else:
+            update = {"source_sha256": sha(request.source), "seed": request.seed, "task": TASK}
+            future.set_result(found.model_copy(update=update))
+        return future
+
+    def close(self):
+        pass
+
+
+def sha(source):
+    return Key.of(TASK, source, "sim:gfx942", 0).source_sha256
+
+
+GOOD = passing(3.0, 3.0).model_copy(update={"protocol_version": PROTOCOL_VERSION})
+BAD = failure(Outcome.COMPILE_ERROR, Stage.BUILD)
+INFRA = failure(Outcome.INFRA, Stage.BUILD)
+
+
+def score(folder, sources, executor=None, reward=None):
+    executor = executor or Answers(good=GOOD, bad=BAD, infra=INFRA, crash=RuntimeError("gone"))
+    scorer = Scorer(executor, reward or get_reward(), folder)
+    return executor, scorer([(TASK, source) for source in sources])
+
+
+def test_a_batch_is_scored_in_order_and_faults_of_ours_are_masked(tmp_path):
+    executor, scored = score(tmp_path, ["bad", "good", "infra", "crash", "good"])
+    assert [s.reward is None for s in scored] == [False, False, True, True, False]
+    assert scored[1].reward > scored[0].reward
+    assert [s.cached for s in scored] == [False, False, False, False, True]
+    assert executor.asked.count("good") == 1
+
+
+def test_a_task_that_is_unknown_is_masked_and_nothing_raises(tmp_path):
+    scorer = Scorer(Answers(), get_reward(), tmp_path)
+    assert scorer([("no/task", "x")])[0].reward is None
+
+
+@pytest.mark.parametrize(("value", "expected"), [(math.inf, 1e6), (math.nan, None)])
+def test_a_reward_is_finite_or_masked(tmp_path, value, expected):
+    def reward(evaluation, context):
+        return RewardResult(value)
+
+    assert score(tmp_path, ["good"], reward=reward)[1][0].reward == expected
+
+
+def test_a_resumed_run_evaluates_nothing_twice(tmp_path):
+    _, scored = score(tmp_path, ["good", "infra"])
+    with (tmp_path / LEDGER).open("a") as ledger:
+        ledger.write('{"cut off')
+    second, again = score(tmp_path, ["good", "infra"])
+    assert second.asked == ["infra"]
+    assert again[0].cached
+    assert again[0].reward == scored[0].reward
+
+
+def test_metrics_count_outcomes_and_average_what_is_there(tmp_path):
+    found = gym_metrics(score(tmp_path, ["good", "good", "bad", "infra"])[1])
+    assert found["gym/outcome/passed"] == found["gym/passed"] == 0.5
+    assert found["gym/masked"] == found["gym/cache_hits"] == 0.25
+    assert found["gym/speedup"] == pytest.approx(3.0)
+    assert found["gym/transfer"] == pytest.approx(1.0)
+
+
+def test_the_reward_function_takes_what_trl_gives(tmp_path):
+    logged = {}
+    executor = Answers(good=GOOD, bad=BAD)
+    reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
+    chats = [[{"role": "assistant", "content": text}] for text in ("good", "bad")]
+    rewards = reward(
+        completions=chats, task=[TASK, TASK], prompts=[], log_metric=logged.__setitem__
+    )
+    assert rewards[0] > rewards[1]
+    assert logged["gym/passed"] == 0.5
+
+
+def test_leave_one_out_is_the_deviation_from_the_mean_of_the_others():
+    group = [0.1, 0.4, 1.0]
+    scaled = leave_one_out(group)
+    mean = sum(scaled) / 3
+    for i, value in enumerate(group):
+        others = [v for j, v in enumerate(group) if j != i]
+        assert scaled[i] - mean == pytest.approx(value - sum(others) / 2)
+    assert leave_one_out([None, 0.5]) == [None, 0.5]

@@ -1,0 +1,225 @@
+"""What a training run does: one dataclass a TOML table. docs/training.md explains every key."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+
+class ConfigError(ValueError):
+    """A configuration is malformed: which file and key, what was found, what was expected."""
+
+
+@dataclass(frozen=True)
+class Gym:
+    """Where and how submissions are evaluated."""
+
+    device: str = "auto"
+    executor: str = "local"
+    workers: int = 2
+    reward: str = "kernel-opt"
+    seed: int = 0
+    """What unseen workloads and data are drawn from. With one seed equal sources are equal."""
+    prompt: Literal["full", "brief"] = "full"
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Which tasks are trained on, and which only measured."""
+
+    train: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The kernels that SFT imitates."""
+
+    path: str = ""
+    """A JSONL corpus; without one it is generated from the tasks' templates."""
+    per_task: int = 24
+    """Variants drawn and evaluated a task."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The policy: a checkpoint, or a small one made from nothing."""
+
+    path: str = ""
+    vocabulary: int = 4096
+    hidden: int = 128
+    layers: int = 4
+    heads: int = 4
+    context: int = 1024
+
+
+@dataclass(frozen=True)
+class Sft:
+    """The warm start. No steps, no warm start."""
+
+    steps: int = 200
+    batch: int = 16
+    learning_rate: float = 3e-3
+
+
+@dataclass(frozen=True)
+class Grpo:
+    """The reinforcement learning."""
+
+    steps: int = 40
+    prompts: int = 4
+    """Prompts a step."""
+    generations: int = 8
+    """Samples a prompt and step: the group whose mean is the baseline."""
+    learning_rate: float = 1e-3
+    temperature: float = 1.0
+    max_tokens: int = 512
+    """Length of a reply, at most."""
+    turns: int = 1
+    gamma: float = 0.0
+    credit: Literal["turn", "episode"] = "turn"
+    """Whether each turn is a sample of its own or the whole episode is one."""
+    feedback_chars: int = 1000
+    """Of the feedback on a turn, at most so much is shown."""
+    scale: Literal["group", "batch", "none"] = "group"
+    leave_one_out: bool = False
+    beta: float = 0.0
+    save_every: int = 20
+    vllm: Literal["off", "colocate", "server"] = "off"
+
+
+@dataclass(frozen=True)
+class Lora:
+    """Low-rank adapters instead of full weights. Rank 0 trains all weights."""
+
+    rank: int = 0
+    alpha: int = 32
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Assess:
+    """How a checkpoint is measured."""
+
+    samples: int = 32
+    """Replies drawn a task."""
+    temperature: float = 0.5
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run."""
+
+    out: str
+    tasks: Tasks
+    seed: int = 0
+    gym: Gym = field(default_factory=Gym)
+    corpus: Corpus = field(default_factory=Corpus)
+    model: Model = field(default_factory=Model)
+    sft: Sft = field(default_factory=Sft)
+    grpo: Grpo = field(default_factory=Grpo)
+    lora: Lora = field(default_factory=Lora)
+    assess: Assess = field(default_factory=Assess)
+
+    def __post_init__(self) -> None:
+        grpo = self.grpo
+        samples = grpo.generations // (grpo.turns if grpo.credit == "turn" else 1)
+        _expect(grpo.generations >= 2, "grpo.generations", grpo.generations, "at least 2")
+        _expect(grpo.turns >= 1, "grpo.turns", grpo.turns, "at least 1")
+        _expect(
+            grpo.credit == "episode" or samples * grpo.turns == grpo.generations,
+            "grpo.generations",
+            grpo.generations,
+            f"a multiple of grpo.turns ({grpo.turns}) where each turn is a sample",
+        )
+        _expect(0 <= grpo.gamma <= 1, "grpo.gamma", grpo.gamma, "a number from 0 to 1")
+        _expect(
+            not (grpo.leave_one_out and grpo.scale != "none"),
+            "grpo.scale",
+            grpo.scale,
+            "'none' with leave_one_out: its baseline is not divided by a deviation",
+        )
+        _expect(grpo.turns == 1 or grpo.vllm == "off", "grpo.vllm", grpo.vllm, "'off' with turns")
+        both = set(self.tasks.train) & set(self.tasks.held_out)
+        _expect(not both, "tasks.held_out", sorted(both), "no task that is trained on")
+        _expect(bool(self.tasks.train), "tasks.train", (), "at least one task")
+
+
+def read_config(path: Path) -> TrainConfig:
+    """Reads a configuration.
+
+    Args:
+        path: A TOML file.
+
+    Returns:
+        The configuration, checked.
+
+    Raises:
+        ConfigError: The file is absent or malformed; the message has the nearest known key.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: found invalid TOML ({error}), expected tables") from error
+    try:
+        return make_config(data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def make_config(data: dict[str, Any]) -> TrainConfig:
+    """A configuration from plain data; raises :class:`ConfigError` like :func:`read_config`."""
+    return _build(TrainConfig, data, "")
+
+
+def _build(kind: Any, data: Any, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise ConfigError(f"key {where!r}: found {data!r}, expected a table")
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    for key in data:
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
+            raise ConfigError(f"key {_join(where, key)!r}: unknown; {hint}")
+    for name, f in fields.items():
+        required = f.default is f.default_factory is dataclasses.MISSING
+        _expect(name in data or not required, _join(where, name), "nothing", "a value")
+    given = {key: _value(hints[key], value, _join(where, key)) for key, value in data.items()}
+    return kind(**given)
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    """The value as the field's type, which is plain, a literal, a tuple of words or a table."""
+    if dataclasses.is_dataclass(kind):
+        return _build(kind, value, where)
+    if typing.get_origin(kind) is Literal:
+        options = typing.get_args(kind)
+        _expect(value in options, where, value, f"one of {', '.join(options)}")
+        return value
+    if isinstance(kind, types.GenericAlias):
+        fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        _expect(fine, where, value, "a list of words")
+        return tuple(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    _expect(type(value) is kind, where, value, f"a value of type {kind.__name__}")
+    _expect(kind not in (int, float) or value >= 0, where, value, "no negative number")
+    return value
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _expect(holds: bool, key: str, found: Any, expected: str) -> None:
+    if not holds:
+        raise ConfigError(f"key {key!r}: found {found!r}, expected {expected}")

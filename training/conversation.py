@@ -1,0 +1,61 @@
+"""Episodes as chats: the prompt, then submissions and feedback in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernel_gym.envs.shared import shared_executor
+from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
+from kernel_gym.tasks.task import Mode
+from kernel_gym.training.episode import Episode
+from kernel_gym.training.policies.base import Conversation, Message
+
+Prompt = Callable[[Task], str]
+
+
+def full_prompt(device: str) -> Prompt:
+    """The prompts of `KernelOpt-v0`: device, operation, sources, workloads, rules, scoring.
+
+    Args:
+        device: A device name; its facts and the scale of its workloads are in the prompt.
+    """
+
+    def write(task: Task) -> str:
+        opened = shared_executor(device).evaluator.device
+        return prompt(task, opened.facts, train_workloads(task.problem, opened.scale))
+
+    return write
+
+
+def brief_prompt(device: str) -> Prompt:
+    """Prompts of a few lines, for policies with a short context: task, signature, workloads."""
+
+    def write(task: Task) -> str:
+        scale = shared_executor(device).evaluator.device.scale
+        verb = "Speed up" if task.mode is Mode.TRITON2TRITON else "Write"
+        workloads = "\n".join(f"# {w}" for w in train_workloads(task.problem, scale))
+        summary = f"# {verb} {task.problem.name}: {task.problem.summary}"
+        return f"{summary}\n{python_prototype(task.problem)}\n{workloads}\n"
+
+    return write
+
+
+PROMPTS: dict[str, Callable[[str], Prompt]] = {"full": full_prompt, "brief": brief_prompt}
+"""Ways to put a task to a policy, by name; each is made for a device."""
+
+
+def converse(episode: Episode, prompt: Prompt) -> Conversation:
+    """An episode as a chat.
+
+    Args:
+        episode: The task and the turns so far.
+        prompt: How the task is put.
+
+    Returns:
+        The chat; a turn is the policy's reply and then the feedback on it.
+    """
+    messages = [Message(role="user", content=prompt(episode.task))]
+    for turn in episode.turns:
+        messages.append(Message(role="assistant", content=turn.text or turn.source))
+        messages.append(Message(role="user", content=turn.feedback))
+    return Conversation(episode, tuple(messages))

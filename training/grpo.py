@@ -1,0 +1,191 @@
+"""GRPO through TRL, with rewards from the gym.
+
+One turn a sample: TRL generates, and the reward function evaluates the whole batch side by side.
+Several turns: :mod:`kernel_gym.training.turns` plays the episodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.tasks import get_task
+from kernel_gym.training.config import ConfigError, Grpo, TrainConfig
+from kernel_gym.training.conversation import Prompt
+from kernel_gym.training.journal import Journal, gym_metrics
+from kernel_gym.training.policies import extract_source
+from kernel_gym.training.scoring import Scorer
+from kernel_gym.training.sft import lora, machine, quiet
+from kernel_gym.training.turns import Episodes
+
+
+class GymReward:
+    """The reward function of a trainer: evaluates and scores a batch of completions.
+
+    It never raises and is never infinite. A fault of ours is None, which TRL leaves out.
+
+    Args:
+        scorer: What evaluates.
+        group: Samples a group.
+        leave_one_out: Scale rewards so that TRL's deviation from the mean of the group is the
+            deviation from the mean of the others: `r - mean(others) = n / (n - 1) (r - mean(all))`
+            (RLOO, Ahmadian et al., 2024).
+    """
+
+    __name__ = "gym"
+
+    def __init__(self, scorer: Scorer, group: int, leave_one_out: bool = False) -> None:
+        self.scorer, self.group, self.leave_one_out = scorer, group, leave_one_out
+
+    def __call__(
+        self,
+        completions: Sequence[Any],
+        task: Sequence[str],
+        log_metric: Callable[[str, float], None] | None = None,
+        credit: Sequence[float | None] | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        """One reward a completion; `credit` is what played episodes earned already."""
+        rewards = list(credit) if credit is not None else self._score(completions, task, log_metric)
+        if not self.leave_one_out:
+            return rewards
+        groups = [rewards[i : i + self.group] for i in range(0, len(rewards), self.group)]
+        return [value for group in groups for value in leave_one_out(group)]
+
+    def _score(
+        self,
+        completions: Sequence[Any],
+        tasks: Sequence[str],
+        log_metric: Callable[[str, float], None] | None,
+    ) -> list[float | None]:
+        texts = [c if isinstance(c, str) else str(c[0]["content"]) for c in completions]
+        batch = [(task, extract_source(text)) for task, text in zip(tasks, texts, strict=True)]
+        scored = self.scorer(batch)
+        if log_metric is not None:
+            for name, value in gym_metrics(scored).items():
+                log_metric(name, value)
+        return [s.reward for s in scored]
+
+
+def leave_one_out(group: Sequence[float | None]) -> list[float | None]:
+    """Rewards of a group, scaled for a baseline that leaves each sample out.
+
+    Example:
+        >>> leave_one_out([1.0, 0.0, None])
+        [2.0, 0.0, None]
+    """
+    count = sum(reward is not None for reward in group)
+    factor = count / (count - 1) if count > 1 else 1.0
+    return [None if reward is None else factor * reward for reward in group]
+
+
+def grpo(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    scorer: Scorer,
+    prompt: Prompt,
+    folder: Path,
+    journal: Journal,
+    on_save: Callable[[Any, Path, int], object],
+) -> Any:
+    """Trains on the gym's rewards; continues from the last checkpoint in the folder, if any.
+
+    Args:
+        config: The run's.
+        model: A causal language model, or the path of its checkpoint.
+        tokenizer: Its tokenizer, with a chat template.
+        scorer: What evaluates.
+        prompt: How tasks are put.
+        folder: Where checkpoints go: weights, optimizer, state of the generators and of the run.
+        journal: Where metrics go.
+        on_save: Called with the model, the folder and the step of each checkpoint.
+
+    Returns:
+        The trained model.
+    """
+    import os
+
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    from datasets import Dataset
+    from transformers.trainer_utils import get_last_checkpoint
+    from trl import GRPOTrainer
+
+    options = config.grpo
+    rows = dataset_rows(config.tasks.train, prompt, options.prompts)
+    episodes = Episodes(options, rows, scorer) if options.turns > 1 else None
+    trainer = GRPOTrainer(
+        model=model,
+        processing_class=tokenizer,
+        reward_funcs=GymReward(scorer, options.generations, options.leave_one_out),
+        args=_arguments(config, folder),
+        train_dataset=Dataset.from_list(rows),
+        rollout_func=episodes,
+        peft_config=lora(config),
+        callbacks=[journal.callback("grpo"), _saving(on_save, folder)],
+    )
+    quiet(trainer)
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    journal.rewind(int(last.rpartition("-")[2]) if last else 0)
+    trainer.train(resume_from_checkpoint=last)
+    return trainer.model
+
+
+def dataset_rows(tasks: Sequence[str], prompt: Prompt, prompts: int) -> list[dict[str, Any]]:
+    """The prompts, each task as often as the others, a whole number of steps in all."""
+    repeats = math.lcm(len(tasks), prompts) // len(tasks)
+    return [
+        {"prompt": [{"role": "user", "content": prompt(get_task(task))}], "task": task}
+        for task in list(tasks) * repeats
+    ]
+
+
+def _arguments(config: TrainConfig, folder: Path) -> Any:
+    from trl import GRPOConfig
+
+    options = config.grpo
+    return GRPOConfig(
+        output_dir=str(folder),
+        max_steps=options.steps,
+        per_device_train_batch_size=options.prompts * options.generations,
+        num_generations=options.generations,
+        max_completion_length=options.max_tokens,
+        learning_rate=options.learning_rate,
+        lr_scheduler_type="constant",
+        temperature=options.temperature,
+        beta=options.beta,
+        scale_rewards=options.scale,
+        logging_steps=1,
+        save_steps=options.save_every,
+        seed=config.seed,
+        **_vllm(options),
+        **machine(),
+    )
+
+
+def _vllm(options: Grpo) -> dict[str, Any]:
+    """VLLM's arguments, where it is asked for; it is never a dependency of ours."""
+    if options.vllm == "off":
+        return {}
+    from importlib.util import find_spec
+
+    if find_spec("vllm") is None:
+        raise ConfigError(f"key 'grpo.vllm': found {options.vllm!r}, but vllm is not installed")
+    return {"use_vllm": True, "vllm_mode": options.vllm}
+
+
+def _saving(on_save: Callable[[Any, Path, int], object], folder: Path) -> Any:
+    """Tells about each checkpoint; what is done with the model draws no number of the trainer's."""
+    import torch
+    from transformers import TrainerCallback
+
+    class Saving(TrainerCallback):
+        def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+            with torch.random.fork_rng():
+                model.eval()
+                on_save(model, folder / f"checkpoint-{state.global_step}", state.global_step)
+                model.train()
+
+    return Saving()

@@ -1,0 +1,138 @@
+"""Metrics of a training run: a line on the console, a line of JSON, and TensorBoard."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.records import Outcome
+from kernel_gym.training.scoring import Scored
+
+METRICS, BOARD = "metrics.jsonl", "tensorboard"
+SHOWN = ("loss", "gym/reward", "gym/passed", "gym/speedup", "gym/cache_hits", "gym/seconds")
+
+
+class Journal:
+    """Writes metrics down.
+
+    Args:
+        folder: The run folder.
+        say: Takes the lines for the console.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None] = lambda line: None) -> None:
+        self.path, self.say = folder / METRICS, say
+        self._board: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        self._board = SummaryWriter(str(folder / BOARD))
+
+    def log(self, phase: str, step: int, values: Mapping[str, Any]) -> None:
+        """Writes the metrics of one step.
+
+        Args:
+            phase: `corpus`, `sft`, `grpo` or `assess`.
+            step: Of that phase.
+            values: Metrics by name; what is no finite number is left out.
+        """
+        numbers = {key: _number(value) for key, value in values.items()}
+        finite = {key: value for key, value in numbers.items() if value is not None}
+        line = {"phase": phase, "step": step, "time": round(time.time(), 3), **finite}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if self._board is not None:
+            for key, value in finite.items():
+                self._board.add_scalar(f"{phase}/{key}", value, step)
+            self._board.flush()
+        shown = [f"{k.removeprefix('gym/')} {finite[k]:.3g}" for k in SHOWN if k in finite]
+        self.say(f"{phase} {step}: {', '.join(shown)}")
+
+    def rewind(self, step: int) -> None:
+        """Forgets what was written of GRPO after a step: a resumed run goes there again."""
+        if self.path.exists():
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+            self.path.write_text("".join(line for line in lines if _before(line, step)))
+
+    def callback(self, phase: str) -> Any:
+        """A callback for a trainer of transformers that writes its logs here."""
+        from transformers import TrainerCallback
+
+        journal = self
+
+        class Written(TrainerCallback):
+            def on_log(
+                self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+            ) -> None:
+                journal.log(phase, state.global_step, logs or {})
+
+        return Written()
+
+    def close(self) -> None:
+        """Ends TensorBoard's file."""
+        if self._board is not None:
+            self._board.close()
+
+
+def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
+    """What a batch of submissions was found to be.
+
+    Args:
+        scored: The batch.
+
+    Returns:
+        `gym/reward`, the mean of those not masked; `gym/outcome/NAME` and `gym/hacks`, shares of
+        all; geometric means `gym/speedup` and `gym/unseen_speedup` of those that passed, and
+        `gym/transfer`, the second over the first; `gym/cache_hits`, a share; `gym/seconds`, the
+        mean from submission to result of those evaluated; `gym/masked`, a share.
+    """
+    total = max(len(scored), 1)
+    rewards = [s.reward for s in scored if s.reward is not None]
+    records = [s.evaluation for s in scored if s.evaluation is not None]
+    outcomes = Counter(record.outcome for record in records)
+    passed = [record for record in records if record.outcome is Outcome.PASSED]
+    waited = [s.seconds for s in scored if not s.cached]
+    found = {
+        "gym/reward": _mean(rewards),
+        "gym/passed": len(passed) / total,
+        "gym/hacks": outcomes[Outcome.HACK] / total,
+        "gym/masked": (total - len(rewards)) / total if scored else 0.0,
+        "gym/cache_hits": sum(s.cached for s in scored) / total,
+        "gym/seconds": _mean(waited) if waited else 0.0,
+        **{f"gym/outcome/{name}": count / total for name, count in outcomes.items()},
+    }
+    train = [record.speedup for record in passed if record.speedup]
+    unseen = [record.unseen_speedup for record in passed if record.unseen_speedup]
+    if train and unseen:
+        found["gym/speedup"] = math.exp(_mean([math.log(s) for s in train]))
+        found["gym/unseen_speedup"] = math.exp(_mean([math.log(s) for s in unseen]))
+        found["gym/transfer"] = found["gym/unseen_speedup"] / found["gym/speedup"]
+    return found
+
+
+def _before(line: str, step: int) -> bool:
+    """Whether a line is whole, and not of GRPO after a step."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return found["phase"] not in ("grpo", "assess") or found["step"] <= step
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _number(value: Any) -> float | None:
+    """The value as a finite number; some trainers log numbers as text."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,97 @@
+"""What every policy promises: conversations in, replies out, many at a time."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypedDict
+
+from kernel_gym.training.episode import Episode
+
+_FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+class PolicyError(ValueError):
+    """A policy cannot be made from its name; the message says why."""
+
+
+class Message(TypedDict):
+    """One message of a chat, as chat templates and chat endpoints take it."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What a policy answers.
+
+    Attributes:
+        episode: The task and the turns so far; scripted policies read nothing else.
+        messages: The same as a chat, the last message the user's; models read nothing else.
+    """
+
+    episode: Episode
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a policy wrote.
+
+    Attributes:
+        text: All of it.
+        source: The submission in it.
+        prompt_tokens: Tokens read, where they are counted.
+        completion_tokens: Tokens written.
+        cost: US dollars, where they are charged.
+    """
+
+    text: str
+    source: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+class Policy(Protocol):
+    """Anything that writes kernels."""
+
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Reply | None]:
+        """Answers many conversations.
+
+        Args:
+            conversations: Any number of them, in any order.
+
+        Returns:
+            One reply a conversation, in their order; None ends its episode.
+        """
+        ...
+
+
+class Scripted(ABC):
+    """A policy that looks at the task and the turns, not at the words."""
+
+    def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
+        """One submission after another; each is the whole reply."""
+        sources = [self.submit(conversation.episode) for conversation in conversations]
+        return [None if source is None else Reply(source, source) for source in sources]
+
+    @abstractmethod
+    def submit(self, episode: Episode) -> str | None:
+        """The next submission of an episode, or None to end it."""
+
+
+def extract_source(text: str) -> str:
+    r"""The submission in a reply: its last fenced block, or all of it when there is none.
+
+    Example:
+        >>> extract_source("Better:\n```python\nx = 1\n```\nDone.")
+        'x = 1\n'
+        >>> extract_source("x = 1\n")
+        'x = 1\n'
+    """
+    blocks = _FENCED.findall(text)
+    return blocks[-1] if blocks else text

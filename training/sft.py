@@ -1,0 +1,113 @@
+"""SFT: the policy learns to write kernels by imitating a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.tasks import get_task
+from kernel_gym.training.config import TrainConfig
+from kernel_gym.training.conversation import Prompt
+from kernel_gym.training.corpus import CorpusRow
+from kernel_gym.training.journal import Journal
+
+
+def sft(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    rows: Sequence[CorpusRow],
+    prompt: Prompt,
+    folder: Path,
+    journal: Journal,
+) -> Any:
+    """Trains on a corpus with TRL, the loss on the replies alone.
+
+    Args:
+        config: The run's.
+        model: A causal language model.
+        tokenizer: Its tokenizer, with a chat template.
+        rows: What is imitated.
+        prompt: How tasks are put.
+        folder: Where the trainer keeps its files.
+        journal: Where metrics go.
+
+    Returns:
+        The trained model.
+    """
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    examples = [
+        {
+            "prompt": [{"role": "user", "content": prompt(get_task(row.task))}],
+            "completion": [{"role": "assistant", "content": row.source}],
+        }
+        for row in rows
+    ]
+    arguments = SFTConfig(
+        output_dir=str(folder),
+        max_steps=config.sft.steps,
+        per_device_train_batch_size=config.sft.batch,
+        learning_rate=config.sft.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=max(config.sft.steps // 20, 1),
+        max_length=config.model.context,
+        logging_steps=max(config.sft.steps // 10, 1),
+        save_strategy="no",
+        seed=config.seed,
+        **machine(),
+    )
+    trainer = SFTTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_list(examples),
+        processing_class=tokenizer,
+        callbacks=[journal.callback("sft")],
+        peft_config=lora(config),
+    )
+    quiet(trainer)
+    trainer.train()
+    return trainer.model
+
+
+def machine() -> dict[str, Any]:
+    """Arguments of a trainer that depend on the machine: bfloat16 on a GPU, float32 without."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    return {
+        "use_cpu": not gpu,
+        "bf16": gpu,
+        "gradient_checkpointing": False,
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+
+
+def lora(config: TrainConfig) -> Any:
+    """The adapters' configuration, or None to train all weights."""
+    if not config.lora.rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=config.lora.rank,
+        lora_alpha=config.lora.alpha,
+        lora_dropout=config.lora.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+def quiet(trainer: Any) -> None:
+    """Stops printing each log as a dictionary, and warnings about what TRL calls."""
+    import warnings
+
+    from transformers import PrinterCallback
+    from transformers.utils.logging import disable_progress_bar
+
+    trainer.remove_callback(PrinterCallback)
+    disable_progress_bar()
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")

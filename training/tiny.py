@@ -1,0 +1,92 @@
+"""A policy made from nothing: a tokenizer learnt from the corpus and a small Llama decoder.
+
+The tokenizer's pieces are at most a line long, and a number at the end of a line is a piece of its
+own. So a kernel takes some eighty tokens, most of them whole lines, and the numbers of its schedule
+are single choices. Any other text can be written too, byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kernel_gym.training.config import Model
+
+END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
+CHAT = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""ChatML, the format of many open models."""
+_NUMBER_AT_THE_END = r"\d+(?=\n)"
+_LINE = r"\n"
+
+
+def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """Learns a tokenizer.
+
+    Args:
+        texts: What it will have to write: kernels and prompts.
+        vocabulary: Tokens, at most.
+
+    Returns:
+        A fast tokenizer of transformers with a chat template; it pads on the left.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_NUMBER_AT_THE_END), "isolated"),
+            pre_tokenizers.Split(Regex(_LINE), "merged_with_previous"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[PAD, START, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, padding_side="left"
+    )
+    fast.chat_template = CHAT
+    return fast
+
+
+def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:
+    """A small decoder with random weights.
+
+    Llama, since a checkpoint of it takes any tokenizer as it is; Qwen brings its own.
+
+    Args:
+        tokenizer: What it reads and writes.
+        shape: Its sizes.
+        seed: What the weights are drawn from.
+
+    Returns:
+        A causal language model of transformers in float32.
+    """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=shape.hidden,
+            intermediate_size=4 * shape.hidden,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            num_key_value_heads=shape.heads,
+            max_position_embeddings=shape.context,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
