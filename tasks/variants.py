@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernel_gym.tasks.problem import Problem
-from kernel_gym.tasks.task import problem_folder
 
 _CHOICE = re.compile(r"^([A-Z][A-Z0-9_]*) = \d+  # of ([\d ]+)$", re.MULTILINE)
 
@@ -65,7 +64,9 @@ class Template:
 
 def templates(problem: Problem) -> tuple[Template, ...]:
     """The templates of a problem, by name; none when it has no `variants/` folder."""
-    paths = sorted((problem_folder(problem) / "variants").glob("*.py"))
+    if problem.folder is None:
+        return ()
+    paths = sorted((problem.folder / "variants").glob("*.py"))
     return tuple(Template(problem.name, p.stem, p.read_text(encoding="utf-8")) for p in paths)
 
 

@@ -237,6 +237,6 @@ def install(runtime: SimRuntime) -> None:
     calls = _device_calls() | _memory_calls(runtime) | _stream_calls(runtime)
     for name, call in calls.items():
         setattr(cuda, name, call)
-    torch.version.hip = HIP_VERSION  # type: ignore[assignment]
+    torch.version.hip = HIP_VERSION
     testing: Any = triton.testing
     testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)

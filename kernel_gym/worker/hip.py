@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_gym.worker.failures import BuildError
@@ -46,8 +46,10 @@ def load(header: dict[str, Any], runtime: SimRuntime) -> Callable[..., Any]:
     return _Launcher(launcher, connection, header["outputs"])
 
 
-def run_program(source: str, toolchain: dict[str, list[str]], runtime: SimRuntime) -> int:
-    """Builds a whole program and calls its `main`; returns what that returns.
+def run_program(
+    source: str, toolchain: dict[str, list[str]], runtime: SimRuntime, words: Sequence[str] = ()
+) -> int:
+    """Builds a whole program and calls its `main` with these words; returns what that returns.
 
     Raises:
         BuildError: the compiler's message, or there is no `main`.
@@ -57,7 +59,8 @@ def run_program(source: str, toolchain: dict[str, list[str]], runtime: SimRuntim
     host = _open(library)
     if not hasattr(host, "main"):
         raise BuildError("the source has no main()")
-    status = host.main(0, None)
+    values = (ctypes.c_char_p * (len(words) + 1))(*[word.encode() for word in words], None)
+    status = host.main(len(words), values)
     if status and connection.error is not None:  # else the program has expected it
         raise connection.error
     return status

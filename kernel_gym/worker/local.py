@@ -28,7 +28,7 @@ class LocalRuntime(SimRuntime):
         Raises:
             OSError: the device's addresses are taken, such as by another one in this process.
         """
-        self._sizes, self._captured, self._of_graphs = {}, None, set()
+        super().__init__()
         file = sim_memory.create_file()
         sim_memory.map_device(file)
         os.close(file)

@@ -23,7 +23,7 @@ class SimRuntime:
     most_allocated = 0
     """The most that there were at one time."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel | None = None) -> None:
         self._channel = channel
         self._sizes: dict[int, int] = {}
         self._captured: list[tuple[dict[str, Any], tuple[bytes, ...]]] | None = None
@@ -145,6 +145,7 @@ class SimRuntime:
             self._captured.append((header, buffers))
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
+        assert self._channel is not None  # else a subclass answers
         return self.checked(self._channel.request(header, *buffers).header)
 
     @staticmethod

@@ -22,20 +22,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.devices import sim_memory
-from kernel_gym.devices.sim_memory import DeviceMemoryError
-from kernel_gym.devices.sim_requests import RefusedError
-from kernel_gym.devices.sim_server import DeviceServer, _serve_worker
+from kernel_gym.devices.sim_server import DeviceServer
 from kernel_gym.devices.specs import MI300X
-from kernel_gym.sandbox.channel import Channel, Message
-from kernel_gym.sim.engine import AsmError
+from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker import cuda_facade, hip, tensor, triton_driver
 from kernel_gym.worker.guardless import GuardlessMode
-from kernel_gym.worker.runtime import DeviceError, SimRuntime, UnsupportedCodeError
+from kernel_gym.worker.local import LocalRuntime
+from kernel_gym.worker.runtime import SimRuntime
 from kernel_gym.worker.tensor import DeviceTensor
 
 CPU = torch.device("cpu")
 MAX_TRACE = 4000
-_D2H, _DEFAULT = 2, 4
 _BY_DEVICE = frozenset(
     packet
     for packet in tensor._HANDLERS
@@ -43,10 +40,11 @@ _BY_DEVICE = frozenset(
 )
 
 
-class LocalRuntime(SimRuntime):
-    """Requests to a device in the same process."""
+class ScriptRuntime(LocalRuntime):
+    """Requests to a device in the same process, over memory that the caller has made."""
 
     def __init__(self, server: DeviceServer, report: Channel) -> None:
+        SimRuntime.__init__(self)
         self.server = server
         self._report = report
         self._told = 0
@@ -57,16 +55,11 @@ class LocalRuntime(SimRuntime):
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
         try:
-            answer = _serve_worker(self.server, Message(header, buffers))
-        except AsmError as error:
-            raise UnsupportedCodeError(str(error)) from None
-        except (RefusedError, DeviceMemoryError) as error:
-            raise DeviceError(str(error)) from None
+            return super()._ask(header, *buffers)
         finally:
             for launch in self.server.launches[self._told :]:
                 self._report.send({"launch": launch})
             self._told = len(self.server.launches)
-        return answer
 
 
 def on_host(value: DeviceTensor) -> torch.Tensor:
@@ -85,7 +78,7 @@ def _to_host(value: Any) -> Any:
 class ComputeMode(TorchDispatchMode):
     """Torch operators that touch the device: computed in its memory."""
 
-    def __init__(self, runtime: LocalRuntime) -> None:
+    def __init__(self, runtime: ScriptRuntime) -> None:
         super().__init__()
         self.runtime = runtime
 
@@ -109,7 +102,7 @@ class ComputeMode(TorchDispatchMode):
         return isinstance(source, DeviceTensor) and dtype not in (None, source.dtype)
 
     def _views(self, func: Any) -> bool:
-        return func.is_view or func.overloadpacket in tensor._METADATA
+        return func.is_view or func.overloadpacket in tensor.METADATA
 
     def _compute(self, func: Any, args: tuple, kwargs: dict[str, Any], stays: bool) -> Any:
         given = [a for a in tree_leaves((args, kwargs)) if isinstance(a, DeviceTensor)]
@@ -147,7 +140,7 @@ class ReadMode(TorchFunctionMode):
         *(_T.__array__, _T.item, _T.cpu, _T.__repr__, _T.__format__),
     )
 
-    def __init__(self, runtime: LocalRuntime) -> None:
+    def __init__(self, runtime: ScriptRuntime) -> None:
         super().__init__()
         self._runtime = runtime
 
@@ -177,20 +170,6 @@ def _indices(source: torch.Tensor, index: Any) -> list[torch.Tensor]:
     return [tensor._upload(i, source._memory.runtime) for i in host]  # type: ignore[attr-defined]
 
 
-class _Connection(hip._Connection):
-    """The HIP runtime of a program, which may read device memory back."""
-
-    def _copy(self, target: int, source: int, size: int, kind: int) -> int:
-        def inside(address: int) -> bool:
-            return 0 <= address - sim_memory.ARENA_BASE < sim_memory.ARENA_SIZE
-
-        if kind == _D2H or (kind == _DEFAULT and inside(source) and not inside(target)):
-            return self._try(lambda: ctypes.memmove(target, source, size))
-        if kind == _DEFAULT and inside(target) and not inside(source):
-            return super()._copy(target, source, size, 1)
-        return super()._copy(target, source, size, kind)
-
-
 def main(fds: list[int], options: dict[str, Any]) -> None:
     """Runs one program; descriptors: the caller, device memory, the program's output."""
     torch.set_num_threads(1)
@@ -201,7 +180,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
     server = DeviceServer(options)
-    runtime = LocalRuntime(server, report)
+    runtime = ScriptRuntime(server, report)
     try:
         run = _run_hip if header["language"] == "hip" else _run_python
         status = run(header, runtime)
@@ -214,7 +193,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         report.send({"done": True, "seconds": server.seconds, "error": text, "detail": detail})
 
 
-def _run_python(header: dict[str, Any], runtime: LocalRuntime) -> int:
+def _run_python(header: dict[str, Any], runtime: ScriptRuntime) -> int:
     DeviceTensor.__repr__ = _values  # type: ignore[assignment]
     triton_driver.install(runtime)
     cuda_facade.install(runtime)
@@ -234,20 +213,10 @@ def _run_python(header: dict[str, Any], runtime: LocalRuntime) -> int:
     return 0
 
 
-def _run_hip(header: dict[str, Any], runtime: LocalRuntime) -> int:
-    assembler, library = hip._compile(header["source"], header["toolchain"])
-    connection = _Connection(runtime, assembler)
-    host = hip._open(library)
+def _run_hip(header: dict[str, Any], runtime: ScriptRuntime) -> int:
     words = [header["name"], *header["arguments"]]
-    values = (ctypes.c_char_p * (len(words) + 1))(*[w.encode() for w in words], None)
-    try:
-        entry = host.main
-    except AttributeError:
-        raise hip.BuildError("the program has no main function") from None
-    status = entry(len(words), values)
+    status = hip.run_program(header["source"], header["toolchain"], runtime, words)
     ctypes.CDLL(None).fflush(None)
-    if connection.error is not None:
-        raise connection.error
     return status
 
 
