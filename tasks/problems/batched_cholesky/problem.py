@@ -43,6 +43,7 @@ class BatchedCholesky(Problem):
         full=[(524288, 4), (131072, 12), (20000, 30)],
         sim=[(1024, 4), (256, 12), (60, 30)],
     )
+    exchangeable = False
     adversarial = ({"batch": 2, "n": 1}, {"batch": 3, "n": 5})
     distributions = ("normal", "uniform", "sparse", "tiny")
 

@@ -43,6 +43,7 @@ class BatchedInverse(Problem):
         full=[(131072, 12), (262144, 6), (100000, 10)],
         sim=[(128, 12), (400, 6), (150, 10)],
     )
+    exchangeable = False
     adversarial = ({"batch": 2, "n": 1}, {"batch": 3, "n": 5})
     distributions = ("normal", "uniform", "sparse", "structured")
 

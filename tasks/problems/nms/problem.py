@@ -51,6 +51,7 @@ class Nms(Problem):
         full=[(640, 800), (1280, 256), (64, 4000)],
         sim=[(6, 150), (20, 50), (2, 350)],
     )
+    exchangeable = False
     adversarial = ({"batch": 2, "count": 1},)
     distributions = ("uniform", "normal", "heavy_tail", "structured")
 

@@ -48,6 +48,7 @@ class NmsSelect(Problem):
         full=[(80, 500), (128, 1024), (512, 100)],
         sim=[(10, 125), (6, 200), (24, 64)],
     )
+    exchangeable = False
     adversarial = ({"batch": 2, "count": 1}, {"batch": 3, "count": 9})
     distributions = ("normal", "uniform", "structured")
 

@@ -46,6 +46,7 @@ class TriangularSolve(Problem):
         full=[(2048, 64, 192), (16384, 32, 64), (1024, 48, 512)],
         sim=[(8, 64, 96), (48, 32, 32), (8, 48, 96)],
     )
+    exchangeable = False
     adversarial = ({"batch": 2, "n": 1, "rights": 3}, {"batch": 1, "n": 7, "rights": 1})
     distributions = ("normal", "uniform", "sparse", "structured")
 
