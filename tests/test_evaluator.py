@@ -23,6 +23,21 @@ def softmax(x):
     forever[(1,)](x, out, 3)
     return out
 """
+COUNT_ON_DEVICE = """
+@triton.jit
+def endless(x, out, n):
+    i = n.to(tl.int64)
+    total = 0.0
+    while i < 4611686018427387904:
+        total += tl.load(x).to(tl.float32) * i.to(tl.float32)
+        i += 1
+    tl.store(out, total)
+
+def softmax(x):
+    out = torch.empty_like(x)
+    endless[(1,)](x, out, 3)
+    return out
+"""
 OUT_OF_BOUNDS = """
 @triton.jit
 def stray(x, out):
@@ -134,7 +149,8 @@ OUTCOMES = {
     "its input": ("def softmax(x): return x", Outcome.WRONG_METADATA, Stage.TRAIN),
     "no kernel": (HEAD + "def softmax(x): return x.clone()", Outcome.WRONG_VALUES, Stage.TRAIN),
     "decoy": (HEAD + DECOY, Outcome.WRONG_VALUES, Stage.TRAIN),
-    "device loop": (HEAD + LOOP_ON_DEVICE, Outcome.TIMEOUT, Stage.TRAIN),
+    "still loop": (HEAD + LOOP_ON_DEVICE, Outcome.RUNTIME_ERROR, Stage.TRAIN),
+    "counting loop": (HEAD + COUNT_ON_DEVICE, Outcome.TIMEOUT, Stage.TRAIN),
 }  # fmt: skip
 
 

@@ -42,7 +42,14 @@ def expect(problem: Problem, workload: Workload, seed: int, where: torch.device 
 def answer(problem: Problem, inputs: Mapping[str, Value], where: torch.device = CPU) -> Expected:
     """The oracle's answer and the reference's on given inputs."""
     with torch.no_grad(), where:
-        return Expected(inputs, problem.oracle(**inputs), problem.reference(**inputs))
+        # Library kernels may want aligned operands, whatever the layout that candidates get.
+        plain = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            if isinstance(value, torch.Tensor)
+            else value
+            for name, value in inputs.items()
+        }
+        return Expected(inputs, problem.oracle(**inputs), problem.reference(**plain))
 
 
 def compare(problem: Problem, expected: Expected, found: tuple[torch.Tensor, ...]) -> Comparison:

@@ -32,7 +32,7 @@ from kernel_gym.sim.kernel import Kernel, Program, assign_registers
 from kernel_gym.sim.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.occupancy import Occupancy
 from kernel_gym.sim.targets import TARGETS, target_of
-from kernel_gym.sim.timing import LaunchModel, Modelled, Trace, sample_count
+from kernel_gym.sim.timing import LaunchModel, Modelled, Trace
 
 __all__ = [
     "AsmError",
@@ -240,19 +240,16 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
-            audit: Whether to look for what values need not show: races, lost writes, missing
-                waits, storage that is read before it is written. Runs on one thread, slower.
-            reverse_waves: Run the waves of a workgroup in the other order, which shows missing
-                barriers.
-            sample_seed: Decides which workgroups the model looks at closely; whoever wrote the
-                kernel should not know it.
+            audit: Whether to look for what values need not show, such as races: slower.
+            reverse_waves: Run a workgroup's waves in the other order: shows missing barriers.
+            sample_seed: Which workgroups the model looks at; unknown to the kernel's author.
             full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
 
         Raises:
-            ValueError: If the shapes are not possible for this kernel.
+            ValueError: The shapes are not possible for this kernel.
         """
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         threads = block3[0] * block3[1] * block3[2]
@@ -263,18 +260,15 @@ class Engine:
         if lds > available:
             raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
         residency = kernel.occupancy(threads, lds)
-        request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
-        request.time_limit_s = time_limit_s
-        request.instruction_limit = instruction_limit or 0
         workgroups = grid3[0] * grid3[1] * grid3[2]
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
-        if model_time:
-            request.sample_count = workgroups if full_trace else sample_count(workgroups)
-            request.footprint = 1
-            request.sample_seed = sample_seed & (1 << 64) - 1
+        request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
+        request.time_limit_s = time_limit_s
+        request.instruction_limit = instruction_limit or 0
         request.reverse_waves = reverse_waves
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
+        trace.ask(request, workgroups, sample_seed)
         fault, modelled = self._run(kernel, request, residency, trace, audit)
         del keep
         if modelled is None:

@@ -88,6 +88,13 @@ class Trace(Enum):
     SAMPLED = "sampled"
     FULL = "full"
 
+    def ask(self, request: native.LaunchRequest, workgroups: int, seed: int) -> None:
+        """States in a request what the model needs of the launch."""
+        if self is not Trace.NONE:
+            request.sample_count = workgroups if self is Trace.FULL else sample_count(workgroups)
+            request.footprint = 1
+            request.sample_seed = seed & (1 << 64) - 1
+
 
 class LaunchModel:
     """Models the launch that an engine has just run with samples.

@@ -19,7 +19,7 @@ def copy_problem(name: str, copy: str, folder: Path, **changes: str) -> Path:
     shutil.copytree(
         get_problem(name).folder, target, ignore=shutil.ignore_patterns("__pycache__", "*.json")
     )
-    for file in target.iterdir():
+    for file in filter(Path.is_file, target.rglob("*")):
         text = re.sub(
             rf'\bdef {name}\(|"{name}"|\bint {name}\(',
             lambda m: m[0].replace(name, copy),

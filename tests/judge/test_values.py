@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from kernel_gym.judge.values import compare_close, compare_exact, same_twice
+from kernel_gym.judge.values import compare_close, compare_exact, same_twice, share_right
 
 
 def _case(rows=8, columns=256, dtype=torch.float32, seed=0):
@@ -35,9 +35,9 @@ def test_one_wrong_element_of_many_is_found_and_named():
 
 
 def test_a_small_systematic_error_fails_by_the_second_leg():
-    oracle, reference, _ = _case(rows=4, columns=4096)
-    largest = torch.finfo(torch.float32).eps / 2 * oracle.abs().amax(1, keepdim=True)
-    shifted = (oracle + 2 * largest).float()  # inside the first leg's four units everywhere
+    oracle, reference, _ = _case(rows=4, columns=4096, dtype=torch.float16)
+    largest = torch.finfo(torch.float16).eps / 2 * oracle.abs().amax(1, keepdim=True)
+    shifted = (oracle + 2 * largest).half()  # inside the first leg's four units everywhere
     verdict = compare_close("out", shifted, oracle, reference)
     assert not verdict.passed
     assert verdict.message.startswith("rms")
@@ -117,3 +117,33 @@ def test_the_same_call_twice_may_differ_by_rounding_and_no_more():
     assert same_twice(found, other, oracle)
     other[0, 0] += 1e-3
     assert not same_twice(found, other, oracle)
+
+
+def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
+    """An attention row of near-zero values has the absolute error of its neighbours."""
+    oracle, reference, _ = _case(rows=64, columns=128, dtype=torch.float16)
+    oracle[3] *= 0.25
+    error = torch.finfo(torch.float16).eps / 8
+    signs = torch.where(torch.arange(128) % 2 == 0, 1.0, -1.0)
+    reference = (oracle + 4 * error * signs).half()
+    reference[3] = oracle[3].half()  # right by luck
+    assert compare_close("out", (oracle + 4 * error * signs).half(), oracle, reference).passed
+    found = oracle.half()
+    found[3] = (oracle[3] * 1.01).half()
+    assert not compare_close("out", found, oracle, reference).passed
+
+
+def test_single_precision_sums_may_differ_by_their_order():
+    oracle, reference, _ = _case(rows=8, columns=64)
+    unit = torch.finfo(torch.float32).eps / 2
+    size = oracle.abs().amax(1, keepdim=True)
+    assert compare_close("out", (oracle + 2 * unit * size).float(), oracle, reference).passed
+    assert not compare_close("out", (oracle + 200 * unit * size).float(), oracle, reference).passed
+
+
+def test_the_share_that_is_right_counts_no_zeros():
+    oracle = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    found = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
+    assert share_right([found], [oracle]) == 0.75
+    assert share_right([torch.zeros(6)], [oracle]) == 0.0
+    assert share_right([None], [oracle]) == 0.0

@@ -103,6 +103,10 @@ class MoeTopkSoftmax(Problem):
         best = logits.double().gather(1, expected.long())
         return outside | twice | ((values - best).abs() > 1e-6 * (1 + best.abs()))
 
+    def c_sizes(self, dims: Dims) -> dict[str, int]:
+        """Without `top_k`, which is an argument already."""
+        return {"tokens": dims["tokens"], "experts": dims["experts"]}
+
     def bytes(self, dims: Dims) -> int:
         """Read logits, write weights and places, 4 bytes each."""
         return 4 * dims["tokens"] * (dims["experts"] + 2 * dims["top_k"])

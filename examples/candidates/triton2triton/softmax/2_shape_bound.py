@@ -62,5 +62,5 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
         block, warps = _TUNED[cols]
         row_kernel[(rows,)](x, out, x.stride(0), cols, BLOCK=block, num_warps=warps)
     else:
-        slow_kernel[(rows,)](x, out, x.stride(0), cols, BLOCK=128, num_warps=1)
+        slow_kernel[(rows,)](x, out, x.stride(0), cols, BLOCK=64, num_warps=1)
     return out
