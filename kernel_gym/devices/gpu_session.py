@@ -196,6 +196,10 @@ class GpuSession:
         self._arena.fetch()
         return answer if isinstance(answer, Failed) else None
 
+    def rest(self) -> None:
+        """Gives back the memory of the ring; the worker may hold it until the next evaluation."""
+        self._ask({"do": "rest"}, CALL_TIMEOUT)
+
     def _timed(self, header: dict[str, Any]) -> Block | Failed:
         torch.cuda.synchronize()
         start = time.perf_counter()
@@ -318,6 +322,9 @@ class GpuSession:
         if "error" not in answer:
             return answer
         failed = read_failure(answer["error"])
+        if "out of memory" in failed.message and do != "load":
+            self._fail(failed)  # who took it is not known: only who fails each time did
+            raise DeviceLostError(f"the GPU's memory is used up: {failed.message[:200]}")
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
         return self._fail(failed) if lost and do != "capture" else failed
 

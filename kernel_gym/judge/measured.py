@@ -16,6 +16,7 @@ from kernel_gym.devices.gpu_arena import POISON, ArenaFull
 from kernel_gym.devices.gpu_placing import Placed, place, storage_bytes
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
+from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.noise import noise_floor
 from kernel_gym.judge.pairs import Comparison, Pairs
@@ -25,6 +26,8 @@ from kernel_gym.judge.protocol import (
     PHYSICS_MARGIN,
     PILOT_CALLS,
     RING,
+    RING_BYTES,
+    RING_LEAST,
     RING_SHORT,
     SMALL_SET,
     WALL_SHARE,
@@ -80,6 +83,7 @@ def time_measured(attempt: Attempt) -> Verdict | None:
         if isinstance(found, Verdict):
             return found
         hidden.append(found.unaccounted / found.claimed)
+    _session_of(attempt.baseline, attempt.task).rest()
     share = statistics.median(hidden) if hidden else 0.0
     if share > WALL_SHARE:
         text = f"{share:.0%} more time passed in timed calls than their stamps account for"
@@ -125,9 +129,15 @@ def _time_workload(
     return found
 
 
+def _session_of(baseline: Baseline, task: Task) -> GpuSession:
+    session = baseline.session(task)
+    assert isinstance(session, GpuSession)
+    return session
+
+
 def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
     assert isinstance(attempt.session, GpuSession)
-    baseline = attempt.baseline.session(attempt.task)
+    baseline = _session_of(attempt.baseline, attempt.task)
     seed = attempt.data_seed(purpose, workload.key)
     found = compare_sessions(attempt.task, workload, baseline, attempt.session, seed)
     if isinstance(found, Failed):
@@ -179,7 +189,7 @@ class _Ring:
         device.arena.reset()
         self.sets: list[Placed] = []
         most = RING
-        while len(self.sets) < most:
+        while len(self.sets) < most and not self._enough():
             inputs = self._inputs(len(self.sets))
             try:
                 self.sets.append(place(device.arena, task, inputs, workload.dims))
@@ -190,6 +200,10 @@ class _Ring:
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
         device.arena.publish()
+
+    def _enough(self) -> bool:
+        """Whether further sets would take more memory than they are worth."""
+        return len(self.sets) >= RING_LEAST and self._device.arena.used > RING_BYTES
 
     def prepare(self, fresh: bool) -> None:
         """Before a block: outputs are poisoned, and inputs are as they were, or almost.

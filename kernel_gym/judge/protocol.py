@@ -32,6 +32,8 @@ MAX_SOURCE_BYTES = 256 * 1024
 # Time on a GPU (rules 11-21). Calibrated on one H100: docs/measurements.md.
 RING = 12
 """Input sets at addresses of their own; no timed block uses one twice (rule 11)."""
+RING_LEAST, RING_BYTES = 4, 1 << 30
+"""Sets that there are in any case; beyond them the ring stops growing at this size."""
 RING_SHORT = 48
 """The same for small sets, whose calls are short ..."""
 SMALL_SET = 8 << 20

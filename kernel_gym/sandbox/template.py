@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -48,15 +49,21 @@ def main() -> None:
     needed = view.needed_folders()
     control.send(b"ready")
     children: dict[int, int | None] = {}
+    homes: set[str] = set()
     try:
-        _serve(control, children, needed)
+        _serve(control, children, needed, homes)
     finally:
         for pid in list(children):
             _end(children, pid)
+        for home in homes:  # of workers whose judge could not clean up
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _serve(
-    control: socket.socket, children: dict[int, int | None], needed: tuple[str, ...]
+    control: socket.socket,
+    children: dict[int, int | None],
+    needed: tuple[str, ...],
+    homes: set[str],
 ) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
@@ -79,6 +86,8 @@ def _serve(
             control.close()
             _child(request, fds, needed)
         children[pid] = None
+        if request["role"] in WORKERS:
+            homes.add(request["home"])
         for fd in fds:
             os.close(fd)
         control.send(json.dumps({"pid": pid}).encode())

@@ -57,7 +57,8 @@ class _GpuSession:
         self.hip: Any = None
         self.ring: list[list[Any]] = []
         self.kept: collections.deque[tuple[Any, ...]] = collections.deque()
-        self.block = None
+        self.captured: list[tuple[Any, ...]] = []
+        self.graph: torch.cuda.CUDAGraph | None = None
         self.flush = torch.empty(options["flush"] // 4, dtype=torch.int32, device="cuda")
 
     def answer(self, header: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class _GpuSession:
             forget_tuning()  # what was chosen while others used the GPU may not be the best
         self.ring = [self._arguments(args) for args in sets]
         self.sizes = outputs
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.graph = None
         self.kept = collections.deque(maxlen=len(sets))
         self.launches.start(noop=False)
         for values in self.ring[:2]:
@@ -184,6 +185,13 @@ class _GpuSession:
         torch.cuda.synchronize()
         self.kept.extend(self.captured)
         return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+
+    def do_rest(self) -> dict[str, Any]:
+        """Forgets the ring and gives its memory back to the device."""
+        self.ring, self.captured, self.graph = [], [], None
+        self.kept.clear()
+        torch.cuda.empty_cache()
+        return {}
 
     def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
         """Copies the outputs of some of the last timed calls, counted from the last backwards."""
