@@ -1,0 +1,58 @@
+"""What ROCm gets, pinned: no AMD GPU is here, and nothing but this data differs from CUDA."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_gym.devices import vendors
+from kernel_gym.devices.vendors import CUDA, ROCM, arch_name, data_sheet
+
+
+def test_rocm_calls_hip_with_wavefronts_of_64():
+    assert (ROCM.prefix, ROCM.library, ROCM.backend) == ("hip", "libamdhip64.so", "hip")
+    assert ROCM.wavefront == 64
+    assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    assert "/dev/kfd" in ROCM.device_files
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_rocm_compiles_with_hipcc_for_the_architecture(arch):
+    command = ROCM.compile_command("hipcc", arch)
+    assert command[0] == "hipcc"
+    assert f"--offload-arch={arch}" in command
+    assert "-Wl,--wrap=hipLaunchKernel" in command
+    assert not any("torch" in part for part in command)
+
+
+def test_cuda_compiles_with_nvcc_and_our_headers():
+    command = CUDA.compile_command("nvcc", "sm_90a")
+    assert "-arch=sm_90a" in command
+    assert command[command.index("-I") + 1] == str(vendors.HEADERS)
+    assert (vendors.HEADERS / "hip" / "hip_runtime.h").is_file()
+
+
+def test_architectures_have_the_compilers_names():
+    rocm = SimpleNamespace(gcnArchName="gfx942:sramecc+:xnack-")
+    assert arch_name(ROCM, rocm) == "gfx942"
+    assert arch_name(CUDA, SimpleNamespace(major=9, minor=0)) == "sm_90a"
+    assert arch_name(CUDA, SimpleNamespace(major=8, minor=0)) == "sm_80"
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "flush", "bandwidth"),
+    [
+        ("AMD Instinct MI300X", "gfx942", 512 << 20, 5.3e12),
+        ("AMD Instinct MI325X", "gfx942", 512 << 20, 6.0e12),
+        ("NVIDIA H200", "sm_90a", 256 << 20, 4.8e12),
+        ("NVIDIA H100 80GB HBM3", "sm_90a", 256 << 20, 3.35e12),
+    ],
+)
+def test_data_sheets_are_found_by_the_reported_name(name, arch, flush, bandwidth):
+    sheet = data_sheet(name)
+    assert (sheet.arch, sheet.flush_bytes, sheet.memory_bandwidth) == (arch, flush, bandwidth)
+    assert sheet.matrix_rate[torch.bfloat16] < 1.5e15  # dense, not the figure with sparsity
+
+
+def test_a_gpu_without_a_data_sheet_has_none():
+    assert data_sheet("GeForce 256") is None
