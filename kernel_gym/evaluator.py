@@ -15,11 +15,12 @@ import contextlib
 import hashlib
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from kernel_gym.devices import SIMULATED, resolve
-from kernel_gym.devices.base import Device, DeviceLostError, InfraError
+from kernel_gym.devices.base import Device, DeviceLostError, InfraError, Session
 from kernel_gym.devices.sim import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.baselines import Baseline, BaselineTimes
@@ -49,15 +50,25 @@ class Evaluator:
         seed: None draws unseen workloads and data from the operating system's randomness; a number
             makes every evaluation reproducible.
         caches: shared with other evaluators of this process.
+        also_compile: AMD architectures that Triton candidates are compiled for besides, on a GPU.
 
     Raises:
         UnknownDevice: no such device.
+        ValueError: the device compiles for no other architecture.
     """
 
     def __init__(
-        self, device: str = "auto", seed: int | None = None, caches: Caches | None = None
+        self,
+        device: str = "auto",
+        seed: int | None = None,
+        caches: Caches | None = None,
+        also_compile: Sequence[str] = (),
     ) -> None:
-        self.device = _open_device(resolve(device))
+        name = resolve(device)
+        if also_compile and name.startswith("sim:"):
+            raise ValueError(f"{name} compiles for its own architecture; also_compile needs a GPU")
+        self.device = _open_device(name)
+        self._also_compile = tuple(also_compile)
         self._seed = seed
         self._caches = caches or Caches()
         self._baseline = Baseline(self.device, self._caches.baselines)
@@ -120,11 +131,20 @@ class Evaluator:
                 attempt.stage = Stage.DONE
             if attempt.session is not None:
                 attempt.facts = attempt.session.facts()
+                attempt.cross = self._cross_compiled(attempt.session)
         finally:
             if attempt.session is not None:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()
         return self._record(attempt, verdict, wall)
+
+    def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
+        if not self._also_compile:
+            return ()
+        from kernel_gym.devices.gpu_session import GpuSession
+
+        assert isinstance(session, GpuSession)
+        return tuple(k for arch in self._also_compile for k in session.cross_facts(arch))
 
     def _record(
         self, attempt: Attempt, verdict: Verdict | None, wall: dict[str, float]
@@ -146,6 +166,7 @@ class Evaluator:
             labels=tuple(attempt.labels),
             workloads=tuple(results),
             kernels=_with_profile(attempt),
+            cross_kernels=attempt.cross,
             speedup=train if passed else None,
             speedup_low=geometric_speedup(results, Split.TRAIN, "speedup_low") if passed else None,
             unseen_speedup=unseen if passed else None,

@@ -101,6 +101,8 @@ class KernelFacts(Record):
     lds_bytes: int = 0
     scratch_bytes: int = 0
     instructions: int = 0
+    arch: str = Field("", description="what it was compiled for; empty: the evaluation's device")
+    error: str = Field("", description="why it does not compile for that architecture")
     waves_per_simd: float | None = None
     occupancy_limiter: str | None = None
     bound_by: str | None = None
@@ -128,6 +130,8 @@ class Evaluation(Record):
     labels: tuple[str, ...] = ()
     workloads: tuple[WorkloadResult, ...] = ()
     kernels: tuple[KernelFacts, ...] = ()
+    cross_kernels: tuple[KernelFacts, ...] = ()
+    """What compilers for other architectures make of the kernels, where that was asked for."""
     speedup: float | None = None
     """Geometric mean over train workloads, each clamped to [0.1, 10] (rule 24)."""
     speedup_low: float | None = None

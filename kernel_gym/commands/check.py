@@ -21,7 +21,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.records import Evaluation
+    from kernel_gym.records import Evaluation, KernelFacts
     from kernel_gym.rewards import RewardResult
     from kernel_gym.tasks import Task
 
@@ -32,6 +32,10 @@ def check(
     device: DeviceOption = "auto",
     seed: SeedOption = None,
     reward: RewardOption = "kernel-opt",
+    also_compile: Annotated[
+        list[str] | None,
+        typer.Option(help="On a GPU: compile Triton kernels for this AMD architecture as well."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Evaluate one source file on one task. Exit code 0 when it passes, 1 when it does not.
@@ -45,7 +49,10 @@ def check(
 
     with one_line_errors():
         task, scored = get_task(task_id), get_reward(reward)
-        evaluator = Evaluator(device=device, seed=seed)
+        try:
+            evaluator = Evaluator(device=device, seed=seed, also_compile=also_compile or ())
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
     source = file.read_text(encoding="utf-8", errors="replace")
     with evaluator:
         evaluation = evaluator.evaluate(task, source)
@@ -70,3 +77,14 @@ def _show(task: Task, evaluation: Evaluation, result: RewardResult, json: bool) 
     console.print(f"reward {reward}", highlight=False)
     console.print()
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+    for kernel in evaluation.cross_kernels:
+        console.print(_cross(kernel), markup=False, highlight=False)
+
+
+def _cross(kernel: KernelFacts) -> str:
+    if kernel.error:
+        return f"{kernel.name} for {kernel.arch}: does not compile: {kernel.error}"
+    return (
+        f"{kernel.name} for {kernel.arch}: {kernel.vgprs} VGPRs, {kernel.agprs} AGPRs, "
+        f"{kernel.sgprs} SGPRs, {kernel.vgpr_spills} spills, {kernel.lds_bytes} bytes LDS"
+    )

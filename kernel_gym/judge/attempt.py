@@ -39,6 +39,7 @@ class Attempt:
     results: list[WorkloadResult] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     facts: tuple[KernelFacts, ...] = ()
+    cross: tuple[KernelFacts, ...] = ()
     repeated_seconds: float | None = None
     """Time of the second call on the first train workload's data."""
     profile: Mapping[str, object] = field(default_factory=dict)

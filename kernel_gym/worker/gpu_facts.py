@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel_gym.formatting import anonymous
 from kernel_gym.sim.metadata import read_metadata
 from kernel_gym.worker.launches import Launches
 
@@ -52,11 +53,12 @@ def _cross_compile(src: Any, metadata: Any, target: Any) -> dict[str, Any]:
     try:
         compiled = triton.compile(src, target=target, options=options)
     except Exception as error:
-        return {"name": metadata.name, "vgprs": 0, "error": str(error).strip()[-300:]}
+        text = anonymous(str(error).strip())[-300:]
+        return {"name": metadata.name, "vgprs": 0, "arch": target.arch, "error": text}
     _, _, block = compiled.asm["amdgcn"].partition(".amdgpu_metadata")
     values = read_metadata(block)[metadata.name].values
     facts = {name: values.get(key, 0) for name, key in _AMD.items()}
-    return {"name": metadata.name, **facts}
+    return {"name": metadata.name, "arch": target.arch, **facts}
 
 
 def _loaded_kernels() -> list[Any]:
