@@ -48,6 +48,7 @@ def evaluate(
     device: DeviceOption = "auto",
     reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
     seed: SeedOption = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
@@ -85,6 +86,7 @@ def evaluate(
             device=device,
             reward=reward,
             turns=turns,
+            samples=samples,
             seed=seed,
         )
         player = make_policy(policy)
@@ -135,7 +137,7 @@ def _play(
 
     config = store.config
     arguments = executor_arguments(executor, config.device, config.seed, workers)
-    total = len(tasks) * config.turns
+    total = len(tasks) * config.samples * config.turns
     with (
         _progress() as progress,
         make_executor(executor, **arguments) as pool,
