@@ -22,7 +22,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """Up to `max_turns` submissions on one task; `sample` tells episodes of a task apart, from 1."""
+    """Up to `max_turns` submissions on one task; `sample`, from 1, tells its episodes apart."""
 
     task: Task
     turns: tuple[Turn, ...] = ()

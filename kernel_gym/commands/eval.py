@@ -32,6 +32,7 @@ from kernel_gym.commands.common import (
     print_json,
     summary_table,
 )
+from kernel_gym.commands.metrics_table import metrics_table
 
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
@@ -61,6 +62,8 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
+
+    DIR/metrics.json holds every metric; docs/metrics.md says what each is.
 
     For example:
 
@@ -184,13 +187,16 @@ def _progress() -> Progress:
 
 def _show(store: RunStore, json: bool) -> None:
     from kernel_gym.summary import summarise
+    from kernel_gym.training.breakdown import run_metrics, write_metrics
 
-    summary = summarise(store)
+    summary, metrics = summarise(store), run_metrics(store)
+    write_metrics(store, metrics)
     masked = [record for record in store.records() if record.reward is None]
     if masked:
         note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
     if json:
-        print_json({"folder": str(store.folder), **summary.as_dict()})
+        print_json({"folder": str(store.folder), **summary.as_dict(), "metrics": metrics})
         return
     console.print(summary_table(summary))
+    console.print(metrics_table(metrics))
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
