@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from kernel_gym.commands.common import (
+    FAILED,
     INTERRUPTED,
     DeviceOption,
     ExecutorOption,
@@ -74,7 +75,7 @@ def evaluate(
     from kernel_gym.devices import resolve
     from kernel_gym.store import RunConfig, RunStore
     from kernel_gym.tasks import load_suite
-    from kernel_gym.training.policies import make_policy
+    from kernel_gym.training.policies import PolicyError, make_policy
 
     if resume and overwrite:
         note("error: give --resume or --overwrite, not both")
@@ -98,6 +99,9 @@ def evaluate(
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
     try:
         _play(player, tasks, store, executor, workers)
+    except PolicyError as error:
+        note(f"error: {error}; to continue, give the same command with --resume")
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         note(f"stopped; to continue, give the same command with --resume ({out})")
         raise typer.Exit(INTERRUPTED) from None

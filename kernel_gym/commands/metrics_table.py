@@ -39,7 +39,9 @@ def metrics_table(metrics: dict[str, Any]) -> Table:
 
 
 def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
-    yield from metrics["headline"].items()
+    for name, estimate in metrics["headline"].items():
+        if name != "fast_1":  # it is in the curve
+            yield name, estimate
     for row in metrics["fast_p"]:
         yield f"fast_{row['p']:g}", row["share"]
     for row in metrics["at_k"] if metrics["samples"] > 1 else ():
