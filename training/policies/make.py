@@ -15,6 +15,7 @@ POLICIES = {
     "hf:PATH": f"{_HERE}.huggingface:HuggingFace",
     "openai:URL": f"{_HERE}.openai:OpenAI",
     "reference": f"{_HERE}.scripted:Reference",
+    "reflective:POLICY": f"{_HERE}.reflective:Reflective.over",
     "replay:RUN": f"{_HERE}.scripted:Recorded.of",
     "search": f"{_HERE}.search:ScheduleSearch",
 }
