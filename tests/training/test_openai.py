@@ -5,7 +5,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from typer.testing import CliRunner
 
+from kernel_gym.cli import app
 from kernel_gym.tasks import get_task
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies import Conversation, PolicyError, make_policy
@@ -154,3 +156,19 @@ def test_the_pace_spreads_requests_evenly():
     now[0] += 10
     pace.wait()
     assert waited == [0.5, 1.0]
+
+
+def test_a_run_whose_server_fails_stops_in_one_line_and_can_be_resumed(server, tmp_path):
+    suite = tmp_path / "one.toml"
+    suite.write_text(f'name = "one"\nsummary = "One task."\ntasks = ["{TASK.id}"]\n')
+    server.failures = [(401, {"error": "who"})]
+    arguments = ["eval", "--policy", f"openai:{server.url}", "--suite", str(suite), "--turns", "1"]
+    arguments += ["--device", "sim:gfx942", "--seed", "0", "--out", str(tmp_path / "run")]
+    arguments += ["--executor", "inline", "--resume"]
+    stopped = CliRunner().invoke(app, arguments)
+    assert stopped.exit_code == 1
+    assert "status 401" in stopped.stderr
+    assert "--resume" in stopped.stderr
+    resumed = CliRunner().invoke(app, [*arguments, "--json"])
+    assert resumed.exit_code == 0
+    assert json.loads(resumed.stdout)["metrics"]["usage"]["completion_tokens"] == 50
