@@ -15,6 +15,7 @@ from kernel_gym.commands import (
     admit,
     bench,
     check,
+    compare,
     doctor,
     eval,
     exploits,
@@ -53,6 +54,7 @@ app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command("eval")(eval.evaluate)
+app.command()(compare.compare)
 app.command()(train.train)
 app.command()(exploits.exploits)
 app.command()(admit.admit)

@@ -2,11 +2,13 @@
 
     config.json      what was run; a run is resumed only with the same configuration
     results.jsonl    one submission a line: evaluation, turn, reward
-    sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>
+    sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
+                     played several times, in a folder sample_<k> each
+    metrics.json     what `kernel-gym eval` made of it
     report.html      written by `kernel-gym report`
 
-While a run goes on, lines are appended as they come. At its end they are put in order, by task and
-then turn: two equal runs on the simulator give equal files but for `wall_seconds`.
+While a run goes on, lines are appended as they come. At its end they are put in order, by task,
+sample and turn: two equal runs on the simulator give equal files but for `wall_seconds`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from kernel_gym.records import Evaluation, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
+METRICS = "metrics.json"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -39,6 +42,8 @@ class RunConfig(Record):
     device: str
     reward: str
     turns: int
+    samples: int = 1
+    """Episodes a task."""
     seed: int | None = None
 
 
@@ -54,6 +59,12 @@ class TurnRecord(Record):
     """None when the machine failed and not the submission."""
     terms: dict[str, float]
     evaluation: Evaluation
+    sample: int = 1
+    """Which episode of the task, from 1."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    """US dollars, where the policy knows what it was charged."""
 
 
 class RunStore:
@@ -66,7 +77,7 @@ class RunStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.config = _read_config(folder)
-        self._records = {(r.task, r.turn): r for r in _read_results(folder / RESULTS)}
+        self._records = {_key(r): r for r in _read_results(folder / RESULTS)}
 
     @classmethod
     def start(
@@ -112,21 +123,23 @@ class RunStore:
         return store
 
     def records(self) -> list[TurnRecord]:
-        """Every submission so far, by task in the run's order and then turn."""
+        """Every submission so far, by task in the run's order, sample and turn."""
         position = {task: i for i, task in enumerate(self.config.tasks)}
-        return sorted(self._records.values(), key=lambda r: (position[r.task], r.turn))
+        return sorted(self._records.values(), key=lambda r: (position[r.task], r.sample, r.turn))
 
-    def turns(self, task_id: str) -> list[TurnRecord]:
-        """The submissions on one task, in order."""
-        return [record for record in self.records() if record.task == task_id]
+    def turns(self, task_id: str, sample: int | None = None) -> list[TurnRecord]:
+        """The submissions on one task, in order; those of one sample where it is given."""
+        own = [record for record in self.records() if record.task == task_id]
+        return own if sample is None else [record for record in own if record.sample == sample]
 
     def source(self, record: TurnRecord) -> str:
         """The text of a submission."""
         return (self.folder / record.source).read_text(encoding="utf-8")
 
-    def source_path(self, task_id: str, turn: int, language: str) -> str:
+    def source_path(self, task_id: str, turn: int, language: str, sample: int = 1) -> str:
         """Where the text of a submission belongs, relative to the folder."""
-        return f"{SOURCES}/{task_id}/turn_{turn}{SUFFIX[language]}"
+        inside = f"sample_{sample}/" if self.config.samples > 1 else ""
+        return f"{SOURCES}/{task_id}/{inside}turn_{turn}{SUFFIX[language]}"
 
     def append(self, record: TurnRecord, source: str) -> None:
         """Adds a submission; it is on disk when this returns."""
@@ -135,12 +148,16 @@ class RunStore:
         path.write_text(source, encoding="utf-8", errors="backslashreplace", newline="")
         with (self.folder / RESULTS).open("a", encoding="utf-8") as results:
             results.write(record.model_dump_json() + "\n")
-        self._records[record.task, record.turn] = record
+        self._records[_key(record)] = record
 
     def finish(self) -> None:
         """Puts the lines in order."""
         lines = (record.model_dump_json() + "\n" for record in self.records())
         _write(self.folder / RESULTS, "".join(lines))
+
+
+def _key(record: TurnRecord) -> tuple[str, int, int]:
+    return record.task, record.sample, record.turn
 
 
 def _read_config(folder: Path) -> RunConfig:
@@ -182,6 +199,6 @@ def _write(path: Path, text: str) -> None:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, RESULTS, REPORT):
+    for name in (CONFIG, RESULTS, REPORT, METRICS):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / SOURCES, ignore_errors=True)

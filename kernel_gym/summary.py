@@ -20,6 +20,7 @@ class TaskSummary:
     """Of each turn, like `outcomes`."""
     best_turn: int | None
     """The turn of the best correct submission, by reward; None when none is correct."""
+    best_sample: int | None
     reward: float | None
     """The best reward of any submission."""
     speedup: float | None
@@ -85,6 +86,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
         outcomes=tuple(str(turn.evaluation.outcome) for turn in turns),
         rewards=tuple(turn.reward for turn in turns),
         best_turn=best.turn if best else None,
+        best_sample=best.sample if best else None,
         reward=max(rewards, default=None),
         speedup=best.evaluation.speedup if best else None,
         unseen_speedup=best.evaluation.unseen_speedup if best else None,

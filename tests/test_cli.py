@@ -40,7 +40,9 @@ def suite(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("command", ["doctor", "tasks", "check", "eval", "exploits", "report"])
+@pytest.mark.parametrize(
+    "command", ["doctor", "tasks", "check", "eval", "compare", "exploits", "report"]
+)
 def test_help_has_an_example(command):
     assert "kernel-gym " + command in run(command, "--help").output
 
@@ -140,7 +142,11 @@ def test_eval_then_report(kernels, suite, tmp_path):
     assert data["tasks"][0]["best_turn"] == 2
     assert "another run" in run(*arguments, code=2).stderr
     before = (out / "results.jsonl").read_text()
-    assert "1 of 1 tasks solved" in run(*arguments, "--resume").stdout
+    resumed = run(*arguments, "--resume").stdout
+    assert "1 of 1 tasks solved" in resumed
+    assert "execution_accuracy" in resumed
+    assert data["metrics"]["headline"]["execution_accuracy"]["value"] == 1.0
+    assert json.loads((out / "metrics.json").read_text()) == data["metrics"]
     assert (out / "results.jsonl").read_text() == before
     run("report", out)
     assert "1 of 1" in (out / "report.html").read_text()

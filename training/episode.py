@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import RewardResult
@@ -22,11 +22,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """Up to `max_turns` submissions on one task."""
+    """Up to `max_turns` submissions on one task; `sample`, from 1, tells its episodes apart."""
 
     task: Task
     turns: tuple[Turn, ...] = ()
+    sample: int = 1
 
     def after(self, turn: Turn) -> Episode:
         """The episode with one more turn."""
-        return Episode(self.task, (*self.turns, turn))
+        return replace(self, turns=(*self.turns, turn))

@@ -23,13 +23,13 @@ def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
         The records in the run's order, with new rewards and terms.
     """
     rescored = []
-    for task_id, turns in _by_task(store.records()).items():
+    for turns in _by_episode(store.records()).values():
         context = Context()
         for turn in turns:
             source = store.folder / turn.source
             chars = len(store.source(turn)) if source.is_file() else None
             result = reward(turn.evaluation, Context(context.best_speedup, chars))
-            update = {"reward": result.value, "terms": dict(result.terms), "task": task_id}
+            update = {"reward": result.value, "terms": dict(result.terms)}
             rescored.append(turn.model_copy(update=update))
             context = context.after(turn.evaluation)
     return rescored
@@ -110,8 +110,8 @@ def _differences(recorded: Evaluation, found: Evaluation) -> tuple[str, ...]:
     return tuple(name for name in fields if repr(dumps[0][name]) != repr(dumps[1][name]))
 
 
-def _by_task(records: Iterable[TurnRecord]) -> dict[str, list[TurnRecord]]:
-    found: dict[str, list[TurnRecord]] = {}
+def _by_episode(records: Iterable[TurnRecord]) -> dict[tuple[str, int], list[TurnRecord]]:
+    found: dict[tuple[str, int], list[TurnRecord]] = {}
     for record in records:
-        found.setdefault(record.task, []).append(record)
+        found.setdefault((record.task, record.sample), []).append(record)
     return found

@@ -37,7 +37,8 @@ class Rollout:
         policy: What submits.
         pool: What evaluates.
         reward: What scores.
-        store: Where the turns go; its configuration says how many a task.
+        store: Where the turns go; its configuration says how many a task, and how often
+            each task is played.
         on_turn: Called after each new turn.
         on_end: Called with each task whose episode is over.
         prompt: How tasks are put to a policy that reads; without one it gets no messages.
@@ -65,7 +66,8 @@ class Rollout:
             tasks: The tasks, each of which the run's configuration names.
         """
         try:
-            self._advance([self._recorded(task) for task in tasks])
+            samples = range(1, self.store.config.samples + 1)
+            self._advance([self._recorded(task, k) for task in tasks for k in samples])
             while self._pending:
                 done, _ = wait(self._pending, return_when=FIRST_COMPLETED)
                 episodes = []
@@ -94,10 +96,10 @@ class Rollout:
             return Conversation(episode)
         return converse(episode, self.prompt)
 
-    def _recorded(self, task: Task) -> Episode:
+    def _recorded(self, task: Task, sample: int) -> Episode:
         """The episode as far as the store has it."""
-        episode = Episode(task)
-        for record in self.store.turns(task.id):
+        episode = Episode(task, sample=sample)
+        for record in self.store.turns(task.id, sample):
             result = RewardResult(record.reward, record.terms)
             text = feedback(task, record.evaluation)
             episode = episode.after(
@@ -112,10 +114,14 @@ class Rollout:
         record = TurnRecord(
             task=task.id,
             turn=number,
-            source=self.store.source_path(task.id, number, task.language),
+            source=self.store.source_path(task.id, number, task.language, episode.sample),
             reward=result.value,
             terms=dict(result.terms),
             evaluation=evaluation,
+            sample=episode.sample,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost=reply.cost,
         )
         self.store.append(record, source)
         self.on_turn(record)

@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from kernel_gym.commands.common import (
+    FAILED,
     INTERRUPTED,
     DeviceOption,
     ExecutorOption,
@@ -32,6 +33,7 @@ from kernel_gym.commands.common import (
     print_json,
     summary_table,
 )
+from kernel_gym.commands.metrics_table import metrics_table
 
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
@@ -48,6 +50,7 @@ def evaluate(
     device: DeviceOption = "auto",
     reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
     seed: SeedOption = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
@@ -61,6 +64,8 @@ def evaluate(
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
 
+    DIR/metrics.json holds every metric; docs/metrics.md says what each is.
+
     For example:
 
     kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
@@ -70,7 +75,7 @@ def evaluate(
     from kernel_gym.devices import resolve
     from kernel_gym.store import RunConfig, RunStore
     from kernel_gym.tasks import load_suite
-    from kernel_gym.training.policies import make_policy
+    from kernel_gym.training.policies import PolicyError, make_policy
 
     if resume and overwrite:
         note("error: give --resume or --overwrite, not both")
@@ -85,6 +90,7 @@ def evaluate(
             device=device,
             reward=reward,
             turns=turns,
+            samples=samples,
             seed=seed,
         )
         player = make_policy(policy)
@@ -93,6 +99,9 @@ def evaluate(
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
     try:
         _play(player, tasks, store, executor, workers)
+    except PolicyError as error:
+        note(f"error: {error}; to continue, give the same command with --resume")
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         note(f"stopped; to continue, give the same command with --resume ({out})")
         raise typer.Exit(INTERRUPTED) from None
@@ -135,7 +144,7 @@ def _play(
 
     config = store.config
     arguments = executor_arguments(executor, config.device, config.seed, workers)
-    total = len(tasks) * config.turns
+    total = len(tasks) * config.samples * config.turns
     with (
         _progress() as progress,
         make_executor(executor, **arguments) as pool,
@@ -182,13 +191,16 @@ def _progress() -> Progress:
 
 def _show(store: RunStore, json: bool) -> None:
     from kernel_gym.summary import summarise
+    from kernel_gym.training.breakdown import run_metrics, write_metrics
 
-    summary = summarise(store)
+    summary, metrics = summarise(store), run_metrics(store)
+    write_metrics(store, metrics)
     masked = [record for record in store.records() if record.reward is None]
     if masked:
         note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
     if json:
-        print_json({"folder": str(store.folder), **summary.as_dict()})
+        print_json({"folder": str(store.folder), **summary.as_dict(), "metrics": metrics})
         return
     console.print(summary_table(summary))
+    console.print(metrics_table(metrics))
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)

@@ -42,13 +42,18 @@ def replay(
         pool = make_executor(executor, **arguments)
     with pool:
         found = list(replay(store, pool))
-    position = {(r.task, r.turn): i for i, r in enumerate(store.records())}
-    found.sort(key=lambda one: position[one.record.task, one.record.turn])
+    position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
+    found.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
     other = [one for one in found if not one.same]
     skipped = len(position) - len(found)
     if json:
         rows = [
-            {"task": o.record.task, "turn": o.record.turn, "differences": o.differences}
+            {
+                "task": o.record.task,
+                "sample": o.record.sample,
+                "turn": o.record.turn,
+                "differences": o.differences,
+            }
             for o in other
         ]
         print_json({"replayed": len(found), "skipped": skipped, "differ": rows})

@@ -101,20 +101,22 @@ def render_report(store: RunStore) -> str:
 
 def _task_view(store: RunStore, summary: TaskSummary) -> TaskView:
     task = get_task(summary.task)
-    before, name = task.start_source or "", "the start kernel"
     turns = []
     for record in store.turns(task.id):
+        if record.turn == 1:
+            before, name = task.start_source or "", "the start kernel"
         source = store.source(record)
+        best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
         turns.append(
             TurnView(
                 record=record,
-                best=record.turn == summary.best_turn,
+                best=best,
                 feedback=feedback(task, record.evaluation),
                 source=highlight_source(source, task.language),
                 compared_with=name,
                 diff=highlight_diff(before, source) if before else Markup(),
                 workloads=_workloads(record),
-                profiles=_profiles(record) if record.turn == summary.best_turn else [],
+                profiles=_profiles(record) if best else [],
             )
         )
         before, name = source, f"turn {record.turn}"

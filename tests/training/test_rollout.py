@@ -114,3 +114,18 @@ def test_a_policy_is_asked_for_all_waiting_episodes_at_once_and_sees_the_chat(tm
     assert sorted(map(len, roles)) == [3, 3, 3, 5, 5, 5]
     assert roles[-1] == ["user", "assistant", "user", "assistant", "user"]
     assert later[-1][0].messages[3]["content"] == "turn 2"
+
+
+def test_a_task_is_played_as_often_as_samples_are_asked_for(tmp_path):
+    config = CONFIG.model_copy(update={"samples": 2, "turns": 2})
+    store = RunStore.start(tmp_path, config)
+    with pytest.raises(KeyboardInterrupt):
+        play(store, Counting(), Recorded(5))
+    resumed, policy = RunStore.start(tmp_path, config, resume=True), Counting()
+    left = 12 - len(resumed.records())
+    play(resumed, policy)
+    assert len(policy.asked) == left
+    found = [(r.task, r.sample, r.turn) for r in RunStore(tmp_path).records()]
+    assert found == [(task, k, turn) for task in IDS for k in (1, 2) for turn in (1, 2)]
+    assert len({r.source for r in resumed.records()}) == 12
+    assert [r.sample for r in resumed.turns(IDS[0], 2)] == [2, 2]

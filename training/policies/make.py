@@ -13,7 +13,9 @@ POLICIES = {
     "examples": f"{_HERE}.scripted:Examples",
     "folder:PATH": f"{_HERE}.scripted:Folder.at",
     "hf:PATH": f"{_HERE}.huggingface:HuggingFace",
+    "openai:URL": f"{_HERE}.openai:OpenAI",
     "reference": f"{_HERE}.scripted:Reference",
+    "reflective:POLICY": f"{_HERE}.reflective:Reflective.over",
     "replay:RUN": f"{_HERE}.scripted:Recorded.of",
     "search": f"{_HERE}.search:ScheduleSearch",
 }

@@ -107,8 +107,8 @@ class Recorded(Scripted):
     def submit(self, episode: Episode) -> str | None:
         """The recorded submission of this turn."""
         number = len(episode.turns) + 1
-        for record in self.store.records():
-            if (record.task, record.turn) == (episode.task.id, number):
+        for record in self.store.turns(episode.task.id, episode.sample):
+            if record.turn == number:
                 return self.store.source(record)
         return None
 

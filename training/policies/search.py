@@ -15,7 +15,7 @@ class ScheduleSearch(Scripted):
     A task whose problem has no templates, or which is not in Triton, gets no submission.
 
     Args:
-        seed: What the order is drawn from, for each task by itself.
+        seed: What the order is drawn from, for each task and sample by itself.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -30,5 +30,6 @@ class ScheduleSearch(Scripted):
         """All variants in the order in which they are submitted."""
         task = episode.task
         found = list(variants(task.problem)) if task.language == "triton" else []
-        random.Random(f"{self.seed}/{task.id}").shuffle(found)
+        again = f"/{episode.sample}" if episode.sample > 1 else ""
+        random.Random(f"{self.seed}/{task.id}{again}").shuffle(found)
         return found

@@ -1,0 +1,74 @@
+"""A run's metrics as a table: the headline, and what it takes one line each to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from kernel_gym.formatting import NOTHING, factor, percent
+
+
+def metrics_table(metrics: dict[str, Any]) -> Table:
+    """The metrics that are one number or a few.
+
+    Args:
+        metrics: What `kernel_gym.training.breakdown.run_metrics` gave.
+    """
+    attempts = f"{metrics['attempts']} attempts at {metrics['tasks']} tasks"
+    table = Table(title=attempts, title_style="bold", box=box.SIMPLE)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("95 %", no_wrap=True)
+    for name, estimate in _estimates(metrics):
+        table.add_row(name, *described(name, estimate))
+    for name, count in metrics["outcomes"]["counts"].items():
+        table.add_row(f"submissions: {name}", str(count), "")
+    for name, own in metrics["origin"].items():
+        speedup = f" at {factor(own['speedup'])}" if own["speedup"] else ""
+        table.add_row(f"attempts: {name}", f"{own['attempts']}{speedup}", "")
+    for name, found in metrics["groups"].items():
+        if deviance := found["deviance"]:
+            shown = f"df {deviance['degrees']}, p {deviance['p_value']:.2g}"
+            expected = percent(deviance["expected"])
+            share = f"{percent(deviance['explained'])}, by chance {expected}"
+            table.add_row(f"deviance explained by {name}", share, shown)
+    return table
+
+
+def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
+    for name, estimate in metrics["headline"].items():
+        if name != "fast_1":  # it is in the curve
+            yield name, estimate
+    for row in metrics["fast_p"]:
+        yield f"fast_{row['p']:g}", row["share"]
+    for row in metrics["at_k"] if metrics["samples"] > 1 else ():
+        yield f"pass@{row['k']}", row["pass"]
+        yield f"best@{row['k']} speedup", row["best_speedup"]
+    for name in ("conditional_correctness", "retention"):
+        yield f"unseen {name}", metrics["unseen"][name]
+
+
+def described(name: str, estimate: dict[str, float | None], sign: str = "") -> tuple[str, str]:
+    """An estimate and its interval, in the unit that its name says.
+
+    Args:
+        name: Of the metric.
+        estimate: `value`, `low` and `high`.
+        sign: Format of the sign, `+` for differences.
+    """
+
+    def text(value: float | None) -> str:
+        if value is None:
+            return NOTHING
+        if name.removeprefix("unseen ") in ("agent_kernel_arena", "reward"):
+            return f"{value:{sign}.3g}"
+        if "speedup" in name or name.endswith("retention"):
+            return f"{value:{sign}.3g}x"
+        return f"{value:{sign}.0%}"
+
+    known = estimate["low"] is not None
+    span = f"{text(estimate['low'])} to {text(estimate['high'])}" if known else NOTHING
+    return text(estimate["value"]), span

@@ -1,0 +1,176 @@
+"""Statistics of repeated attempts: pass@k, best@k, bootstrap intervals, explained deviance.
+
+Nothing here knows what a kernel is. `docs/metrics.md` gives every formula with its source.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLED = 2000
+LEVEL = 0.95
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and the ends of its 95 % interval; None where there is nothing to go by."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Chance that one of k attempts is right, without bias (Chen et al. 2021, eq. 1).
+
+    Args:
+        n: Attempts made, at least k.
+        correct: How many of them were right.
+        k: Attempts allowed.
+
+    Returns:
+        `1 - C(n - correct, k) / C(n, k)`.
+
+    Example:
+        >>> pass_at_k(4, 2, 1), pass_at_k(4, 2, 3)
+        (0.5, 1.0)
+    """
+    _check(n, k)
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def best_at_k(values: Sequence[float], k: int) -> float:
+    """Expected best of k attempts, without bias: the mean of the maximum over all subsets of k.
+
+    Args:
+        values: What each attempt was worth, at least k of them.
+        k: Attempts allowed.
+
+    Returns:
+        The mean, from order statistics: the i-th smallest is the largest of `C(i - 1, k - 1)`
+        subsets. With values of 0 and 1 it is pass@k.
+
+    Example:
+        >>> best_at_k([1.0, 2.0, 3.0], 2)
+        2.6666666666666665
+    """
+    n = len(values)
+    _check(n, k)
+    weights = (math.comb(i, k - 1) for i in range(n))
+    total = math.fsum(w * v for w, v in zip(weights, sorted(values), strict=True))
+    return total / math.comb(n, k)
+
+
+def _check(n: int, k: int) -> None:
+    if not 1 <= k <= n:
+        raise ValueError(f"k is {k}, expected 1 to the number of attempts, {n}")
+
+
+def ratio(
+    sums: Sequence[float],
+    counts: Sequence[float],
+    link: Callable[[Floats], Floats] = np.positive,
+    seed: int = 0,
+) -> Estimate:
+    """A mean over attempts that are grouped by task, with its interval.
+
+    The interval is a percentile bootstrap over tasks: attempts at one task are alike, so tasks are
+    what is drawn anew, each with all its attempts (cluster bootstrap; Davison and Hinkley 1997,
+    section 3.8).
+
+    Args:
+        sums: Of each task, the sum over its attempts.
+        counts: Of each task, how many those are; 0 where none counts.
+        link: What is done to the mean, such as `numpy.exp` for a geometric mean.
+        seed: Of the resampling.
+
+    Returns:
+        `link(sum of sums / sum of counts)`; no interval for fewer than two tasks that count.
+    """
+    top, bottom = np.asarray(sums, float), np.asarray(counts, float)
+    if bottom.sum() == 0:
+        return Estimate(None)
+    value = float(link(np.asarray(top.sum() / bottom.sum())))
+    if np.count_nonzero(bottom) < 2:
+        return Estimate(value)
+    drawn = draws(len(top), seed)
+    tops, bottoms = top[drawn].sum(axis=1), bottom[drawn].sum(axis=1)
+    resampled = link(tops[bottoms > 0] / bottoms[bottoms > 0])
+    return Estimate(value, *interval(resampled))
+
+
+def draws(tasks: int, seed: int = 0) -> NDArray[np.int64]:
+    """Tasks drawn with replacement, (2000, tasks); the same for the same seed."""
+    return np.random.default_rng(seed).integers(tasks, size=(RESAMPLED, tasks))
+
+
+def interval(resampled: Floats) -> tuple[float, float]:
+    """The ends of the 95 % percentile interval."""
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """How much of the outcomes a factor explains.
+
+    Attributes:
+        explained: Share of the null deviance.
+        expected: The share that the factor would explain if it meant nothing, by permutation.
+        degrees: Degrees of freedom of the factor.
+        p_value: Chance of a share as large if the factor meant nothing, by permutation.
+    """
+
+    explained: float
+    expected: float
+    degrees: int
+    p_value: float
+
+
+def explained_deviance(
+    groups: Sequence[str], passed: Sequence[float], tried: Sequence[float], seed: int = 0
+) -> Deviance | None:
+    """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and what chance gives.
+
+    With one categorical factor the fit is the mean of each group, so it is computed in closed form.
+    The factor belongs to tasks, so the permutation test moves whole tasks between groups.
+
+    Args:
+        groups: Of each task, its level of the factor.
+        passed: Of each task, the attempts that were right.
+        tried: Of each task, all attempts.
+        seed: Of the permutations.
+
+    Returns:
+        The shares; None where the factor has one level only, or all attempts ended alike.
+    """
+    levels, index = np.unique(np.asarray(groups), return_inverse=True)
+    right, all_ = np.asarray(passed, float), np.asarray(tried, float)
+    null = float(_deviance(np.array([right.sum()]), np.array([all_.sum()])))
+    if len(levels) < 2 or null == 0.0:
+        return None
+
+    def share(index: NDArray[np.int64]) -> float:
+        sums = (np.bincount(index, each, len(levels)).astype(float) for each in (right, all_))
+        return 1 - float(_deviance(*sums)) / null
+
+    found, generator = share(index), np.random.default_rng(seed)
+    chance = np.array([share(generator.permutation(index)) for _ in range(RESAMPLED)])
+    as_large = int(np.count_nonzero(chance >= found - 1e-12))
+    p_value = (1 + as_large) / (1 + RESAMPLED)
+    return Deviance(found, float(chance.mean()), len(levels) - 1, p_value)
+
+
+def _deviance(passed: Floats, tried: Floats) -> np.float64:
+    """-2 log likelihood of Bernoulli trials at the mean of their group; groups may be empty."""
+    from scipy.special import xlogy
+
+    share = np.divide(passed, tried, out=np.zeros_like(tried), where=tried > 0)
+    logs = xlogy(passed, share) + xlogy(tried - passed, 1 - share)
+    return np.float64(-2 * logs.sum())
