@@ -29,7 +29,8 @@ from kernel_gym.sim.traffic import Traffic, estimate_traffic
 
 _REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
 _REPLAY_MINIMUM, _REPLAY_MAXIMUM = 50_000, 400_000  # ... within these bounds
-_SAMPLE_SHARE, _SAMPLE_MAXIMUM = 32, 32  # one recorded workgroup for this many, at most
+_SAMPLE_SHARE = 16  # one recorded workgroup for this many ...
+_SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # ... within these bounds
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -37,7 +38,8 @@ FloatArray = npt.NDArray[np.float64]
 
 def sample_count(workgroups: int) -> int:
     """How many workgroups of a launch are recorded for the model."""
-    return max(1, min(_SAMPLE_MAXIMUM, workgroups // _SAMPLE_SHARE))
+    wanted = min(_SAMPLE_MAXIMUM, max(_SAMPLE_MINIMUM, workgroups // _SAMPLE_SHARE))
+    return min(workgroups, wanted)
 
 
 class KernelTiming:
