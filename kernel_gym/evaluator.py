@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from kernel_gym.devices import SIMULATED, resolve
+from kernel_gym.devices import SIMULATED_NAMES, resolve
 from kernel_gym.devices.base import Device, DeviceLostError, InfraError, Session
 from kernel_gym.devices.sim import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
@@ -197,8 +197,8 @@ class Evaluator:
 
 
 def _open_device(name: str) -> Device:
-    if name == SIMULATED:
-        return SimDevice()
+    if name in SIMULATED_NAMES:
+        return SimDevice(arch=name.partition(":")[2])
     from kernel_gym.devices.gpu import GpuDevice
 
     return GpuDevice(name)

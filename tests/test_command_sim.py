@@ -75,6 +75,14 @@ def test_a_triton_script_runs_unchanged(tmp_path):
     assert found["seconds"] > kernel["seconds"]  # torch's own operators are charged
 
 
+def test_another_device_is_simulated(tmp_path):
+    done = run(tmp_path, "script.py", SCRIPT, "--json", "--device", "sim:gfx950", "word")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["device"] == "sim:gfx950"
+    assert found["kernels"]["double"]["launches"] == 2
+
+
 def test_a_hip_program_runs_unchanged(tmp_path):
     if "hip" not in SimDevice().languages:
         pytest.skip("no HIP toolchain: see kernel-gym doctor")

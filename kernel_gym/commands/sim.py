@@ -31,7 +31,7 @@ def sim(
         Path, typer.Argument(help="A Triton script or a HIP program.", exists=True, dir_okay=False)
     ],
     arguments: Annotated[list[str] | None, typer.Argument(help="For the program.")] = None,
-    device: Annotated[str, typer.Option("--device", "-d", help="Only sim:gfx942 yet.")] = DEVICE,
+    device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = DEVICE,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Host threads; by default one a core.")
     ] = None,
@@ -41,14 +41,18 @@ def sim(
     """Run a program on the simulator and print the profile of every kernel it launches.
 
     The program is a Triton script with tensors on "cuda", or a HIP program with a main function.
-    It runs confined and sees no file but its own. Times are modelled for an MI300X, not measured.
+    It runs confined and sees no file but its own. Times are modelled, not measured.
 
     Example: kernel-gym sim my_softmax.py --json
     """
+    from kernel_gym.devices import SIMULATED_NAMES
+
+    if device not in SIMULATED_NAMES:
+        note(f"error: found {device}, expected {', '.join(SIMULATED_NAMES)}")
+        raise typer.Exit(BAD_INPUT)
     language = LANGUAGES.get(file.suffix)
-    if device != DEVICE or language is None:
-        found, wanted = (device, DEVICE) if device != DEVICE else (file.name, ", ".join(LANGUAGES))
-        note(f"error: found {found}, expected {wanted}")
+    if language is None:
+        note(f"error: found {file.name}, expected {', '.join(LANGUAGES)}")
         raise typer.Exit(BAD_INPUT)
     try:
         source = file.read_text(encoding="utf-8")
@@ -56,7 +60,7 @@ def sim(
         note(f"error: {file.name} is not UTF-8 text")
         raise typer.Exit(BAD_INPUT) from None
     header = {"name": file.name, "language": language, "source": source}
-    result = run_program(header | {"arguments": arguments or []}, threads, timeout)
+    result = run_program(header | {"arguments": arguments or []}, threads, timeout, device)
     if json:
         print_json(result)
     else:
@@ -68,13 +72,16 @@ def sim(
         raise typer.Exit(FAILED)
 
 
-def run_program(header: dict[str, Any], threads: int | None, timeout: float) -> dict[str, Any]:
+def run_program(
+    header: dict[str, Any], threads: int | None, timeout: float, device: str = DEVICE
+) -> dict[str, Any]:
     """Runs a program in a confined process.
 
     Args:
         header: Its name, language, source and arguments.
         threads: Host threads of the simulator.
         timeout: Seconds for all of it.
+        device: A name of a simulated one.
 
     Returns:
         ``launches``, ``kernels`` (by name: launches, seconds, profile of the longest), ``seconds``,
@@ -85,8 +92,9 @@ def run_program(header: dict[str, Any], threads: int | None, timeout: float) -> 
     from kernel_gym.sandbox.confine import Limits
     from kernel_gym.sandbox.spawn import shared_template
 
+    arch = device.partition(":")[2]
     if header["language"] == "hip":
-        chain = hip_toolchain()
+        chain = hip_toolchain(arch)
         if not isinstance(chain, HipToolchain):
             note(f"error: {chain.problem}; install it: {chain.mend}")
             raise typer.Exit(BAD_INPUT)
@@ -97,16 +105,17 @@ def run_program(header: dict[str, Any], threads: int | None, timeout: float) -> 
         "memory": 8 << 30,
         "launch_limit": timeout,
         "sample_seed": 0,
+        "arch": arch,
     }
     limits = Limits(memory=8 << 30, cpu_seconds=int(timeout) * 64)
     child = shared_template().fork("script", [memory, output], options, limits)
     try:
         child.channel.send(header)
-        with messages.status(f"running {header['name']} on {DEVICE}") as status:
+        with messages.status(f"running {header['name']} on {device}") as status:
             result = _collect(_messages(child, timeout), status)
         os.lseek(output, 0, os.SEEK_SET)
         text = os.read(output, MAX_OUTPUT).decode(errors="replace")
-        return {**result, "output": text}
+        return {"device": device, **result, "output": text}
     finally:
         child.close()
         os.close(memory)
@@ -157,7 +166,6 @@ def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
             entry |= {"longest": launch["seconds"]} | {k: launch[k] for k in keys}
             kernels[launch["name"]] = entry
     return {
-        "device": DEVICE,
         "clock": "modelled",
         "launches": len(launches),
         "seconds": end.get("seconds", sum(k["seconds"] for k in kernels.values())),
@@ -174,7 +182,7 @@ def _show(result: dict[str, Any]) -> None:
         console.print(result["output"].rstrip(), markup=False, highlight=False, soft_wrap=True)
         console.print()
     kernels = sorted(result["kernels"].items(), key=lambda item: -item[1]["seconds"])
-    table = Table(title=f"{result['launches']} launches on {DEVICE}; times are modelled")
+    table = Table(title=f"{result['launches']} launches on {result['device']}; times are modelled")
     for header in ("kernel", "launches", "grid", "block", "us in all", "us longest", "bound by"):
         table.add_column(header, justify="left" if header in ("kernel", "bound by") else "right")
     for name, kernel in kernels:

@@ -10,7 +10,9 @@ from kernel_gym.records import Clock
 
 __all__ = ["DeviceStatus", "UnknownDevice", "describe_devices", "device_names", "resolve"]
 
-SIMULATED = "sim:gfx942"
+SIMULATED_NAMES = ("sim:gfx942", "sim:gfx90a", "sim:gfx950")
+SIMULATED = SIMULATED_NAMES[0]
+"""The default; what they are is in `kernel_gym.devices.specs`, which loads PyTorch."""
 
 
 class UnknownDevice(KeyError):
@@ -36,7 +38,7 @@ class DeviceStatus:
 
 def device_names() -> tuple[str, ...]:
     """Names that :func:`resolve` takes."""
-    return ("auto", SIMULATED, *gpu_names())
+    return ("auto", *SIMULATED_NAMES, *gpu_names())
 
 
 def gpu_names() -> tuple[str, ...]:
@@ -50,7 +52,7 @@ def gpu_names() -> tuple[str, ...]:
 
 def describe_devices() -> tuple[DeviceStatus, ...]:
     """The status of every device on this machine."""
-    return (_describe_simulator(), *map(_describe_gpu, gpu_names()))
+    return (*map(_describe_simulated, SIMULATED_NAMES), *map(_describe_gpu, gpu_names()))
 
 
 def _describe_gpu(name: str) -> DeviceStatus:
@@ -73,8 +75,9 @@ def _describe_gpu(name: str) -> DeviceStatus:
     return DeviceStatus(name, arch, Clock.MEASURED, known, languages, tuple(problems), tuple(mends))
 
 
-def _describe_simulator() -> DeviceStatus:
-    missing = hip_toolchain()
+def _describe_simulated(name: str) -> DeviceStatus:
+    arch = name.partition(":")[2]
+    missing = hip_toolchain(arch)
     languages: tuple[str, ...] = ("triton", "hip")
     problems: tuple[str, ...] = ()
     mends: tuple[str, ...] = ()
@@ -82,7 +85,7 @@ def _describe_simulator() -> DeviceStatus:
         languages = ("triton",)
         problems = (f"HIP tasks are skipped: {missing.problem}",)
         mends = (missing.mend,)
-    return DeviceStatus(SIMULATED, "gfx942", Clock.MODELLED, True, languages, problems, mends)
+    return DeviceStatus(name, arch, Clock.MODELLED, True, languages, problems, mends)
 
 
 def resolve(name: str) -> str:
@@ -91,7 +94,7 @@ def resolve(name: str) -> str:
     Raises:
         UnknownDevice: no such device.
     """
-    if name == SIMULATED:
+    if name in SIMULATED_NAMES:
         return name
     gpus = gpu_names()
     if name == "auto":

@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.formatting import anonymous
 from kernel_gym.sandbox.spawn import Child
 
 
@@ -23,3 +24,15 @@ def describe_exit(worker: Child) -> str:
     if status is not None and status < 0:
         return f"the worker was killed by {signal.Signals(-status).name}"
     return f"the worker exited{'' if status is None else f' with status {status}'} during the call"
+
+
+def describe_fault(fault: dict[str, Any]) -> Failed:
+    """What stopped a launch on the simulated device: what, in which kernel, where."""
+    kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
+    where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
+    if fault.get("source"):
+        where.append(f"at {fault['source']}")
+    detail = ", ".join(w for w in where if w)
+    if fault.get("workgroup") is not None:
+        detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
+    return Failed(kind, anonymous(fault["message"]), anonymous(detail))

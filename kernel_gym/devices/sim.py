@@ -1,4 +1,4 @@
-"""`sim:gfx942`: the embedded default device, seen from the judge.
+"""`sim:gfx942` and its kin: the embedded devices, seen from the judge.
 
 Each session is two processes: the untrusted worker, and the simulated GPU on the judge's side. The
 judge writes inputs and reads outputs through its own mapping of the GPU's memory.
@@ -28,11 +28,10 @@ from kernel_gym.devices.base import (
     OutputTensor,
     SketchedCall,
 )
-from kernel_gym.devices.failures import describe_exit, read_failure
+from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
-from kernel_gym.devices.specs import MI300X
-from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.formatting import anonymous
+from kernel_gym.devices.specs import SIMULATED
+from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock, KernelFacts, Stage
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
@@ -49,21 +48,30 @@ MEMORY = 2 << 30
 
 
 class SimDevice:
-    """The simulated MI300X: deterministic, on any machine. Its times are modelled."""
+    """A simulated GPU: deterministic, on any machine. Its times are modelled.
 
-    name = "sim:gfx942"
-    spec = MI300X
+    Args:
+        threads: of the host, for workgroups.
+        arch: a key of :data:`~kernel_gym.devices.specs.SIMULATED`.
+    """
+
     clock = Clock.MODELLED
     scale = Scale.SIM
     where = torch.device("cpu")
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self, threads: int = 1, arch: str = "gfx942") -> None:
         self._threads = threads
+        self.name = f"sim:{arch}"
+        self.spec = SIMULATED[arch]
+
+    @property
+    def _toolchain(self) -> HipToolchain | MissingToolchain:
+        return hip_toolchain(self.spec.arch)
 
     @property
     def languages(self) -> Sequence[str]:
         """HIP needs a clang with ROCm's device libraries."""
-        return ("triton", "hip") if isinstance(hip_toolchain(), HipToolchain) else ("triton",)
+        return ("triton", "hip") if isinstance(self._toolchain, HipToolchain) else ("triton",)
 
     @property
     def facts(self) -> str:
@@ -76,7 +84,7 @@ class SimDevice:
 
         import kernel_gym
 
-        toolchain = hip_toolchain()
+        toolchain = self._toolchain
         clang = toolchain.version if isinstance(toolchain, HipToolchain) else "none"
         return {
             "kernel_gym": kernel_gym.__version__,
@@ -100,7 +108,7 @@ class SimDevice:
         Raises:
             InfraError: a process could not be started.
         """
-        return SimSession(task, self._threads, trusted, seed)
+        return SimSession(task, self._threads, trusted, seed, self.spec.arch)
 
     def close(self) -> None:
         """Sessions hold everything."""
@@ -109,8 +117,10 @@ class SimDevice:
 class SimSession:
     """One candidate in one worker, on a simulated GPU of its own."""
 
-    def __init__(self, task: Task, threads: int, trusted: bool, seed: int = 0) -> None:
-        self._task = task
+    def __init__(
+        self, task: Task, threads: int, trusted: bool, seed: int = 0, arch: str = "gfx942"
+    ) -> None:
+        self._task, self._arch = task, arch
         self._dead: Failed | None = None
         self._in_place = {
             a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
@@ -123,6 +133,7 @@ class SimSession:
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
             "sample_seed": seed,
+            "arch": arch,
         }
         device_end, worker_end = socket.socketpair()
         cache = [str(_baseline_cache())] if trusted else []
@@ -130,7 +141,13 @@ class SimSession:
         try:
             self._device = template.fork("device", [memory, device_end.fileno()], options)
             self._worker = template.fork(
-                "worker", [worker_end.fileno()], {}, Limits(), environment, trusted, cache
+                "worker",
+                [worker_end.fileno()],
+                {"arch": arch},
+                Limits(),
+                environment,
+                trusted,
+                cache,
             )
             ready = self._worker.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
@@ -150,7 +167,7 @@ class SimSession:
             "source": source,
         }
         if self._task.language == "hip":
-            toolchain = _toolchain()
+            toolchain = _toolchain(self._arch)
             problem = self._task.problem
             first = len(problem.args)
             header["outputs"] = list(range(first, first + len(problem.outputs)))
@@ -235,7 +252,7 @@ class SimSession:
     ) -> Call | Failed:
         record = self._ask_device({"do": "end"})
         if record["fault"]:
-            return self._fail(_describe_fault(record["fault"]))
+            return self._fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
             return answer
         described = answer.get("outputs")
@@ -345,13 +362,13 @@ def _profile(launch: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _toolchain() -> HipToolchain:
+def _toolchain(arch: str) -> HipToolchain:
     """What HIP candidates need on our side.
 
     Raises:
         InfraError: it is not there; no candidate is to blame for that.
     """
-    found = hip_toolchain()
+    found = hip_toolchain(arch)
     if not isinstance(found, HipToolchain):
         raise InfraError(f"{found.problem}; install it: {found.mend}")
     if importlib.util.find_spec("kernel_gym.worker._hip_runtime") is None:
@@ -361,17 +378,6 @@ def _toolchain() -> HipToolchain:
 
 class _DeviceFull(Exception):
     """No room for the judge's buffers beside what the candidate holds."""
-
-
-def _describe_fault(fault: dict[str, Any]) -> Failed:
-    kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
-    where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
-    if fault.get("source"):
-        where.append(f"at {fault['source']}")
-    detail = ", ".join(w for w in where if w)
-    if fault.get("workgroup") is not None:
-        detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
-    return Failed(kind, anonymous(fault["message"]), anonymous(detail))
 
 
 def _describe(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_gym.devices.specs import MI300X
+from kernel_gym.devices.specs import DeviceSpec
 from kernel_gym.sim.engine import Kernel
 
 MAX_TEXT = 4 << 20
@@ -32,6 +32,14 @@ def check_text(text: Any) -> None:
         raise RefusedError(f"an assembler text must be text of at most {MAX_TEXT} characters")
 
 
+def check_target(kernel: Kernel, spec: DeviceSpec) -> None:
+    """Code for another GPU would run by that one's rules: more LDS, faster instructions."""
+    if kernel.arch != spec.arch:
+        raise RefusedError(
+            f"{kernel.name} is compiled for {kernel.arch}, expected {spec.arch} ({spec.name})"
+        )
+
+
 def check_registers(kernel: Kernel) -> None:
     """The text may not declare fewer vector registers than it uses: occupancy rests on that."""
     builder = kernel.decoded.builder
@@ -53,7 +61,9 @@ def split(data: bytes, sizes: list[int]) -> list[bytes]:
     return values
 
 
-def check_geometry(kernel: Kernel, grid: list[int], block: list[int], lds: int) -> None:
+def check_geometry(
+    kernel: Kernel, grid: list[int], block: list[int], lds: int, spec: DeviceSpec
+) -> None:
     """The shape of a launch is one that the device has."""
     if len(grid) != 3 or len(block) != 3:
         raise RefusedError(f"invalid launch: grid {grid}, block {block}, expected three sizes each")
@@ -66,7 +76,7 @@ def check_geometry(kernel: Kernel, grid: list[int], block: list[int], lds: int) 
     if grid[0] * grid[1] * grid[2] > 1 << 31:
         raise RefusedError(f"invalid launch: grid {grid} is too large")
     total = kernel.lds_bytes + lds
-    if total > MI300X.lds_bytes:
+    if total > spec.lds_bytes:
         raise RefusedError(
-            f"{kernel.name} asks for {total} bytes of LDS, {MI300X.lds_bytes} are there"
+            f"{kernel.name} asks for {total} bytes of LDS, {spec.lds_bytes} are there"
         )

@@ -23,11 +23,12 @@ from kernel_gym.devices.sim_requests import (
     RefusedError,
     check_geometry,
     check_registers,
+    check_target,
     check_text,
     split,
     whole,
 )
-from kernel_gym.devices.specs import MI300X
+from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel, ChannelError, Message
 from kernel_gym.sim.engine import AsmError, Engine, Kernel, pack_kernarg
@@ -52,6 +53,7 @@ class DeviceServer:
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = Arena(options["memory"])
+        self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
         self._draws = random.Random(options["sample_seed"])
         self.kernels: list[Kernel] = []
@@ -137,6 +139,7 @@ class DeviceServer:
         """Decodes a kernel; the answer describes its arguments and what the compiler used."""
         check_text(text)
         kernel = self.engine.load(text, name, shared)
+        check_target(kernel, self.spec)
         check_registers(kernel)
         self.kernels.append(kernel)
         self.loaded.append(kernel.name)
@@ -176,12 +179,12 @@ class DeviceServer:
         if self.fault:
             raise RefusedError(f"the device is in error: {self.fault['message']}")
         code = self._kernel(whole(kernel, "kernel"))
-        check_geometry(code, grid, block, lds)
+        check_geometry(code, grid, block, lds, self.spec)
         if 0 in grid:
             return {}
         launched = (kernel, tuple(grid), tuple(block), lds)
         if self.noop:  # the worker's clock goes on as it did, so that it cannot tell
-            self._pretended += self._durations.get(launched, MI300X.launch_seconds)
+            self._pretended += self._durations.get(launched, self.spec.launch_seconds)
             self.launches.append({"kernel": kernel})
             return {}
         if self._allocations_changed:
@@ -210,7 +213,7 @@ class DeviceServer:
         """Sets a tensor to a constant, charged as a fill kernel."""
         target = self._tensor(tensor, written=True)
         target.fill_(value)
-        self.seconds += MI300X.operator_seconds(target.nbytes, 0, target.dtype)
+        self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
         return {}
 
     def copy(self, source: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +222,7 @@ class DeviceServer:
         if into.dtype != out_of.dtype:
             raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
         into.copy_(out_of)
-        self.seconds += MI300X.operator_seconds(2 * into.nbytes, 0, into.dtype)
+        self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
         return {}
 
     def upload(self, address: int, data: bytes) -> dict[str, Any]:

@@ -104,3 +104,6 @@ MI355X = DeviceSpec(
     flush_bytes=512 << 20,
 )
 """AMD Instinct MI355X data sheet, dense peaks."""
+
+SIMULATED = {spec.arch: spec for spec in (MI300X, MI250X, MI355X)}
+"""The devices that can be simulated, the default first."""

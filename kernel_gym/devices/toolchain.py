@@ -29,7 +29,14 @@ _LIBRARIES = (
     "oclc_unsafe_math_off",
     "oclc_wavefrontsize64_on",
 )
-_ISA_LIBRARIES = ("oclc_isa_version_942", "oclc_isa_version_940", "oclc_isa_version_90a")
+_ISA_LIBRARIES = {
+    "gfx90a": ("90a",),
+    "gfx942": ("942", "940", "90a"),
+    "gfx950": ("950", "942", "940"),
+}
+"""Names of the library that holds the number of the target; an older one's does as well."""
+_OLDEST_FOR = {"gfx950": 20}
+"""Targets that younger compilers know."""
 MEND = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
 
 
@@ -57,13 +64,20 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     if found is None:
         return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
     clang, version = found
+    needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
+    if int(version.partition(".")[0]) < needed:
+        mend = MEND.replace("-19", f"-{needed}")
+        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", mend)
     headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
     if headers is None:
         return MissingToolchain("no HIP headers (hip/hip_runtime.h)")
     bitcode = _first_folder(_BITCODE_FOLDERS, "ocml.bc")
     if bitcode is None:
         return MissingToolchain("no ROCm device libraries (ocml.bc)")
-    isa = next(name for name in _ISA_LIBRARIES if (bitcode / f"{name}.bc").exists())
+    versions = [f"oclc_isa_version_{version}" for version in _ISA_LIBRARIES[arch]]
+    isa = next((name for name in versions if (bitcode / f"{name}.bc").exists()), None)
+    if isa is None:
+        return MissingToolchain(f"no ROCm device library {versions[0]}.bc for {arch}")
     common: tuple[str, ...] = (
         clang,
         "-x",

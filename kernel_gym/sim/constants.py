@@ -1,4 +1,6 @@
-"""Figures of the AMD Instinct MI300X that the model uses, each with where it comes from.
+"""Figures of AMD GPUs that the model uses, each with where it comes from.
+
+What is no field of :class:`Figures` was gathered for the MI300X and is taken for the others too.
 
 SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
 hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white paper (2023), [ISA]
@@ -10,38 +12,28 @@ indications; ratios and ranks are the use. docs/timing-model.md says how each en
 
 from __future__ import annotations
 
-ARCHITECTURE = "gfx942"
+import math
+from dataclasses import dataclass
 
 # ---- layout
-COMPUTE_UNITS = 304  # SEEN: 8 chiplets of 38
-CHIPLETS = 8  # SEEN
 SIMDS = 4  # RECALLED: a compute unit
 MAX_WAVES_PER_SIMD = 8  # RECALLED
 VECTOR_REGISTERS = 512  # RECALLED: a lane and SIMD, vector and accumulation together
 VECTOR_GRANULE = 8  # RECALLED
 SCALAR_REGISTERS = 800  # RECALLED: a SIMD; no practical limit with 8 waves of 100
-LDS_BYTES = 65536  # SEEN: a compute unit
 LDS_GRANULE = 512  # RECALLED
 MAX_WORKGROUPS_PER_CU = 32  # RECALLED: barrier resources
 WAVE_LANES = 64  # SEEN
 LINE_BYTES = 128  # RECALLED: cache line of L1, L2 and Infinity Cache
 
 # ---- rates
-CLOCK_HZ = 2.1e9  # RECALLED [WP]: peak engine clock
-HBM_BYTES_PER_S = 5.3e12  # SEEN
 HBM_EFFICIENCY = 0.80  # ASSUMED
-MALL_BYTES_PER_S = 17.2e12  # RECALLED [WP]: Infinity Cache, peak
 MALL_EFFICIENCY = 0.70  # RECALLED: 11.9 TB/s measured by [C&C]
 # FITTED: what the power limit leaves of the matrix peak in a long run: 654 (fp16) and 708 (bf16) of
 # 1,307 TFLOP/s in AMD's "Measuring max-achievable FLOPs" (ROCm blog, 2025; recalled).
 MATRIX_SUSTAINED = 0.53
-L2_BYTES_PER_S = CHIPLETS * 16 * 128 * CLOCK_HZ  # RECALLED: 16 channels of 128 B a clock each
 L2_EFFICIENCY = 0.70  # ASSUMED
 CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can pull from beyond its L1
-
-# ---- capacities
-MALL_BYTES = 256 << 20  # SEEN
-L2_BYTES = 4 << 20  # SEEN: a chiplet
 
 # ---- fixed costs
 EXPOSED_SHARE = 0.1  # ASSUMED: part of the shorter terms that the longest one does not hide
@@ -62,20 +54,64 @@ SCALAR_LATENCY = 200  # ASSUMED
 STORE_LATENCY = 100  # ASSUMED: until a store no longer counts as outstanding
 WORKGROUP_LAUNCH = 200  # ASSUMED: between workgroups that start on one compute unit
 L2_BYTES_PER_CYCLE = 64  # RECALLED: L1 fill of one compute unit
-
-# Matrix operations a cycle and compute unit, DERIVED from the published peaks (1,307 TFLOP/s for
-# f16, 2,614 for fp8 and i8, 653 for xf32, 163 for f32 and f64) at 304 units and 2.1 GHz.
-# By type number of kernel_gym.sim.matrix_ops.
-MATRIX_OPERATIONS = {
-    0: 2048,
-    1: 2048,
-    2: 4096,
-    3: 4096,
-    4: 4096,
-    5: 4096,
-    6: 4096,
-    7: 256,
-    8: 1024,
-    9: 256,
-}
 MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What differs between the targets.
+
+    Attributes:
+        compute_units: Of the device.
+        chiplets: Dies that have an L2 each.
+        lds_bytes: LDS of a compute unit.
+        clock_hz: Peak engine clock.
+        hbm_bytes_per_s: Peak of the memory.
+        mall_bytes_per_s: Peak of the Infinity Cache; infinite if there is none.
+        mall_bytes: Size of the Infinity Cache; 0 if there is none.
+        l2_bytes: Size of a chiplet's L2.
+        l2_channels: Channels of a chiplet's L2, of 128 bytes a clock each.
+        matrix_operations: A cycle and compute unit, by type number of
+            :mod:`kernel_gym.sim.matrix_ops`: 16-bit floats 0 and 1, i8 2, 8-bit floats 3 to 6,
+            f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and clocks.
+    """
+
+    compute_units: int
+    chiplets: int
+    lds_bytes: int
+    clock_hz: float
+    hbm_bytes_per_s: float
+    mall_bytes_per_s: float
+    mall_bytes: int
+    l2_bytes: int
+    l2_channels: int
+    matrix_operations: tuple[int, ...]
+
+    @property
+    def l2_bytes_per_s(self) -> float:
+        """Peak of all L2 caches together."""
+        return self.chiplets * self.l2_channels * 128 * self.clock_hz
+
+
+FIGURES = {
+    # RECALLED: AMD's CDNA2 white paper and data sheet; one of the two dies, which has no Infinity
+    # Cache. 191.5 TFLOP/s for 16 bits and i8, 47.9 for f32 and f64; no 8-bit floats and no xf32.
+    "gfx90a": Figures(
+        *(110, 1, 64 << 10, 1.7e9, 1.638e12, math.inf, 0, 8 << 20, 32),
+        (1024, 1024, 1024, 0, 0, 0, 0, 256, 0, 256),
+    ),
+    # SEEN but for the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
+    # 1,307 TFLOP/s for f16, 2,614 for fp8 and i8, 653 for xf32, 163 for f32 and f64.
+    "gfx942": Figures(
+        *(304, 8, 64 << 10, 2.1e9, 5.3e12, 17.2e12, 256 << 20, 4 << 20, 16),
+        (2048, 2048, 4096, 4096, 4096, 4096, 4096, 256, 1024, 256),
+    ),
+    # RECALLED: AMD's CDNA4 white paper and data sheet; the rate of the Infinity Cache ASSUMED as of
+    # the MI300X. 2,500 TFLOP/s for 16 bits, 5,000 for fp8 and i8, 157 for f32, 79 for f64. The
+    # higher rate of the 6- and 4-bit floats is not modelled.
+    "gfx950": Figures(
+        *(256, 8, 160 << 10, 2.4e9, 8.0e12, 17.2e12, 256 << 20, 4 << 20, 16),
+        (4096, 4096, 8192, 8192, 8192, 8192, 8192, 256, 0, 128),
+    ),
+}
+MI300X = FIGURES["gfx942"]

@@ -11,6 +11,7 @@ from kernel_gym.sim.data import Storage
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.matrix_ops import MatrixDecoder
 from kernel_gym.sim.memory_ops import MemoryDecoder
+from kernel_gym.sim.metadata import refuse_host_calls
 from kernel_gym.sim.mode_ops import emit_mode, initial_mode, is_modal
 from kernel_gym.sim.native import Handler
 from kernel_gym.sim.operands import parse_operand
@@ -230,8 +231,9 @@ def decode_kernel(
         The decoded kernel.
 
     Raises:
-        AsmError: If the kernel has no code or a label is missing.
+        AsmError: If the kernel has no code, a label is missing, or it asks the host for something.
         UnsupportedInstruction: If something in it is not implemented.
     """
+    refuse_host_calls(kernel, module.metadata.get(kernel))
     storage = storage or Storage(module.data)
     return _Decoder(module, kernel, handlers, storage, exact).run()

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kernel_gym.sim import constants as hw
 from kernel_gym.sim import findings, native
 from kernel_gym.sim.asm import Module, parse
 from kernel_gym.sim.data import Storage
@@ -168,6 +167,7 @@ class Engine:
         storage = self._storage(asm_text)
         decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
         descriptor = module.descriptors[name]
+        arch = target_of(module.target).arch
         metadata = module.metadata.get(name, KernelMetadata((), {}))
         values = metadata.values
         static_lds = values.get(
@@ -175,7 +175,7 @@ class Engine:
         )
         return Kernel(
             name=name,
-            arch=target_of(module.target).arch,
+            arch=arch,
             args=metadata.args,
             kernarg_size=values.get("kernarg_segment_size", descriptor.get("kernarg_size", 0)),
             vgprs=values.get("vgpr_count", decoded.builder.vector_registers),
@@ -190,7 +190,7 @@ class Engine:
             max_workgroup=values.get("max_flat_workgroup_size", 1024),
             instructions=len(decoded.instructions),
             decoded=decoded,
-            program=Program(self.library, decoded),
+            program=Program(self.library, decoded, arch),
             descriptor=descriptor,
             files=module.files,
         )
@@ -355,7 +355,8 @@ class Engine:
         assign_registers(request, kernel.descriptor)
         request.fill_row = native.NOT_WANTED
         request.threads = 1 if kernel.decoded.ordered else self.threads
-        request.resident_limit = residency.workgroups_per_cu * hw.COMPUTE_UNITS
+        compute_units = TARGETS[kernel.arch].compute_units
+        request.resident_limit = residency.workgroups_per_cu * compute_units
         return request, [segment, packet]
 
 

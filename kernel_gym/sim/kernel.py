@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from dataclasses import dataclass, field
 
+from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.audited import audit_table
 from kernel_gym.sim.decode import DecodedKernel
@@ -16,13 +17,14 @@ from kernel_gym.sim.timing import KernelTiming
 class Program:
     """A program in the engine library, freed with this object."""
 
-    def __init__(self, library: native.Library, decoded: DecodedKernel) -> None:
+    def __init__(self, library: native.Library, decoded: DecodedKernel, arch: str) -> None:
         builder = decoded.builder
         rows = (ct.c_uint32 * max(1, len(builder.constant_rows)))(*builder.constant_rows)
         scalars = builder.scalar_constants
         scalar_array = (ct.c_uint32 * max(1, len(scalars)))(*scalars)
         self._library = library
         self._decoded = decoded
+        self._figures = hw.FIGURES[arch]
         self._timing: KernelTiming | None = None
         self._audited = False
         self.handle = library.api.sim_program_new(
@@ -41,7 +43,7 @@ class Program:
     def timing(self) -> KernelTiming:
         """What the timing model needs, prepared at its first use."""
         if self._timing is None:
-            self._timing = KernelTiming(self._library, self.handle, self._decoded)
+            self._timing = KernelTiming(self._library, self.handle, self._decoded, self._figures)
         return self._timing
 
     def prepare_audit(self) -> None:
@@ -110,7 +112,8 @@ class Kernel:
             lds: LDS of a workgroup in bytes; default: the static amount.
         """
         lds_bytes = self.lds_bytes if lds is None else lds
-        return occupancy(block_threads, lds_bytes, self.total_registers)
+        available = hw.FIGURES[self.arch].lds_bytes
+        return occupancy(block_threads, lds_bytes, self.total_registers, available)
 
     def source_of(self, instruction: int) -> str:
         """``file:line`` of an instruction, or empty if unknown."""

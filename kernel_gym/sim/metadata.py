@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kernel_gym.sim.errors import AsmError
+
 
 @dataclass(frozen=True)
 class KernelArg:
@@ -39,6 +41,25 @@ class KernelMetadata:
 _NUMBER = re.compile(r"^\s*\.(\w+):\s+(\d+)\s*$", re.MULTILINE)
 _NAME = re.compile(r"^\s*\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?\s*$", re.MULTILINE)
 _FIELD = re.compile(r"\.(\w+):\s+(\S+)")
+
+
+# Arguments by which a kernel talks to a thread of the host, which is not simulated.
+_HOST_CALLS = ("hidden_hostcall_buffer", "hidden_printf_buffer")
+
+
+def refuse_host_calls(kernel: str, metadata: KernelMetadata | None) -> None:
+    """A kernel that prints would wait for ever for the host to take its text.
+
+    Raises:
+        AsmError: It has an argument for that.
+    """
+    kinds = {arg.value_kind for arg in metadata.args} if metadata else set()
+    used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds)
+    if used:
+        raise AsmError(
+            f"kernel {kernel} calls the host ({used}), which is not simulated: "
+            "take out device_print, printf and assert"
+        )
 
 
 def _read_arg(text: str) -> KernelArg:

@@ -23,13 +23,16 @@ class Occupancy:
     limiter: str
 
 
-def occupancy(block_threads: int, lds_bytes: int, vector_registers: int) -> Occupancy:
+def occupancy(
+    block_threads: int, lds_bytes: int, vector_registers: int, lds_available: int = 64 << 10
+) -> Occupancy:
     """Compute the residency of a workgroup shape.
 
     Args:
         block_threads: Threads in a workgroup.
         lds_bytes: LDS of a workgroup, static and dynamic.
         vector_registers: Vector and accumulation registers a lane.
+        lds_available: LDS of a compute unit.
 
     Returns:
         The residency; at least one workgroup.
@@ -42,7 +45,7 @@ def occupancy(block_threads: int, lds_bytes: int, vector_registers: int) -> Occu
     limits = {
         "vector registers": waves_by_registers * hw.SIMDS // waves,
         "wave slots": hw.MAX_WAVES_PER_SIMD * hw.SIMDS // waves,
-        "LDS": hw.LDS_BYTES // lds if lds else hw.LDS_BYTES,
+        "LDS": lds_available // lds if lds else lds_available,
         "workgroup slots": hw.MAX_WORKGROUPS_PER_CU,
     }
     # Ties name the limit that is in the programmer's hand: registers before LDS before slots.

@@ -101,11 +101,11 @@ def vector_cycles(mnemonic: str) -> int:
     return hw.VECTOR_CYCLES
 
 
-def matrix_cycles(mnemonic: str) -> int:
+def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
     """Cycles a matrix instruction holds its SIMD's matrix unit."""
     shape = matrix_shape(mnemonic)
     assert shape
-    per_cycle = hw.MATRIX_OPERATIONS[shape.type] / hw.SIMDS
+    per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
     return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
 
 
@@ -131,12 +131,15 @@ def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
     return rows
 
 
-def timed_instruction(instruction: Instruction, vector_registers: int) -> TimedInstruction:
+def timed_instruction(
+    instruction: Instruction, vector_registers: int, figures: hw.Figures
+) -> TimedInstruction:
     """Classify an instruction.
 
     Args:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
+        figures: Of the device.
     """
     mnemonic = instruction.mnemonic
     unit = unit_of(mnemonic)
@@ -148,7 +151,7 @@ def timed_instruction(instruction: Instruction, vector_registers: int) -> TimedI
         offset = vector_registers if destination.kind == "a" else 0
         return TimedInstruction(
             unit,
-            cycles=matrix_cycles(mnemonic),
+            cycles=matrix_cycles(mnemonic, figures),
             dst_row=destination.index + offset,
             dst_rows=destination.count,
             src_rows=tuple(_rows(instruction, vector_registers)[:3]),
@@ -166,11 +169,12 @@ def timed_instruction(instruction: Instruction, vector_registers: int) -> TimedI
     return TimedInstruction(unit, is_store=is_store)
 
 
-def timing_tables(decoded: DecodedKernel) -> tuple[bytes, bytes]:
+def timing_tables(decoded: DecodedKernel, figures: hw.Figures) -> tuple[bytes, bytes]:
     """The tables of a kernel: ``TimedInst`` by instruction and ``BlockRange`` by block."""
     registers = decoded.builder.vector_registers
     instructions = b"".join(
-        timed_instruction(instruction, registers).pack() for instruction in decoded.instructions
+        timed_instruction(instruction, registers, figures).pack()
+        for instruction in decoded.instructions
     )
     blocks = b"".join(
         struct.pack("<II", block.first, block.last) for block in decoded.builder.blocks

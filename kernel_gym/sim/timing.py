@@ -45,9 +45,12 @@ def sample_count(workgroups: int) -> int:
 class KernelTiming:
     """Static timing facts of a kernel: what its instructions occupy."""
 
-    def __init__(self, library: native.Library, handle: int, decoded: DecodedKernel) -> None:
+    def __init__(
+        self, library: native.Library, handle: int, decoded: DecodedKernel, figures: hw.Figures
+    ) -> None:
         """Hand the tables to the engine library."""
-        instructions, blocks = timing_tables(decoded)
+        self.figures = figures
+        instructions, blocks = timing_tables(decoded, figures)
         library.api.sim_program_set_timing(handle, instructions, blocks)
         self.units = np.array(
             [UNITS.index(unit_of(i.mnemonic)) for i in decoded.instructions], dtype=np.int64
@@ -56,7 +59,7 @@ class KernelTiming:
         matrix = UNITS.index("matrix")
         self.matrix_cycles = np.array(
             [
-                timed_instruction(i, registers).cycles if unit == matrix else 0
+                timed_instruction(i, registers, figures).cycles if unit == matrix else 0
                 for i, unit in zip(decoded.instructions, self.units, strict=True)
             ],
             dtype=np.int64,
@@ -162,10 +165,12 @@ class LaunchModel:
             float(exact[:, field["segments"]][memory & stores].sum()),
             self.launch.read_lines,
             self.launch.written_lines,
+            self.timing.figures,
         )
 
     def _request(self, traffic: Traffic) -> native.ModelRequest:
-        copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // hw.COMPUTE_UNITS))
+        compute_units = self.timing.figures.compute_units
+        copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // compute_units))
         budget = self.launch.instructions // _REPLAY_SHARE
         threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
         return native.ModelRequest(
@@ -178,7 +183,7 @@ class LaunchModel:
             l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
-            slots=copies * hw.COMPUTE_UNITS,
+            slots=copies * compute_units,
             workgroups=self.workgroups,
             copies=copies,
             waves=-(-threads // hw.WAVE_LANES),
@@ -186,14 +191,16 @@ class LaunchModel:
 
     def _terms(self, request: native.ModelRequest, traffic: Traffic) -> dict[str, float]:
         """Seconds that each part of the device needs for its share of the work."""
-        busy_units = min(self.workgroups, hw.COMPUTE_UNITS)
-        pull = busy_units * hw.CU_BYTES_PER_CLOCK * hw.CLOCK_HZ
+        device = self.timing.figures
+        busy_units = min(self.workgroups, device.compute_units)
+        pull = busy_units * hw.CU_BYTES_PER_CLOCK * device.clock_hz
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
-        units = hw.COMPUTE_UNITS * hw.SIMDS * hw.CLOCK_HZ
+        units = device.compute_units * hw.SIMDS * device.clock_hz
+        hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
         return {
-            "cu": request.makespan / hw.CLOCK_HZ,
+            "cu": request.makespan / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
-            "hbm": max(traffic.hbm / (hw.HBM_BYTES_PER_S * hw.HBM_EFFICIENCY), traffic.hbm / pull),
-            "l2": traffic.l2 / (hw.L2_BYTES_PER_S * hw.L2_EFFICIENCY),
-            "mall": traffic.mall / (hw.MALL_BYTES_PER_S * hw.MALL_EFFICIENCY),
+            "hbm": max(hbm, traffic.hbm / pull),
+            "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),
+            "mall": traffic.mall / (device.mall_bytes_per_s * hw.MALL_EFFICIENCY),
         }

@@ -41,11 +41,15 @@ class Traffic:
 
 
 def estimate_traffic(
-    read_requests: float, write_segments: float, read_lines: int, written_lines: int
+    read_requests: float,
+    write_segments: float,
+    read_lines: int,
+    written_lines: int,
+    figures: hw.Figures = hw.MI300X,
 ) -> Traffic:
     """Traffic from requests and distinct lines, caches cold.
 
-    Each chiplet has its own L2, so a line may be fetched by up to eight of them; repeated requests
+    Each chiplet has its own L2, so a line may be fetched by each of them; repeated requests
     hit as far as the distinct lines fit. L2 writes back: a written line leaves it once.
 
     Args:
@@ -53,15 +57,16 @@ def estimate_traffic(
         write_segments: 64-byte pieces that stores sent to L2, whole launch.
         read_lines: Distinct lines read.
         written_lines: Distinct lines written.
+        figures: Of the device.
 
     Returns:
         The bytes.
     """
     line = hw.LINE_BYTES
     footprint = (read_lines + written_lines) * line
-    l2_fits = min(1.0, hw.CHIPLETS * hw.L2_BYTES / footprint) if footprint else 1.0
-    mall_fits = min(1.0, hw.MALL_BYTES / footprint) if footprint else 1.0
-    first = min(read_requests, float(read_lines * hw.CHIPLETS))
+    l2_fits = min(1.0, figures.chiplets * figures.l2_bytes / footprint) if footprint else 1.0
+    mall_fits = min(1.0, figures.mall_bytes / footprint) if footprint else 1.0
+    first = min(read_requests, float(read_lines * figures.chiplets))
     l2_misses = first + (read_requests - first) * (1 - l2_fits)
     cold = min(float(read_lines), l2_misses)
     mall_misses = cold + (l2_misses - cold) * (1 - mall_fits)

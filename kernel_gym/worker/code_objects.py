@@ -22,19 +22,20 @@ _VERSIONS = ("", "-20", "-19", "-18", "-17")
 _OLDEST = 17
 _SYMBOL = re.compile(r"^[0-9a-f]{16} <([^>]+)>:$")
 _LABEL = re.compile(r"^<(L\d+)>:$")
+_TARGET = re.compile(r"amdhsa\.target:\s*'?([\w:+-]+)")
 _COMMENT = re.compile(r"\s*//.*$")
 
 
-def assembler_of(image: int | None, path: bytes | None) -> str:
+def assembler_of(image: int | None, path: bytes | None, arch: str) -> str:
     """The assembler text of a module: of an image at an address, or of a file.
 
     Raises:
-        BuildError: it is neither assembler text nor a code object for gfx942, or LLVM's tools are
+        BuildError: it is neither assembler text nor a code object for `arch`, or LLVM's tools are
             not there.
     """
     content = _image_at(image) if path is None else _file(os.fsdecode(path))
     if content.startswith(_BUNDLE):
-        content = _unbundle(content)
+        content = _unbundle(content, arch)
     if content.startswith(_ELF):
         return _disassembled(content)
     text = content.decode(errors="replace")
@@ -78,13 +79,13 @@ def _entries(bundle: bytes) -> list[tuple[int, int, str]]:
     return found
 
 
-def _unbundle(bundle: bytes) -> bytes:
+def _unbundle(bundle: bytes, arch: str) -> bytes:
     entries = _entries(bundle)
     for offset, size, target in entries:
-        if "gfx942" in target:
+        if arch in target:
             return bundle[offset : offset + size]
     found = ", ".join(target for *_, target in entries)
-    raise BuildError(f"the offload bundle has no code for gfx942, found: {found}")
+    raise BuildError(f"the offload bundle has no code for {arch}, found: {found}")
 
 
 def _tool(name: str) -> str:
@@ -133,7 +134,10 @@ def _run(*command: str) -> str:
 
 def _assembled(listing: str, names: list[str], descriptors: list[str], notes: str) -> str:
     """The pieces put together the way a compiler writes them."""
-    lines = ['\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"', "\t.text"]
+    target = _TARGET.search(notes)
+    if target is None:
+        raise BuildError("the code object does not say what it was compiled for")
+    lines = [f'\t.amdgcn_target "{target.group(1)}"', "\t.text"]
     function = ""
     for raw in listing.splitlines():
         line = _COMMENT.sub("", raw).strip()

@@ -14,27 +14,32 @@ from typing import Any
 import torch
 import triton
 
+from kernel_gym.worker.properties import HostProperties
 from kernel_gym.worker.runtime import SimRuntime
 
 HIP_VERSION = "6.4.0"
-PROPERTIES = SimpleNamespace(
-    name="AMD Instinct MI300X",
-    gcnArchName="gfx942:sramecc+:xnack-",
-    major=9,
-    minor=4,
-    total_memory=192 << 30,
-    multi_processor_count=304,
-    warp_size=64,
-    shared_memory_per_block=65536,
-    shared_memory_per_block_optin=65536,
-    shared_memory_per_multiprocessor=65536,
-    regs_per_multiprocessor=131072,
-    max_threads_per_block=1024,
-    max_threads_per_multi_processor=2048,
-    L2_cache_size=4 << 20,
-    is_integrated=0,
-    is_multi_gpu_board=0,
-)
+
+
+def properties_of(device: HostProperties) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` gives."""
+    return SimpleNamespace(
+        name=device.name,
+        gcnArchName=device.full_arch,
+        major=9,
+        minor=device.minor,
+        total_memory=device.memory_bytes,
+        multi_processor_count=device.spec.compute_units,
+        warp_size=device.spec.wavefront,
+        shared_memory_per_block=device.spec.lds_bytes,
+        shared_memory_per_block_optin=device.spec.lds_bytes,
+        shared_memory_per_multiprocessor=device.spec.lds_bytes,
+        regs_per_multiprocessor=131072,
+        max_threads_per_block=1024,
+        max_threads_per_multi_processor=2048,
+        L2_cache_size=device.l2_bytes,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+    )
 
 
 class Stream:
@@ -167,7 +172,7 @@ def _bench(runtime: SimRuntime) -> Callable:
 
 
 def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
-    total = PROPERTIES.total_memory
+    total = runtime.properties.memory_bytes
     return {
         "memory_allocated": lambda device=None: runtime.allocated,
         "max_memory_allocated": lambda device=None: runtime.most_allocated,
@@ -180,7 +185,8 @@ def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
     }
 
 
-def _device_calls() -> dict[str, Callable]:
+def _device_calls(device: HostProperties) -> dict[str, Callable]:
+    properties = properties_of(device)
     return {
         "_lazy_init": lambda: None,
         "init": lambda: None,
@@ -193,10 +199,10 @@ def _device_calls() -> dict[str, Callable]:
         "device": lambda device=None: contextlib.nullcontext(),
         "device_of": lambda tensor=None: contextlib.nullcontext(),
         "synchronize": lambda device=None: None,
-        "get_device_name": lambda device=None: PROPERTIES.name,
-        "get_device_capability": lambda device=None: (PROPERTIES.major, PROPERTIES.minor),
-        "get_device_properties": lambda device=None: PROPERTIES,
-        "get_arch_list": lambda: ["gfx942"],
+        "get_device_name": lambda device=None: properties.name,
+        "get_device_capability": lambda device=None: (properties.major, properties.minor),
+        "get_device_properties": lambda device=None: properties,
+        "get_arch_list": lambda: [device.arch],
         "manual_seed": lambda seed: None,
         "manual_seed_all": lambda seed: None,
     }
@@ -234,7 +240,7 @@ def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
 def install(runtime: SimRuntime) -> None:
     """Replaces the calls of `torch.cuda` that a CPU build cannot answer, in this process."""
     cuda: Any = torch.cuda
-    calls = _device_calls() | _memory_calls(runtime) | _stream_calls(runtime)
+    calls = _device_calls(runtime.properties) | _memory_calls(runtime) | _stream_calls(runtime)
     for name, call in calls.items():
         setattr(cuda, name, call)
     torch.version.hip = HIP_VERSION

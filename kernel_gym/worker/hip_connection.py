@@ -10,6 +10,7 @@ from typing import Any
 from kernel_gym.devices.sim_memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.worker.code_objects import assembler_of
+from kernel_gym.worker.properties import HostProperties
 from kernel_gym.worker.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
@@ -45,6 +46,27 @@ class _Callbacks(ctypes.Structure):
     _fields_ = list(_TYPES.items())
 
 
+class _Device(ctypes.Structure):
+    _fields_ = [
+        *(("name", ctypes.c_char * 64), ("arch", ctypes.c_char * 64)),
+        *((name, _INT) for name in ("gcn_arch", "minor", "units", "l2")),
+        *((name, _INT) for name in ("clock", "memory_clock", "bus")),
+        *((name, ctypes.c_size_t) for name in ("memory", "lds")),
+    ]  # as Device in hip_runtime.h
+
+
+def _described(found: HostProperties) -> _Device:
+    """A device as the HIP runtime tells of it; the number of gfx90a is 910, as in HIP."""
+    number = found.arch.removeprefix("gfx")
+    return _Device(
+        *(found.name.encode(), found.full_arch.encode()),
+        *(int(number) if number.isdigit() else 910, found.minor),
+        *(found.spec.compute_units, found.l2_bytes),
+        *(found.clock_khz, found.memory_clock_khz, found.bus_bits),
+        *(found.memory_bytes, found.spec.lds_bytes),
+    )
+
+
 class Connection:
     """The HIP runtime's calls, as requests to the device. Keeps the first error."""
 
@@ -64,7 +86,8 @@ class Connection:
         assert spec is not None  # checked by the judge
         assert spec.origin is not None
         shim = ctypes.CDLL(spec.origin, mode=ctypes.RTLD_GLOBAL)
-        shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks))
+        device = _described(runtime.properties)
+        shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks), ctypes.byref(device))
 
     def _try(self, work: Callable[[], Any], failed: int = _INVALID_VALUE) -> int:
         try:
@@ -137,7 +160,8 @@ class Connection:
             kernel = self._kernel(name.decode())
         except DeviceError:
             return _NOT_FOUND
-        fits = occupancy(threads, kernel["lds"] + shared, kernel["total_registers"])
+        lds, available = kernel["lds"] + shared, self._runtime.properties.spec.lds_bytes
+        fits = occupancy(threads, lds, kernel["total_registers"], available)
         found[0] = _Facts(
             kernel["total_registers"],
             kernel["lds"],
@@ -154,7 +178,7 @@ class Connection:
 
     def _module(self, image: int | None, path: bytes | None) -> int:
         def load() -> None:
-            self._modules.append(assembler_of(image, path))
+            self._modules.append(assembler_of(image, path, self._runtime.properties.arch))
 
         return 0 if self._try(load) else len(self._modules) - 1
 

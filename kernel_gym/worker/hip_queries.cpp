@@ -6,9 +6,7 @@
 
 namespace {
 
-constexpr int kUnits = 304, kWarp = 64, kMostThreads = 1024, kThreadsPerUnit = 2048;
-constexpr int kL2 = 4 << 20, kClock = 2100000, kMemoryClock = 2600000, kBus = 8192;
-constexpr size_t kMemory = size_t{192} << 30, kLds = 65536;
+constexpr int kWarp = 64, kMostThreads = 1024, kThreadsPerUnit = 2048;
 
 struct Named {
   int code;
@@ -62,19 +60,20 @@ struct Properties {
 // Numbers of hipDeviceAttribute_t.
 int attribute(int number, int* value) {
   switch (number) {
-    case 5: *value = kClock; break;
+    case 5: *value = hip_device.clock; break;
     case 8: case 10: *value = 1; break;  // concurrent kernels, cooperative launch
     case 6: case 16: case 24: *value = 0; break;  // compute mode, integrated, managed memory
-    case 19: *value = kL2; break;
+    case 19: *value = hip_device.l2; break;
     case 23: *value = 9; break;
     case 26: case 27: case 28: case 56: *value = kMostThreads; break;
     case 29: case 30: case 31: *value = 2147483647; break;
     case 57: *value = kThreadsPerUnit; break;
-    case 59: *value = kBus; break;
-    case 60: *value = kMemoryClock; break;
+    case 59: *value = hip_device.bus; break;
+    case 60: *value = hip_device.memory_clock; break;
     case 61: *value = 4; break;
-    case 63: *value = kUnits; break;
-    case 71: case 74: case 10002: *value = 65536; break;  // registers, LDS of block and unit
+    case 63: *value = hip_device.units; break;
+    case 71: *value = 65536; break;  // registers
+    case 74: case 10002: *value = static_cast<int>(hip_device.lds); break;  // of block and unit
     case 83: *value = 2147483647; break;
     case 87: *value = kWarp; break;
     default: return kInvalidValue;
@@ -87,7 +86,7 @@ int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
   if (threads < 1 || threads > kMostThreads) return kInvalidValue;
   KernelFacts facts = {};
   const int status = hip_callbacks.facts(kernel, threads, shared, &facts);
-  *blocks = facts.lds + shared > kLds || threads > facts.max_threads ? 0 : facts.workgroups_per_unit;
+  *blocks = facts.lds + shared > hip_device.lds || threads > facts.max_threads ? 0 : facts.workgroups_per_unit;
   return status;
 }
 
@@ -103,7 +102,7 @@ int potential(int* grid, int* block, const char* kernel, size_t shared, int limi
     if (blocks * threads < best) continue;
     best = blocks * threads;
     *block = threads;
-    *grid = blocks * kUnits;
+    *grid = blocks * hip_device.units;
   }
   return best ? kSuccess : kInvalidValue;
 }
@@ -136,11 +135,11 @@ int hipDeviceGet(int* device, int ordinal) {
   return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice);
 }
 int hipDeviceGetName(char* name, int length, int) {
-  std::strncpy(name, "AMD Instinct MI300X", length);
+  std::strncpy(name, hip_device.name, length);
   return kSuccess;
 }
 int hipDeviceTotalMem(size_t* bytes, int) {
-  *bytes = kMemory;
+  *bytes = hip_device.memory;
   return kSuccess;
 }
 int hipDriverGetVersion(int* version) {
@@ -160,31 +159,31 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return kSuccess;
 }
 int hipMemGetInfo(size_t* available, size_t* total) {
-  *available = *total = kMemory;
+  *available = *total = hip_device.memory;
   return kSuccess;
 }
 int hipGetDeviceProperties(Properties* properties, int device) {
   if (device != 0) return hip_note(kInvalidDevice);
   Properties found = {};
-  std::strcpy(found.name, "AMD Instinct MI300X");
-  std::strcpy(found.gcn_arch_name, "gfx942:sramecc+:xnack-");
-  found.total_memory = kMemory;
-  found.shared_per_block = found.shared_per_unit = kLds;
+  std::strcpy(found.name, hip_device.name);
+  std::strcpy(found.gcn_arch_name, hip_device.arch);
+  found.total_memory = hip_device.memory;
+  found.shared_per_block = found.shared_per_unit = hip_device.lds;
   found.registers_per_block = 65536;
   found.warp_size = kWarp;
   found.max_threads_per_block = kMostThreads;
   for (int& n : found.max_threads) n = kMostThreads;
   for (int& n : found.max_grid) n = 2147483647;
-  found.clock_khz = kClock;
-  found.memory_clock_khz = kMemoryClock;
-  found.memory_bus_bits = kBus;
+  found.clock_khz = hip_device.clock;
+  found.memory_clock_khz = hip_device.memory_clock;
+  found.memory_bus_bits = hip_device.bus;
   found.clock_instruction_khz = 100000;
   found.constant_memory = 2147483647;
   found.major = 9;
-  found.minor = 4;
-  found.gcn_arch = 942;
-  found.compute_units = kUnits;
-  found.l2_bytes = kL2;
+  found.minor = hip_device.minor;
+  found.gcn_arch = hip_device.gcn_arch;
+  found.compute_units = hip_device.units;
+  found.l2_bytes = hip_device.l2;
   found.max_threads_per_unit = kThreadsPerUnit;
   found.features = 0x1ffff;
   found.concurrent_kernels = found.cooperative = found.can_map_host = 1;
@@ -205,10 +204,10 @@ int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
   KernelFacts facts = {};
   if (!name || hip_callbacks.facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
   *attributes = {};
-  attributes->binary_version = attributes->ptx_version = 94;
+  attributes->binary_version = attributes->ptx_version = 90 + hip_device.minor;
   attributes->local_bytes = facts.scratch;
   attributes->shared_bytes = facts.lds;
-  attributes->max_dynamic_shared = static_cast<int>(kLds) - facts.lds;
+  attributes->max_dynamic_shared = static_cast<int>(hip_device.lds) - facts.lds;
   attributes->max_threads = facts.max_threads;
   attributes->registers = facts.registers;
   return kSuccess;

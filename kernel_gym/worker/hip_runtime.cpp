@@ -8,6 +8,7 @@
 #include <string>
 
 Callbacks hip_callbacks;
+Device hip_device;
 
 namespace {
 
@@ -63,7 +64,10 @@ const char* hip_kernel_of(const void* host) {
 
 extern "C" {
 
-void kernel_gym_hip_connect(const Callbacks* given) { hip_callbacks = *given; }
+void kernel_gym_hip_connect(const Callbacks* given, const Device* device) {
+  hip_callbacks = *given;
+  hip_device = *device;
+}
 int kernel_gym_hip_kernels() { return static_cast<int>(kernels().size()); }
 
 // -- what the compiler emits ---------------------------------------------------------------------

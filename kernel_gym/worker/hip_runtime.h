@@ -42,6 +42,14 @@ struct Callbacks {
   int (*module)(const void* image, const char* path);  // a number above 0, or 0
 };
 
+// What the device tells of itself: clocks in kHz, sizes in bytes. Mirrored by hip_connection.py.
+struct Device {
+  char name[64], arch[64];
+  int gcn_arch, minor, units, l2, clock, memory_clock, bus;
+  size_t memory, lds;
+};
+
 extern Callbacks hip_callbacks;
+extern Device hip_device;
 int hip_note(int error);  // remembers an error for hipGetLastError
 const char* hip_kernel_of(const void* host);  // null: no such kernel

@@ -17,22 +17,29 @@ from kernel_gym.worker.runtime import SimRuntime
 class LocalRuntime(SimRuntime):
     """Requests answered in the same process."""
 
-    def __init__(self, threads: int = 1, memory: int = 8 << 30, launch_limit: float = 60.0) -> None:
+    def __init__(
+        self,
+        threads: int = 1,
+        memory: int = 8 << 30,
+        launch_limit: float = 60.0,
+        arch: str = "gfx942",
+    ) -> None:
         """Makes the device.
 
         Args:
             threads: host threads for workgroups.
             memory: most live bytes of device memory.
             launch_limit: host seconds until a launch is stopped.
+            arch: what is simulated.
 
         Raises:
             OSError: the device's addresses are taken, such as by another one in this process.
         """
-        super().__init__()
+        super().__init__(arch=arch)
         file = sim_memory.create_file()
         sim_memory.map_device(file)
         os.close(file)
-        options = {"threads": threads, "memory": memory, "launch_limit": launch_limit}
+        options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
         options["sample_seed"] = 0  # a program that one trusts may know it
         self.server = sim_server.DeviceServer(options)
 

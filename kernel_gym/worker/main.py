@@ -26,7 +26,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]))
-    session = _SimSession(Channel(socket.socket(fileno=fds[1])))
+    session = _SimSession(Channel(socket.socket(fileno=fds[1])), options["arch"])
     judge.send({"confinement": options["confinement"]})
     while True:
         header = judge.recv().header
@@ -36,13 +36,13 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
 class _SimSession:
     """One candidate on the simulated device."""
 
-    def __init__(self, device: Channel) -> None:
+    def __init__(self, device: Channel, arch: str) -> None:
         from kernel_gym.devices import sim_memory
         from kernel_gym.worker import cuda_facade, triton_driver
         from kernel_gym.worker.runtime import SimRuntime
 
         sim_memory.reserve_range()
-        self.runtime = SimRuntime(device)
+        self.runtime = SimRuntime(device, arch)
         triton_driver.install(self.runtime)
         cuda_facade.install(self.runtime)
         self.candidate: Candidate | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.sandbox.channel import Channel
+from kernel_gym.worker.properties import PROPERTIES
 
 
 class DeviceError(RuntimeError):
@@ -23,8 +24,9 @@ class SimRuntime:
     most_allocated = 0
     """The most that there were at one time."""
 
-    def __init__(self, channel: Channel | None = None) -> None:
+    def __init__(self, channel: Channel | None = None, arch: str = "gfx942") -> None:
         self._channel = channel
+        self.properties = PROPERTIES[arch]
         self._sizes: dict[int, int] = {}
         self._captured: list[tuple[dict[str, Any], tuple[bytes, ...]]] | None = None
         self._of_graphs: set[int] = set()

@@ -23,7 +23,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.sim_server import DeviceServer
-from kernel_gym.devices.specs import MI300X
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker import cuda_facade, hip, tensor, triton_driver
 from kernel_gym.worker.guardless import GuardlessMode
@@ -44,14 +43,14 @@ class ScriptRuntime(LocalRuntime):
     """Requests to a device in the same process, over memory that the caller has made."""
 
     def __init__(self, server: DeviceServer, report: Channel) -> None:
-        SimRuntime.__init__(self)
+        SimRuntime.__init__(self, arch=server.spec.arch)
         self.server = server
         self._report = report
         self._told = 0
 
     def charge(self, moved: int, flops: int, dtype: torch.dtype) -> None:
         """Adds the modelled time of one torch operator."""
-        self.server.seconds += MI300X.operator_seconds(moved, flops, dtype)
+        self.server.seconds += self.server.spec.operator_seconds(moved, flops, dtype)
 
     def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
         try:

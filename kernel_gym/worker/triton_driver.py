@@ -1,4 +1,4 @@
-"""Triton's driver for the simulated device: real gfx942 compilation, launches as requests.
+"""Triton's driver for the simulated device: real compilation for its target, launches as requests.
 
 Uses Triton's own hooks and nothing patched: a stage inspection hook keeps the assembler text as
 the binary, and a `DriverBase` subclass loads and launches it.
@@ -25,18 +25,6 @@ _FORMATS = {
     "fp16": "<e",
     "f16": "<e",
 }
-PROPERTIES = {
-    "max_shared_mem": 65536,
-    "multiprocessor_count": 304,
-    "sm_clock_rate": 2_100_000,
-    "mem_clock_rate": 2_600_000,
-    "mem_bus_width": 8192,
-    "warpSize": 64,
-    "arch": "gfx942",
-    "max_num_regs": 65536,
-    "cooperativeLaunch": 1,
-}
-"""MI300X, in the units of Triton's HIP driver."""
 
 
 class SimUtils:
@@ -46,8 +34,19 @@ class SimUtils:
         self._runtime = runtime
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        """Properties of the simulated MI300X."""
-        return dict(PROPERTIES)
+        """Properties of the simulated device, in the units of Triton's HIP driver."""
+        found = self._runtime.properties
+        return {
+            "max_shared_mem": found.spec.lds_bytes,
+            "multiprocessor_count": found.spec.compute_units,
+            "sm_clock_rate": found.clock_khz,
+            "mem_clock_rate": found.memory_clock_khz,
+            "mem_bus_width": found.bus_bits,
+            "warpSize": found.spec.wavefront,
+            "arch": found.arch,
+            "max_num_regs": 65536,
+            "cooperativeLaunch": 1,
+        }
 
     def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> tuple:
         """Loads assembler text: (module, function, registers, spills, most threads)."""
@@ -112,8 +111,9 @@ class SimDriver(DriverBase):
         return ty
 
     def get_current_target(self) -> GPUTarget:
-        """MI300X: HIP, gfx942, wavefronts of 64."""
-        return GPUTarget("hip", "gfx942", 64)
+        """Such as HIP, gfx942, wavefronts of 64."""
+        found = self._runtime.properties
+        return GPUTarget("hip", found.arch, found.spec.wavefront)
 
     def get_current_device(self) -> int:
         """The only device."""

@@ -238,8 +238,14 @@ def compare(program: Program, data: Data, found: torch.Tensor, wanted: torch.Ten
     torch.testing.assert_close(found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True)
 
 
-def check(program: Program, module: ModuleType, engine: Engine, audit: bool = False) -> None:
-    """Compile, execute and compare a program.
+def check(
+    program: Program,
+    module: ModuleType,
+    engine: Engine,
+    audit: bool = False,
+    arch: str = "gfx942",
+) -> None:
+    """Compile for a target, execute and compare a program.
 
     Raises:
         AssertionError: If it faults or a value is wrong.
@@ -247,7 +253,7 @@ def check(program: Program, module: ModuleType, engine: Engine, audit: bool = Fa
     generator = torch.Generator().manual_seed(zlib.crc32(program.name.encode()))
     tensors = {d.name: d.make(generator) for d in (*program.inputs, *program.outputs)}
     wanted = expect(program, {name: value.clone() for name, value in tensors.items()})
-    text, shared = compile_program(program, module)
+    text, shared = compile_program(program, module, arch)
     kernel = engine.load(text, shared=shared)
     scalars = [value for kind, value in program.scalars.values() if kind != "constexpr"]
     values = [*tensors.values(), *scalars]
@@ -258,12 +264,14 @@ def check(program: Program, module: ModuleType, engine: Engine, audit: bool = Fa
         compare(program, data, tensors[data.name], wanted[data.name])
 
 
-def failures(programs: Sequence[Program], module: ModuleType, engine: Engine) -> list[str]:
+def failures(
+    programs: Sequence[Program], module: ModuleType, engine: Engine, arch: str = "gfx942"
+) -> list[str]:
     """What is wrong with each faulty program, with its source."""
     found = []
     for program in programs:
         try:
-            check(program, module, engine)
+            check(program, module, engine, arch=arch)
         except Exception as error:
             found.append(f"{program.name}: {type(error).__name__}: {error}\n{program.listing}")
     return found
