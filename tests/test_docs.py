@@ -1,4 +1,4 @@
-"""The documentation runs: fenced blocks of README and of three pages, and examples in docstrings."""
+"""The documentation runs: the fenced blocks of four pages, and examples in docstrings."""
 
 import doctest
 import os
