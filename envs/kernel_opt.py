@@ -103,6 +103,11 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self._task: Task | None = None
         self._turn = 0
 
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """The tasks that an episode may be about, unless `reset` is told otherwise."""
+        return tuple(self._tasks.probabilities)
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernel_gym.executors.inline import InlineExecutor
 
 _EXECUTORS: dict[tuple[int, str], InlineExecutor] = {}
+_STARTING = threading.Lock()
 
 
 def shared_executor(device: str) -> InlineExecutor:
@@ -28,9 +30,10 @@ def shared_executor(device: str) -> InlineExecutor:
     from kernel_gym.executors.inline import InlineExecutor
 
     key = (os.getpid(), device)
-    if key not in _EXECUTORS:
-        _EXECUTORS[key] = InlineExecutor(device)
-    return _EXECUTORS[key]
+    with _STARTING:
+        if key not in _EXECUTORS:
+            _EXECUTORS[key] = InlineExecutor(device)
+        return _EXECUTORS[key]
 
 
 @atexit.register

@@ -1,4 +1,4 @@
-"""The documentation runs: fenced blocks of README and quickstart, and examples in docstrings."""
+"""The documentation runs: the fenced blocks of four pages, and examples in docstrings."""
 
 import doctest
 import os
@@ -46,6 +46,18 @@ def test_the_readme_example_runs(capsys):
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
     assert "turn 3: passed, reward 0.15" in printed
     assert printed.count(": passed") == 1
+
+
+@pytest.mark.parametrize("page", ["environments", "rewards"])
+def test_the_examples_of_a_page_run(page, tmp_path, shell, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = blocks(f"docs/{page}.md")
+    assert found
+    for language, text in found:
+        if language == "python":
+            exec(compile(text, f"{page}.md", "exec"), {})
+        else:
+            subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=shell, check=True)
 
 
 def with_examples():

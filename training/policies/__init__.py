@@ -5,6 +5,7 @@ one, write the class in a module of its own and name it in
 :mod:`kernel_gym.training.policies.make`.
 """
 
+from kernel_gym.envs.reply import extract_source
 from kernel_gym.training.policies.base import (
     Conversation,
     Message,
@@ -12,7 +13,6 @@ from kernel_gym.training.policies.base import (
     PolicyError,
     Reply,
     Scripted,
-    extract_source,
 )
 from kernel_gym.training.policies.make import POLICIES, make_policy
 from kernel_gym.training.policies.scripted import Baseline, Examples, Folder, Recorded, Reference

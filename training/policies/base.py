@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
 from kernel_gym.training.episode import Episode
-
-_FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 class PolicyError(ValueError):
@@ -82,16 +79,3 @@ class Scripted(ABC):
     @abstractmethod
     def submit(self, episode: Episode) -> str | None:
         """The next submission of an episode, or None to end it."""
-
-
-def extract_source(text: str) -> str:
-    r"""The submission in a reply: its last fenced block, or all of it when there is none.
-
-    Example:
-        >>> extract_source("Better:\n```python\nx = 1\n```\nDone.")
-        'x = 1\n'
-        >>> extract_source("x = 1\n")
-        'x = 1\n'
-    """
-    blocks = _FENCED.findall(text)
-    return blocks[-1] if blocks else text

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_gym.training.policies.base import Conversation, PolicyError, Reply, extract_source
+from kernel_gym.envs.reply import extract_source
+from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,187 @@
+"""OpenEnv: a server that plays episodes for others, and its client.
+
+Each session of the server is an episode of its own; all of them share one executor, so that the
+machine is not asked for more evaluations at a time than it has workers. Needs the extra `openenv`.
+
+    python -m kernel_gym.envs.adapters.openenv --task quickstart --port 8000
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+
+from kernel_gym.envs.adapters.episode import TextEpisode
+from kernel_gym.executors import Executor, make_executor
+
+
+class KernelAction(Action):
+    """A submission."""
+
+    source: str
+    """The source text of a kernel; any text is a submission."""
+
+
+class KernelObservation(Observation):
+    """What an episode shows. `reward` is that of the last submission; None where it is masked."""
+
+    task: str
+    """The prompt."""
+    feedback: str = ""
+    best_speedup: float = 0.0
+    """Lower bound, of the best correct submission; 0.0 before there is one."""
+    outcome: str = ""
+    """How the last evaluation ended; `infra` is a fault of the machine: leave that step out."""
+
+
+class KernelState(State):
+    """Where an episode is; `step_count` counts its submissions."""
+
+    task: str = ""
+    """The task id."""
+    episode_reward: float | None = None
+    """As :meth:`~kernel_gym.envs.adapters.episode.TextEpisode.reward`; None before a submission."""
+
+
+class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
+    """An episode of `KernelOpt-v0` as OpenEnv's server plays it.
+
+    Args:
+        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        self._episode = TextEpisode(**kwargs)
+        self._prompt = ""
+        self._state = KernelState()
+
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        task: str | None = None,
+        **kwargs: Any,
+    ) -> KernelObservation:
+        """Begins an episode.
+
+        Args:
+            seed: Of the task drawn, the unseen workloads and the data.
+            episode_id: A name for it.
+            task: A task id or suite; by default one is drawn of the server's.
+            **kwargs: Nothing.
+
+        Returns:
+            The prompt.
+
+        Raises:
+            ValueError: An argument or the task is unknown (or KeyError, with near matches).
+        """
+        if kwargs:
+            raise ValueError(f"unknown reset argument {sorted(kwargs)[0]!r}; known: seed, task")
+        self._prompt = self._episode.begin(task, seed)
+        self._state = KernelState(episode_id=episode_id, task=self._episode.task)
+        return KernelObservation(task=self._prompt)
+
+    def step(
+        self, action: KernelAction, timeout_s: float | None = None, **kwargs: Any
+    ) -> KernelObservation:
+        """Evaluates a submission.
+
+        Args:
+            action: The submission.
+            timeout_s: Not used: an evaluation has limits of its own.
+            **kwargs: Not used.
+
+        Returns:
+            The feedback, with the reward of this submission.
+
+        Raises:
+            ResetNeeded: No episode is under way.
+        """
+        told = self._episode.submit(action.source)
+        last = self._episode.turns[-1]
+        self._state.step_count = last["turn"]
+        self._state.episode_reward = self._episode.reward()
+        return KernelObservation(
+            task=self._prompt,
+            feedback=told,
+            best_speedup=self._episode.best_speedup,
+            outcome=last["outcome"],
+            reward=last["reward"],
+            done=self._episode.over,
+        )
+
+    @property
+    def state(self) -> KernelState:
+        """Where the episode is."""
+        return self._state
+
+
+class KernelClient(EnvClient[KernelAction, KernelObservation, KernelState]):
+    """A client of the server: `KernelClient(base_url="http://localhost:8000").sync()`."""
+
+    def _step_payload(self, action: KernelAction) -> dict[str, Any]:
+        return action.model_dump()
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[KernelObservation]:
+        reward, done = payload.get("reward"), bool(payload.get("done"))
+        shown = KernelObservation(**payload["observation"], reward=reward, done=done)
+        return StepResult(shown, reward, done, payload.get("metadata"))
+
+    def _parse_state(self, payload: dict[str, Any]) -> KernelState:
+        return KernelState(**payload)
+
+
+def make_app(executor: Executor, sessions: int, **kwargs: Any) -> Any:
+    """The server, as an ASGI application.
+
+    Args:
+        executor: Where evaluations run; it stays open.
+        sessions: Episodes at a time; one more is refused.
+        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
+
+    Returns:
+        A FastAPI application with OpenEnv's routes.
+
+    Raises:
+        ValueError: A name is unknown or a number out of range: now, and not in a session.
+    """
+    kwargs = {"device": executor.device, **kwargs}
+    TextEpisode(executor, **kwargs)
+    return create_fastapi_app(
+        lambda: KernelEnvironment(executor=executor, **kwargs),
+        KernelAction,
+        KernelObservation,
+        max_concurrent_envs=sessions,
+        env_name="kernel_gym",
+        state_cls=KernelState,
+    )
+
+
+def serve(
+    task: Annotated[str, typer.Option(help="A task id or suite.")] = "quickstart",
+    device: Annotated[str, typer.Option(help="A device name.")] = "auto",
+    reward: Annotated[str, typer.Option(help="A reward.")] = "kernel-opt",
+    max_turns: Annotated[int, typer.Option(help="Submissions an episode.")] = 3,
+    sessions: Annotated[int, typer.Option(help="Episodes at a time.")] = 8,
+    workers: Annotated[int, typer.Option(help="Evaluations at a time.")] = 2,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where to listen.")] = 8000,
+) -> None:
+    """Serves episodes over OpenEnv's protocol until interrupted. It asks nobody for a password."""
+    import uvicorn
+
+    with make_executor("local", device=device, workers=workers) as executor:
+        app = make_app(executor, sessions, task=task, reward=reward, max_turns=max_turns)
+        uvicorn.run(app, host=host, port=port)
+
+
+if __name__ == "__main__":
+    typer.run(serve)

@@ -1,0 +1,79 @@
+"""TRL: the environment behind `GRPOTrainer(environment_factory=...)`.
+
+TRL runs the tools of a batch one after another, so evaluations do not overlap: it is for those who
+train with TRL's tool loop already. `kernel-gym train` evaluates a batch side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_gym.envs.adapters.episode import TextEpisode
+
+
+class KernelTools:
+    """One tool, `submit_kernel`, and the reward of the episode.
+
+    TRL makes a pool of these, one a rollout, and begins an episode with each row of the dataset.
+    The prompt is appended to the row's last user message. A row's `task` says what is played; it
+    may be left out when the environment has a single task. All rollouts of a group begin with the
+    same row, and so have the same task.
+
+    Every public method but `reset` and `get_reward` would be a tool, so there is none.
+
+    Args:
+        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`: bind them with
+            `functools.partial`.
+
+    Example:
+        >>> from functools import partial
+        >>> factory = partial(KernelTools, task="triton2triton/softmax", device="sim:gfx942")
+        >>> environment = factory()
+        >>> "softmax" in environment.reset()
+        True
+        >>> environment.submit_kernel("not a kernel").splitlines()[0]
+        'Does not compile (stage: build).'
+        >>> environment.get_reward()
+        0.02
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._episode = TextEpisode(**kwargs)
+
+    def reset(self, task: str | None = None, **_: Any) -> str:
+        """Begins an episode; TRL calls it with the columns of a row.
+
+        Args:
+            task: A task id.
+
+        Returns:
+            The prompt.
+
+        Raises:
+            ValueError: The row names no task, and the environment has more than one: rollouts of a
+                group would play different ones.
+        """
+        known = self._episode.env.task_ids
+        if task is None and len(known) > 1:
+            raise ValueError(
+                f"the row has no column 'task', and the environment has {len(known)} tasks: "
+                "give the dataset that column, or the environment one task"
+            )
+        return self._episode.begin(task)
+
+    def submit_kernel(self, source: str) -> str:
+        """Compiles a kernel, checks it against the reference and times it.
+
+        Args:
+            source: The whole source text of the kernel, as the task asks for it.
+
+        Returns:
+            What became of it: the stage that failed and why, or its times.
+        """
+        if self._episode.over:
+            raise ValueError("The episode is over: no submissions are left.")
+        return self._episode.submit(source)
+
+    def get_reward(self) -> float | None:
+        """The reward of the episode; None, which TRL leaves out, when the machine failed."""
+        return self._episode.reward()
