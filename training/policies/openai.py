@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.training.policies.base import Conversation, PolicyError, Reply, extract_source
+from kernel_gym.envs.reply import extract_source
+from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
 
 log = logging.getLogger(__name__)
 KEY = "OPENAI_API_KEY"
