@@ -64,13 +64,7 @@ def evaluate(
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
 
-    DIR/metrics.json holds every metric; docs/metrics.md says what each is.
-
-    For example:
-
-    kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
-
-    kernel-gym eval --policy folder:my_kernels --out runs/mine --resume
+    Example: kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
     """
     from kernel_gym.devices import resolve
     from kernel_gym.store import RunConfig, RunStore

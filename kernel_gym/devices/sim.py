@@ -133,6 +133,7 @@ class SimSession:
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
             "sample_seed": seed,
+            "same_samples": trusted,  # a baseline's time must not depend on what was timed before
             "arch": arch,
         }
         device_end, worker_end = socket.socketpair()

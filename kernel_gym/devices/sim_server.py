@@ -56,6 +56,7 @@ class DeviceServer:
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
         self._draws = random.Random(options["sample_seed"])
+        self._same_samples = options.get("same_samples", False)
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
         """Ever allocated by the worker."""
@@ -199,7 +200,8 @@ class DeviceServer:
             time_limit_s=self.launch_limit,
             audit=self.audit is not Audit.OFF,
             reverse_waves=self.audit is Audit.REVERSED,
-            sample_seed=self._draws.getrandbits(64),  # anew, so that no launch can probe the next
+            # Drawn anew, so that no launch can probe the next.
+            sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
         )
         if result.fault:
             self.fault = asdict(result.fault)

@@ -73,6 +73,8 @@ u64 Footprint::count(const Region* regions, u64 region_count, bool write, u8 epo
   u64 total = 0;
   u64 next = 0;  // lines shared by neighbouring regions count once
   for (u64 i = 0; i < region_count; i++) {
+    // A module's variables lie outside the arena that this is an account of.
+    if (regions[i].start < base_ || (regions[i].start - base_) >> 7 >= lines_) continue;
     const u64 first = std::max(next, (regions[i].start - base_) >> 7);
     const u64 last = std::min(lines_, ((regions[i].end - 1 - base_) >> 7) + 1);
     for (u64 line = first; line < last; line++) total += map[line] == epoch;
