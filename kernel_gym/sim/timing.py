@@ -28,7 +28,7 @@ from kernel_gym.sim.timed import UNITS, timed_instruction, timing_tables, unit_o
 from kernel_gym.sim.traffic import Traffic, estimate_traffic
 
 _REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
-_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 50_000, 400_000  # ... within these bounds
+_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # ... within these bounds
 _SAMPLE_SHARE = 16  # one recorded workgroup for this many ...
 _SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # ... within these bounds
 
