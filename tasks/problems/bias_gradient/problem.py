@@ -18,7 +18,7 @@ from kernel_gym.tasks.workload import Workload
 
 
 class BiasGradient(Problem):
-    """`out[c] = sum over r of x[r, c]`: few results, each over many rows, read along the other axis."""
+    """`out[c] = sum over r of x[r, c]`: few results, each a sum across many rows."""
 
     name = "bias_gradient"
     summary = "sum of each column of a bfloat16 matrix, accumulated and returned in float32"

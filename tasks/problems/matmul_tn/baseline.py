@@ -6,9 +6,7 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_tn_kernel(
-    grad_ptr, x_ptr, out_ptr, m, n, tokens, grad_row, x_row, TILE: tl.constexpr
-):
+def matmul_tn_kernel(grad_ptr, x_ptr, out_ptr, m, n, tokens, grad_row, x_row, TILE: tl.constexpr):
     """Computes one TILE x TILE tile."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
