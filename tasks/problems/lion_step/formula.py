@@ -1,6 +1,7 @@
 """Lion parameter by parameter."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,6 @@ def formula(
     return new_param, new_m
 
 
-def check(found: tuple[np.ndarray, ...], inputs: dict[str, np.ndarray]) -> None:
+def check(found: tuple[np.ndarray, ...], inputs: dict[str, Any]) -> None:
     """The parameters, too, whose check is the problem's own."""
     np.testing.assert_allclose(found[0], formula(**inputs)[0], rtol=1e-12, atol=1e-15)
