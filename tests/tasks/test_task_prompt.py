@@ -77,6 +77,7 @@ def test_prompts_show_what_the_mode_allows(task_id):
     assert ("## Start kernel" in text) == (task.baseline != "torch")
     assert ("## PyTorch reference" in text) == (task.mode != "instruction2triton")
     assert "unseen workloads" in text
+    assert task.problem.definition in text
     assert "kernel_gym" not in text
 
 

@@ -83,10 +83,6 @@ class BallQuery(Problem):
             "count": most,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Indices of each centre."""
-        return {"index": (dims["batch"], dims["centres"], dims["count"])}
-
     def oracle(
         self, points: torch.Tensor, centres: torch.Tensor, radius: float, count: int
     ) -> tuple[torch.Tensor, ...]:

@@ -103,10 +103,6 @@ class DeformableAttention(Problem):
             "width": width,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The heads of a query side by side."""
-        return {"out": (dims["batch"], dims["queries"], dims["heads"] * WIDTH)}
-
     def oracle(
         self,
         value: torch.Tensor,

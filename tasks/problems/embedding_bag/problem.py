@@ -32,8 +32,8 @@ class EmbeddingBag(Problem):
 
     args = (
         TensorArg("table", torch.float16, shape="vocab, dim"),
-        TensorArg("ids", torch.int64, shape="lookups"),
-        TensorArg("weights", torch.float32, shape="lookups"),
+        TensorArg("ids", torch.int64, shape="bags * per_bag"),
+        TensorArg("weights", torch.float32, shape="bags * per_bag"),
         TensorArg("offsets", torch.int64, shape="bags + 1"),
     )
     outputs = (Output("out", torch.float16, shape="bags, dim"),)
@@ -87,10 +87,6 @@ class EmbeddingBag(Problem):
             "weights": torch.randn(lookups, generator=generator),
             "offsets": torch.cat([ends[0], cuts, ends[1]]),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row a bag."""
-        return {"out": (dims["bags"], dims["dim"])}
 
     def oracle(
         self, table: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor, offsets: torch.Tensor

@@ -68,10 +68,6 @@ class Knn(Problem):
         """On its axes, with as many points as are wanted."""
         return super().legal(dims) and dims["count"] <= dims["points"]
 
-    def elements(self, dims: Dims) -> int:
-        """Pairs of a query and a point, as often as a baseline looks at them."""
-        return dims["batch"] * dims["queries"] * dims["points"] * dims["count"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie."""
         batch, queries, count, most = (workload.dims[axis.name] for axis in self.axes)
@@ -81,11 +77,6 @@ class Knn(Problem):
             return ((x.clamp(-4, 4) * GRID).round() / GRID).contiguous()
 
         return {"queries": cloud(queries), "points": cloud(count), "count": most}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Neighbours of each query."""
-        shape = (dims["batch"], dims["queries"], dims["count"])
-        return {"distance": shape, "index": shape}
 
     def oracle(
         self, queries: torch.Tensor, points: torch.Tensor, count: int
@@ -129,11 +120,6 @@ class Knn(Problem):
     def c_sizes(self, dims: Dims) -> dict[str, int]:
         """Those that are not arguments."""
         return {"batch": dims["batch"], "query_count": dims["queries"], "size": dims["points"]}
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both clouds (12 bytes a point), write distances and indices (4 each)."""
-        batch, queries, size, count = (dims[axis.name] for axis in self.axes)
-        return batch * (12 * (queries + size) + 8 * queries * count)
 
     def flops(self, dims: Dims) -> int:
         """A comparison for each query and place; how many distances are needed is not known."""
