@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from kernel_gym.commands.common import JsonOption, console, one_line_errors, print_json
@@ -104,20 +105,23 @@ def show(
     """
     from kernel_gym.devices import resolve
     from kernel_gym.evaluator import Evaluator
-    from kernel_gym.tasks import get_task, prompt
+    from kernel_gym.tasks import get_task, prompt, train_workloads
 
     with one_line_errors():
         task = get_task(task_id)
         with Evaluator(resolve(device)) as evaluator:
-            spec = evaluator.device.spec
-            text = prompt(task, evaluator.device.facts, arch=spec.arch)
-    parts = {"prompt": text, "baseline": task.kernel_source, "reference": task.reference_source}
+            found = evaluator.device
+            workloads = train_workloads(task.problem, found.scale)
+            text = prompt(task, found.facts, workloads, found.spec.arch)
+    reference = task.reference_source
+    baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
+    parts = {"prompt": text, "baseline": baseline, "reference": reference}
     if json:
         print_json({**_facts(task), **parts})
         return
     for key, value in _facts(task).items():
         if key != "sizes":
-            console.print(f"[bold]{key}[/]: {value}", highlight=False)
+            console.print(f"[bold]{key}[/]: {escape(str(value))}", highlight=False)
     for title, part in parts.items():
         console.rule(title)
         console.print(part, markup=False, highlight=False, soft_wrap=True)
