@@ -210,8 +210,9 @@ class Problem(ABC):
         """Least floating-point operations of any implementation."""
 
     def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The int64 sizes that a HIP launcher takes after its pointers, in order."""
-        return {axis.name: dims[axis.name] for axis in self.axes}
+        """The int64 sizes that a HIP launcher takes after its outputs: axes that no argument is."""
+        scalars = {arg.name for arg in self.args if isinstance(arg, ScalarArg)}
+        return {axis.name: dims[axis.name] for axis in self.axes if axis.name not in scalars}
 
     @property
     def definition(self) -> str:

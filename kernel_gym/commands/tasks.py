@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+ROOMY = 110
+"""Columns of a terminal that show all there is to a task in one line."""
+
 SuiteOption = Annotated[
     str | None, typer.Option("--suite", "-s", help="Only the tasks of this suite.")
 ]
@@ -80,15 +83,35 @@ def list_tasks(
     if json:
         print_json(rows)
         return
-    table = Table(title=f"{len(rows)} tasks; head-room is baseline over roofline time")
-    for header in ("task", "level", "category", "status", "head-room", "typical size"):
-        table.add_column(header, no_wrap=header in ("task", "status"))
+    console.print(_table(rows))
+    console.print(f"suites: {', '.join(suites())}")
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    """One row a task; where the terminal is narrow, without what filters are for."""
+    left_out = ("level", "category") if console.width < ROOMY else ()
+    table = Table(
+        title=f"{len(rows)} tasks; head-room is baseline over roofline time",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
     for row in rows:
         room = "" if row["head_room"] is None else f"{row['head_room']:.1f}"
         size = "x".join(map(str, row["sizes"]["full"][0]["dims"].values()))
-        table.add_row(row["id"], str(row["level"]), row["category"], row["status"], room, size)
-    console.print(table)
-    console.print(f"suites: {', '.join(suites())}")
+        cells = {
+            "task": row["id"],
+            "level": str(row["level"]),
+            "category": row["category"],
+            "status": row["status"],
+            "head-room": room,
+            "typical size": size,
+        }
+        kept = {header: cell for header, cell in cells.items() if header not in left_out}
+        if not table.columns:
+            for header in kept:
+                table.add_column(header, overflow="fold", no_wrap=header in ("task", "status"))
+        table.add_row(*kept.values())
+    return table
 
 
 @app.command()

@@ -68,13 +68,9 @@ class AdaptiveAvgPool2d(Problem):
         """Elements of x and the output."""
         return dims["planes"] * (dims["height"] * dims["width"] + dims["num_cells"] ** 2)
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of cells is an argument already."""
-        return {"planes": dims["planes"], "height": dims["height"], "width": dims["width"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
-        shape = tuple(self.c_sizes(workload.dims).values())
+        shape = tuple(workload.dims[axis] for axis in ("planes", "height", "width"))
         x = draw(shape, torch.float16, workload.distribution, generator)
         return {"x": x, "num_cells": workload.dims["num_cells"]}
 

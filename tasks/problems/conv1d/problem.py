@@ -81,11 +81,6 @@ class Conv1d(Problem):
         taps = 2 * dims["reach"] + 1
         return dims["batch"] * dims["channels"] * dims["filters"] * _length(dims) * taps
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of taps in place of the reach; the stride is an argument already."""
-        sizes = {axis: dims[axis] for axis in ("batch", "channels", "filters", "time")}
-        return {**sizes, "taps": 2 * dims["reach"] + 1}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, weights over the root of their fan-in, and biases."""
         batch, channels, filters, time, reach, step = (workload.dims[a.name] for a in self.axes)

@@ -71,10 +71,6 @@ class ConvTranspose1d(Problem):
         samples = dims["batch"] * dims["time"] * 2 * dims["stride"]
         return samples * dims["channels"] * dims["filters"]
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The factor is an argument already."""
-        return {axis: dims[axis] for axis in ("batch", "channels", "filters", "time")}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, weights over the root of their fan-in, and biases."""
         batch, channels, filters, time, factor = (workload.dims[axis.name] for axis in self.axes)

@@ -151,10 +151,6 @@ class DeformableAttention(Problem):
         out = (torch.cat(samples, dim=-1) * shares).sum(-1)
         return (out.view(batch, heads * 32, queries).transpose(1, 2).contiguous().half(),)
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {name: dims[name] for name in ("batch", "queries", "heads", "points")}
-
     def bytes(self, dims: Dims) -> int:
         """Read places (8 bytes each) and weights (4), write out; no value need be read twice."""
         heads = dims["batch"] * dims["queries"] * dims["heads"]

@@ -65,19 +65,15 @@ class GroupNorm(Problem):
     adversarial = ({"batch": 1, "num_groups": 3, "group_channels": 1, "pixels": 2},)
     distributions = ("normal", "tiny", "offset", "heavy_tail")
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The group count is an argument already."""
-        channels = dims["num_groups"] * dims["group_channels"]
-        return {"batch": dims["batch"], "channels": channels, "pixels": dims["pixels"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[batch, channels, pixels], weight around 1, bias around 0; eps 1e-5."""
-        batch, channels, pixels = self.c_sizes(workload.dims).values()
+        batch, groups, width, pixels = (workload.dims[axis.name] for axis in self.axes)
+        channels = groups * width
         return {
             "x": draw((batch, channels, pixels), torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(channels, generator=generator)).half(),
             "bias": (0.3 * torch.randn(channels, generator=generator)).half(),
-            "num_groups": workload.dims["num_groups"],
+            "num_groups": groups,
             "eps": 1e-5,
         }
 

@@ -57,10 +57,6 @@ class Histogram(Problem):
         """Codes and counts."""
         return dims["rows"] * (dims["cols"] + dims["num_bins"])
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of bins is an argument already."""
-        return {"rows": dims["rows"], "cols": dims["cols"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws codes by the distribution; a twentieth lies on either side of the bins."""
         rows, cols, bins = (workload.dims[axis.name] for axis in self.axes)

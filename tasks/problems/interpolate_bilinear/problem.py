@@ -77,13 +77,9 @@ class InterpolateBilinear(Problem):
             dims["height"] * dims["width"] + dims["to_height"] * dims["to_width"]
         )
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The output's sides are arguments already."""
-        return {"planes": dims["planes"], "height": dims["height"], "width": dims["width"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
-        shape = tuple(self.c_sizes(workload.dims).values())
+        shape = tuple(workload.dims[axis] for axis in ("planes", "height", "width"))
         return {
             "x": draw(shape, torch.float16, workload.distribution, generator),
             "to_height": workload.dims["to_height"],

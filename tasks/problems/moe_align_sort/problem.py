@@ -120,10 +120,6 @@ class MoeAlignSort(Problem):
         owner = torch.where(first < ends[-1], owner, -1)
         return order.to(torch.int32), owner.to(torch.int32), ends[-1:].to(torch.int32)
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {"tokens": dims["tokens"], "top_k": dims["top_k"]}
-
     def bytes(self, dims: Dims) -> int:
         """Read the choices, write all outputs, 4 bytes each."""
         written = sum(size for (size,) in self.output_shapes(dims).values())

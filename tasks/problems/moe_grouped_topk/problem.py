@@ -105,10 +105,6 @@ class MoeGroupedTopk(Problem):
             "factor": 2.5,
         }
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Without what is an argument already."""
-        return {"tokens": dims["tokens"], "experts": dims["groups"] * dims["size"]}
-
     def oracle(
         self,
         score: torch.Tensor,

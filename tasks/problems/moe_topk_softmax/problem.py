@@ -94,10 +94,6 @@ class MoeTopkSoftmax(Problem):
         best = logits.double().gather(1, expected.long())
         return outside | twice | ((values - best).abs() > 1e-6 * (1 + best.abs()))
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Without `top_k`, which is an argument already."""
-        return {"tokens": dims["tokens"], "experts": dims["experts"]}
-
     def flops(self, dims: Dims) -> int:
         """A comparison for each logit, 4 for each choice."""
         return dims["tokens"] * (dims["experts"] + 4 * dims["top_k"])

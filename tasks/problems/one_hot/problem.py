@@ -45,10 +45,6 @@ class OneHot(Problem):
     adversarial = ({"tokens": 3, "num_classes": 1},)
     distributions = ("uniform", "normal", "sparse", "structured")
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of classes is an argument already."""
-        return {"tokens": dims["tokens"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws indices, a tenth of them -1."""
         tokens, classes = workload.dims["tokens"], workload.dims["num_classes"]

@@ -75,10 +75,6 @@ class PixelShuffle(Problem):
         pixels = dims["batch"] * dims["channels"] * dims["height"] * dims["width"]
         return pixels * dims["factor"] ** 2
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The factor is an argument already; channels are those of the output."""
-        return {axis: dims[axis] for axis in ("batch", "channels", "height", "width")}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[batch, channels * factor * factor, height, width]."""
         batch, channels, height, width, upscale = (workload.dims[a.name] for a in self.axes)

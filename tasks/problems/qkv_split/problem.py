@@ -73,10 +73,6 @@ class QkvSplit(Problem):
         """Elements of the packed rows."""
         return dims["tokens"] * (dims["num_heads"] + 2 * dims["num_kv_heads"]) * dims["head_dim"]
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The numbers of heads are arguments already."""
-        return {"tokens": dims["tokens"], "head_dim": dims["head_dim"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the packed rows."""
         dims = workload.dims

@@ -59,10 +59,6 @@ class ScatterAddRows(Problem):
         """Elements of values and output."""
         return (dims["tokens"] + dims["num_rows"]) * dims["dim"]
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of rows is an argument already."""
-        return {"tokens": dims["tokens"], "dim": dims["dim"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws values and indices, both by the distribution."""
         tokens, rows, dim = (workload.dims[axis.name] for axis in self.axes)

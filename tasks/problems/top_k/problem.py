@@ -59,10 +59,6 @@ class TopK(Problem):
         """No more values are asked for than there are."""
         return super().legal(dims) and dims["k"] <= dims["cols"]
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """K is an argument already."""
-        return {"rows": dims["rows"], "cols": dims["cols"]}
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float32[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
