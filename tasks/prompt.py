@@ -23,7 +23,8 @@ kernels; all computation happens in them.
 operations (`view`, `reshape` of contiguous data, `transpose`, slicing) of torch are allowed: no \
 torch computation, no numpy, no copies.
 - Inputs may have row strides larger than their rows, and pointers that are not aligned to 16 \
-bytes; the last axis is contiguous. Outputs are new contiguous tensors.
+bytes; the last axis is contiguous. Outputs are new contiguous tensors, but for inputs written in \
+place.
 - Inputs must not be written unless they are marked as written in place."""
 
 _HIP_RULES = """\
