@@ -34,10 +34,11 @@ def test_one_wrong_element_of_many_is_found_and_named():
     assert verdict.element.found == pytest.approx(float(oracle[17, 423]) + 1e-3, abs=1e-6)
 
 
-def test_a_small_systematic_error_fails_by_the_second_leg():
-    oracle, reference, _ = _case(rows=4, columns=4096, dtype=torch.float16)
-    largest = torch.finfo(torch.float16).eps / 2 * oracle.abs().amax(1, keepdim=True)
-    shifted = (oracle + 2 * largest).half()  # inside the first leg's four units everywhere
+@pytest.mark.parametrize(("dtype", "roundings"), [(torch.float16, 1), (torch.float32, 8)])
+def test_a_small_systematic_error_fails_by_the_second_leg(dtype, roundings):
+    oracle, reference, _ = _case(rows=4, columns=4096, dtype=dtype)
+    largest = torch.finfo(dtype).eps / 2 * oracle.abs().amax(1, keepdim=True)
+    shifted = (oracle + 2 * roundings * largest).to(dtype)  # half of what the first leg allows
     verdict = compare_close("out", shifted, oracle, reference)
     assert not verdict.passed
     assert verdict.message.startswith("rms")
