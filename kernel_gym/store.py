@@ -6,6 +6,7 @@
                      played several times, in a folder sample_<k> each
     metrics.json     what `kernel-gym eval` made of it
     report.html      written by `kernel-gym report`
+    figures/         what the report shows, as CSV and JSON
 
 While a run goes on, lines are appended as they come. At its end they are put in order, by task,
 sample and turn: two equal runs on the simulator give equal files but for `wall_seconds`.
@@ -24,7 +25,7 @@ from kernel_gym.records import Evaluation, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
-METRICS = "metrics.json"
+METRICS, FIGURES = "metrics.json", "figures"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -201,4 +202,5 @@ def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
     for name in (CONFIG, RESULTS, REPORT, METRICS):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / SOURCES, ignore_errors=True)
+    for name in (SOURCES, FIGURES):
+        shutil.rmtree(folder / name, ignore_errors=True)

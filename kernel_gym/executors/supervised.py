@@ -92,7 +92,8 @@ class SupervisedExecutor(Executor):
         self.workers, self.deadline = workers, deadline
         self.replaced = 0
         """Workers lost so far."""
-        self._room = threading.BoundedSemaphore(workers * (1 + QUEUE_PER_WORKER))
+        self.room = workers * (1 + QUEUE_PER_WORKER)
+        self._room = threading.BoundedSemaphore(self.room)
         self._changed = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._idle: list[Worker] = []

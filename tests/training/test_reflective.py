@@ -53,6 +53,8 @@ class Scripted:
 class Ladder:
     """Takes only what has climbed four steps; more are faster."""
 
+    room = 1
+
     def submit(self, task_id, source):
         steps = source.count("step")
         found = passing(steps / 3, steps / 3, task=task_id) if steps > 3 else WRONG
