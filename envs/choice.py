@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kernel_gym.tasks import Task, get_task, load_suite
+from kernel_gym.tasks.generated import PREFIX
+from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
 TaskChoice = str | Sequence[str] | Mapping[str, float]
-"""A task id, a suite (by name or `.toml` path), a list of these, or their weights."""
+"""A task id (also `generated:seed=1,depth=3`), a suite (by name or `.toml` path), a list of these,
+or their weights."""
 
 
 class Tasks:
@@ -20,8 +23,10 @@ class Tasks:
 
     Args:
         choice: A task id, a suite, a list of ids and suites, or a table of their weights.
+        arch: The device's architecture; what it lacks the instructions for is left out of suites.
 
     Raises:
+        UnfitDevice: A task was named that the architecture lacks the instructions for.
         ValueError: The choice is empty, or a weight is no positive number.
         KeyError: A name is unknown; the message lists near matches.
 
@@ -31,17 +36,17 @@ class Tasks:
         {'triton2triton/softmax': 0.75, 'triton2triton/gelu': 0.25}
     """
 
-    def __init__(self, choice: TaskChoice) -> None:
+    def __init__(self, choice: TaskChoice, arch: str = "") -> None:
         if isinstance(choice, str):
             choice = [choice]
         if not isinstance(choice, Mapping):
             names = list(choice)
-            choice = {name: float(len(_ids(name)) * names.count(name)) for name in names}
+            choice = {name: float(len(_ids(name, arch)) * names.count(name)) for name in names}
         weights: dict[str, float] = {}
         for name, weight in choice.items():
             if isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):
                 raise ValueError(f"weight of {name!r}: found {weight!r}, expected 0 or more")
-            ids = _ids(name)
+            ids = _ids(name, arch)
             for task_id in ids:
                 weights[task_id] = weights.get(task_id, 0.0) + weight / len(ids)
         total = sum(weights.values())
@@ -60,7 +65,11 @@ class Tasks:
         return get_task(ids[int(random.choice(len(ids), p=shares))])
 
 
-def _ids(name: str) -> tuple[str, ...]:
-    if "/" in name and not name.endswith(".toml"):
-        return (get_task(name).id,)
-    return tuple(task.id for task in load_suite(name).tasks)
+def _ids(name: str, arch: str) -> tuple[str, ...]:
+    if name.startswith(PREFIX) or ("/" in name and not name.endswith(".toml")):
+        task = get_task(name)
+        if arch:
+            require_runs_on(task.problem, arch)
+        return (task.id,)
+    tasks = load_suite(name).tasks
+    return tuple(task.id for task in tasks if not arch or runs_on(task.problem, arch))

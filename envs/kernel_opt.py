@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from kernel_gym.devices import resolve
+from kernel_gym.devices import arch_of, resolve
 from kernel_gym.devices.base import Device
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.shared import shared_executor
@@ -84,8 +84,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = ", ".join(self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}; known: {known}")
-        self._tasks = Tasks(task)
         self.device_name = resolve(device)
+        self._arch = arch_of(self.device_name)
+        self._tasks = Tasks(task, self._arch)
         self._deterministic = deterministic
         self._reward = get_reward(reward)
         self._max_turns = max_turns
@@ -203,7 +204,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         if options:
             unknown = ", ".join(repr(key) for key in sorted(options, key=str))
             raise ValueError(f"unknown reset option {unknown}; known: 'task'")
-        return (self._tasks if chosen is None else Tasks(chosen)).draw(self.np_random)
+        return (self._tasks if chosen is None else Tasks(chosen, self._arch)).draw(self.np_random)
 
     def _remember(self, source: str, evaluation: Evaluation) -> None:
         """Keeps the best correct submission by the lower bound of its speedup."""

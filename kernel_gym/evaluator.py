@@ -30,6 +30,7 @@ from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
+from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
 
@@ -84,7 +85,11 @@ class Evaluator:
         Returns:
             The record. A failure of the submission is an outcome of it; a failure of ours is the
             outcome `infra`, after retries.
+
+        Raises:
+            UnfitDevice: the device lacks instructions for the task's types.
         """
+        require_runs_on(task.problem, self.device.spec.arch)
         seed = seed if seed is not None else self._seed
         used = secrets.randbits(63) if seed is None else seed
         errors: list[Exception] = []

@@ -42,6 +42,7 @@ CATEGORIES = (
 
 KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"})
 """The file of a start kernel, by language."""
+_SHARED = "kernel_gym.tasks.shared."
 
 
 class Scale(StrEnum):
@@ -198,6 +199,12 @@ class Problem(ABC):
         """The int64 sizes that a HIP launcher takes after its pointers, in order."""
         return {axis.name: dims[axis.name] for axis in self.axes}
 
+    @property
+    def dtypes(self) -> frozenset[torch.dtype]:
+        """The types of all tensors that go in or come out."""
+        tensors = [*self.args, *self.outputs]
+        return frozenset(item.dtype for item in tensors if not isinstance(item, ScalarArg))
+
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
@@ -228,7 +235,19 @@ class Problem(ABC):
         return f"import torch\n{functional}\n\n{text}"
 
     def content(self) -> Iterator[str]:
-        """The texts that decide what the problem is: its statement and its kernels."""
-        if self.folder:
-            yield (self.folder / "problem.py").read_text(encoding="utf-8")
+        """The texts that decide what the problem is: its statement and its kernels.
+
+        To the statement belong the classes that it derives from and what it takes from
+        `tasks/shared/`.
+        """
+        for module in self._modules():
+            yield inspect.getsource(sys.modules[module])
         yield from filter(None, map(self.kernel, KERNEL_FILES))
+
+    def _modules(self) -> list[str]:
+        """Names of the modules that state it: those of its classes, and shared ones they use."""
+        line = type(self).__mro__
+        own = [kind.__module__ for kind in line[: line.index(Problem)]]
+        values = [value for name in own for value in vars(sys.modules[name]).values()]
+        used = {str(getattr(value, "__module__", "")) for value in values}
+        return [*dict.fromkeys(own), *sorted(name for name in used if name.startswith(_SHARED))]

@@ -13,6 +13,8 @@ C_TYPES = {
     torch.float64: "double",
     torch.float8_e4m3fnuz: "__hip_fp8_e4m3_fnuz",
     torch.float8_e5m2fnuz: "__hip_fp8_e5m2_fnuz",
+    torch.float8_e4m3fn: "__hip_fp8_e4m3",
+    torch.float8_e5m2: "__hip_fp8_e5m2",
     torch.int8: "int8_t",
     torch.uint8: "uint8_t",
     torch.int16: "int16_t",

@@ -47,14 +47,18 @@ def admit(
     Example: kernel-gym admit --suite quickstart --resume --jobs 2
     """
     from kernel_gym.admission import AdmissionError, admit_all
-    from kernel_gym.devices import resolve
+    from kernel_gym.devices import arch_of, resolve
     from kernel_gym.executors import make_executor
     from kernel_gym.tasks.admission import store_verdict
+    from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
     with one_line_errors():
         device = resolve(device)
         problems = _problems(suite, task)
-        todo = [p for p in problems if not (resume and _is_current(p, device))]
+        fit = [p for p in problems if runs_on(p, arch_of(device))]
+        if not fit:
+            require_runs_on(problems[0], arch_of(device))
+        todo = [p for p in fit if not (resume and _is_current(p, device))]
         executor = make_executor("local", device=device, workers=jobs)
     rows: list[dict[str, Any]] = []
     with executor:
@@ -68,7 +72,9 @@ def admit(
             rows += _rows(problem, found)
     rows.sort(key=lambda row: row["id"])
     print_json(rows) if json else _show(rows)
-    if skipped := len(problems) - len(todo):
+    if foreign := [p.name for p in problems if p not in fit]:
+        note(f"left out, {device} has other 8-bit floats: {', '.join(foreign)}")
+    if skipped := len(fit) - len(todo):
         note(f"{skipped} problems had a verdict already")
     if any(row["status"] in ("refused", "not tried") for row in rows):
         raise typer.Exit(FAILED)

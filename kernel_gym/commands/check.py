@@ -54,7 +54,7 @@ def check(
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
     source = file.read_text(encoding="utf-8", errors="replace")
-    with evaluator:
+    with evaluator, one_line_errors():
         evaluation = evaluator.evaluate(task, source)
     _show(task, evaluation, scored(evaluation, Context().of(source)), json)
     if evaluation.outcome is not Outcome.PASSED:

@@ -118,10 +118,12 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from kernel_gym.rewards import RewardError, UnknownReward
     from kernel_gym.store import StoreError
     from kernel_gym.tasks import SuiteError, TasksPathError, UnknownName
+    from kernel_gym.tasks.small_floats import UnfitDevice
     from kernel_gym.training.config import ConfigError
     from kernel_gym.training.corpus import CorpusError
     from kernel_gym.training.policies import PolicyError
 
     names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
     ours = (ConfigError, CorpusError, PolicyError)
-    return (*names, SuiteError, TasksPathError, RewardError, StoreError, ExploitError, *ours)
+    tasks = (SuiteError, TasksPathError, UnfitDevice)
+    return (*names, *tasks, RewardError, StoreError, ExploitError, *ours)

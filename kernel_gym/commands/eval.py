@@ -103,8 +103,9 @@ def evaluate(
 
 
 def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
-    """The tasks whose language the device can build; says what was left out and how to mend it."""
+    """The tasks that the device can build and run; says what was left out and how to mend it."""
     from kernel_gym.devices import describe_devices
+    from kernel_gym.tasks.small_floats import runs_on
 
     status = next(status for status in describe_devices() if status.name == device)
     left_out = [task for task in tasks if task.language not in status.languages]
@@ -112,7 +113,11 @@ def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
         note(f"skipped, {device} cannot build them here: {', '.join(t.id for t in left_out)}")
         for mend in status.mends:
             note(f"  to mend it: {mend}")
-    return [task for task in tasks if task.language in status.languages]
+    built = [task for task in tasks if task.language in status.languages]
+    foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
+    if foreign:
+        note(f"skipped, {status.arch} has other 8-bit floats: {', '.join(foreign)}")
+    return [task for task in built if task.id not in foreign]
 
 
 def _known_reward(name: str) -> None:

@@ -50,6 +50,18 @@ def gpu_names() -> tuple[str, ...]:
     return tuple(f"{vendor_here().name}:{i}" for i in range(torch.cuda.device_count()))
 
 
+def arch_of(name: str) -> str:
+    """The architecture of a device by its full name, e.g. gfx942 or sm_90a."""
+    if name in SIMULATED_NAMES:
+        return name.partition(":")[2]
+    import torch
+
+    from kernel_gym.devices.vendors import arch_name, vendor_here
+
+    found = torch.cuda.get_device_properties(int(name.partition(":")[2]))
+    return arch_name(vendor_here(), found)
+
+
 def describe_devices() -> tuple[DeviceStatus, ...]:
     """The status of every device on this machine."""
     return (*map(_describe_simulated, SIMULATED_NAMES), *map(_describe_gpu, gpu_names()))

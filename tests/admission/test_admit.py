@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ from typer.testing import CliRunner
 from kernel_gym.admission import admit
 from kernel_gym.cli import app
 from kernel_gym.commands.control_table import control_table
+from kernel_gym.devices import arch_of
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.tasks import get_problem, get_task, problem_names
+from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
 from kernel_gym.tasks.admission import (
     FAILS,
     ModeVerdict,
@@ -26,10 +29,12 @@ from kernel_gym.tasks.admission import (
     stored_verdict,
 )
 from kernel_gym.tasks.problems import TASKS_PATH
+from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.task import Mode, modes_of
 from tests.admission.outside import copy_problem
 
-DEVICE = "sim:gfx942"
+DEVICES = ("sim:gfx942", "sim:gfx950")
+DEVICE = DEVICES[0]
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 SHARE = 10
 """One in so many problems is admitted anew, besides those that have changed."""
@@ -37,9 +42,22 @@ runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
-def executor():
-    with make_executor("local", device=DEVICE, workers=2) as found:
-        yield found
+def executors():
+    """One a device, started when first asked for."""
+    with contextlib.ExitStack() as stack:
+        yield cache(
+            lambda device: stack.enter_context(make_executor("local", device=device, workers=2))
+        )
+
+
+@pytest.fixture
+def executor(executors):
+    return executors(DEVICE)
+
+
+def device_of(problem: Problem) -> str:
+    """The first device that has the problem's types."""
+    return next(name for name in DEVICES if runs_on(problem, arch_of(name)))
 
 
 @pytest.fixture
@@ -58,23 +76,25 @@ def due() -> list[str]:
 
 
 @pytest.mark.parametrize("name", due())
-def test_what_is_due_is_admitted_as_the_verdict_says(name, executor):
+def test_what_is_due_is_admitted_as_the_verdict_says(name, executors):
     problem = get_problem(name)
-    verdict = admit(problem, executor)
-    modes = verdict.devices[DEVICE]
+    device = device_of(problem)
+    verdict = admit(problem, executors(device))
+    modes = verdict.devices[device]
     assert {mode: found.refused for mode, found in modes.items() if found.refused} == {}
     stored = stored_verdict(problem)
     if stored is None:
         return
     assert stored.controls == verdict.controls
-    for mode, found in stored.devices[DEVICE].items():
+    for mode, found in stored.devices[device].items():
         room = pytest.approx(modes[mode].head_room, rel=0.1)
         assert found.head_room == room, "times have changed: run kernel-gym admit"
 
 
 def test_no_control_passes_and_no_task_is_refused():
     for name in problem_names():
-        verdict = stored_verdict(get_problem(name))
+        problem = get_problem(name)
+        verdict = stored_verdict(problem)
         if verdict is None:
             continue  # changed: admitted above
         assert verdict.protocol == PROTOCOL_VERSION, "run kernel-gym admit --resume"
@@ -84,8 +104,8 @@ def test_no_control_passes_and_no_task_is_refused():
             if found != FAILS and not found.startswith("does not apply")
         }
         assert wrong == {}, name
-        assert set(verdict.devices[DEVICE]) == set(modes_of(get_problem(name)))
-        assert Status.REFUSED not in {verdict.status(mode) for mode in modes_of(get_problem(name))}
+        assert set(verdict.devices[device_of(problem)]) == set(modes_of(problem))
+        assert Status.REFUSED not in {verdict.status(mode) for mode in modes_of(problem)}
 
 
 def test_the_page_of_tasks_is_that_of_the_verdicts():
@@ -147,6 +167,14 @@ def test_a_start_kernel_that_is_wrong_is_refused(outside, executor, monkeypatch)
     assert "its start kernel: wrong_values" in found.refused[0]
     assert found.head_room is None
     assert verdict.status(Mode.TORCH2TRITON) is Status.REFUSED
+
+
+def test_a_problem_is_not_admitted_where_its_types_are_foreign():
+    task = ("-t", "triton2triton/quantize_fp8_group_ocp")
+    found = run("admit", *task, "--device", DEVICE, code=2)
+    assert "holds float8_e4m3fn, for which gfx942 has no instructions" in found.output
+    beside = ("-t", "triton2triton/gelu", "--resume", "--json")
+    assert "left out, sim:gfx942 has other 8-bit floats" in run("admit", *task, *beside).stderr
 
 
 def test_a_verdict_falls_with_the_content(outside, monkeypatch):

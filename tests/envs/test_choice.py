@@ -5,6 +5,7 @@ import pytest
 
 from kernel_gym.envs.choice import Tasks
 from kernel_gym.tasks import load_suite
+from kernel_gym.tasks.small_floats import UnfitDevice
 
 SOFTMAX, GELU = "triton2triton/softmax", "triton2triton/gelu"
 
@@ -14,6 +15,22 @@ def test_a_suite_is_drawn_evenly():
     ids = [task.id for task in load_suite("quickstart").tasks]
     assert list(shares) == ids
     assert set(shares.values()) == {1 / len(ids)}
+
+
+def test_a_generated_problem_alone_is_a_task():
+    task = "triton2triton/generated:seed=123,depth=4"
+    assert Tasks("generated:seed=123,depth=4").probabilities == {task: 1.0}
+
+
+def test_an_architecture_leaves_out_what_it_has_no_instructions_for(tmp_path):
+    fnuz, ocp = "triton2triton/quantize_fp8_group", "triton2triton/quantize_fp8_group_ocp"
+    path = tmp_path / "mine.toml"
+    path.write_text(f'name = "m"\nsummary = "s"\ntasks = ["{fnuz}", "{ocp}", "{GELU}"]\n')
+    assert set(Tasks(str(path), "gfx942").probabilities) == {fnuz, GELU}
+    assert set(Tasks(str(path), "sm_90a").probabilities) == {ocp, GELU}
+    assert set(Tasks(str(path), "gfx90a").probabilities) == {GELU}
+    with pytest.raises(UnfitDevice, match="holds float8_e4m3fn, for which gfx942 has no"):
+        Tasks({ocp: 1.0, GELU: 1.0}, "gfx942")
 
 
 def test_a_list_is_drawn_evenly_over_tasks():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections import Counter
 
 import pytest
 import torch
@@ -121,32 +122,33 @@ def test_the_prompt_shows_the_graph():
     assert "@triton.jit" in text
 
 
-def admitted(numbers) -> tuple[int, list[str]]:
-    """How many seeds pass on values, and what is said of the others."""
-    passed, refusals = 0, []
-    for seed in numbers:
-        problem = get_problem(generated_id(seed, 2 + seed % 5))
-        refused = check_values(problem, Scale.SIM, 0).refused
-        passed += not refused
-        refusals += [f"{problem.summary}: {'; '.join(refused)}"] if refused else []
-    return passed, refusals
+REASONS = ("changes no output", "passes: ", "roundings off", "NaN")
+
+
+def judged(numbers) -> list[tuple[str, ...]]:
+    """Why each seed is refused on values; nothing where it stands."""
+    problems = (get_problem(generated_id(seed, 2 + seed % 5)) for seed in numbers)
+    return [check_values(problem, Scale.SIM, 0).refused for problem in problems]
+
+
+def assert_known(refusals) -> None:
+    assert all(any(word in reason for word in REASONS) for why in refusals for reason in why)
 
 
 def test_samples_stand_or_are_refused_with_the_reason():
-    passed, refusals = admitted(range(20))
-    assert passed + len(refusals) == 20
-    assert passed >= 17
-    known = ("changes no output", "passes: ", "roundings off", "NaN")
-    assert all(any(word in refusal for word in known) for refusal in refusals)
+    found = judged(range(20))
+    assert_known(found)
+    assert sum(not why for why in found) >= 17
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(1200)
-def test_a_thousand_stand_or_are_refused_with_the_reason():
-    passed, refusals = admitted(range(1000))
-    print("\n".join(refusals))
-    assert passed + len(refusals) == 1000
-    assert passed >= 850
+@pytest.mark.parametrize("hundred", range(10))
+def test_a_thousand_stand_or_are_refused_with_the_reason(hundred):
+    found = judged(range(100 * hundred, 100 * hundred + 100))
+    assert_known(found)
+    reasons = Counter(word for why in found for word in REASONS if word in " ".join(why))
+    print(f"{sum(not why for why in found)} of 100 stand; the others, by reason: {dict(reasons)}")
+    assert sum(not why for why in found) >= 80
 
 
 def representative() -> list[int]:

@@ -15,6 +15,7 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
+from kernel_gym.tasks.shared.philox import philox_words
 from kernel_gym.tasks.workload import Workload
 
 
@@ -78,19 +79,9 @@ class Dropout(Problem):
         return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor, p: float, seed: int, offset: int) -> tuple[torch.Tensor, ...]:
-        """With 64-bit products split into halves, and all four words of each counter."""
-        count = x.numel()
-        low = 0xFFFFFFFF
-        block = torch.arange((count + 3) // 4, dtype=torch.int64, device=x.device)
-        a, b = block & low, block >> 32
-        c, d = torch.full_like(block, offset & low), torch.full_like(block, offset >> 32)
-        key = [seed & low, seed >> 32]
-        for _ in range(10):
-            left, right = a * 0xD2511F53, c * 0xCD9E8D57
-            a, b = (right >> 32 & low) ^ b ^ key[0], right & low
-            c, d = (left >> 32 & low) ^ d ^ key[1], left & low
-            key = [key[0] + 0x9E3779B9 & low, key[1] + 0xBB67AE85 & low]
-        words = torch.stack([a, b, c, d], dim=1).reshape(-1)[:count].reshape(x.shape)
+        """All four words of each counter, dealt to the elements in order."""
+        words = philox_words((x.numel() + 3) // 4, seed, offset, x.device)
+        words = words[: x.numel()].reshape(x.shape)
         kept = (words >> 8).double() / (1 << 24) >= p
         return (x.double() / (1 - p) * kept,)
 

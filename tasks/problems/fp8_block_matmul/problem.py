@@ -21,7 +21,7 @@ BLOCK = 128
 
 
 class Fp8BlockMatmul(Problem):
-    """`out = dequant(a) @ dequant(b)^T`.
+    """`out = dequant(a) @ dequant(b)^T`; a subclass may have another 8-bit float.
 
     `a[i, k]` is scaled by `a_scale[i, k // 128]`, `b[j, k]` by `b_scale[j // 128, k // 128]`.
     """
@@ -63,15 +63,17 @@ class Fp8BlockMatmul(Problem):
         return dims["m"] * dims["n"] * dims["k"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws codes up to the format's end, 240, and scales within a factor of 8."""
+        """Draws codes up to the format's end and scales within a factor of 8."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
+        code = self.args[0].dtype
+        end = torch.finfo(code).max
 
         def codes(*shape: int) -> torch.Tensor:
-            x = draw(shape, torch.float32, workload.distribution, generator) * 60
-            return x.clamp(-240, 240).to(torch.float8_e4m3fnuz)
+            x = draw(shape, torch.float32, workload.distribution, generator) * end / 4
+            return x.clamp(-end, end).to(code)
 
         def scales(*shape: int) -> torch.Tensor:
-            return torch.exp2(3 * torch.rand(shape, generator=generator)) / 120
+            return torch.exp2(3 * torch.rand(shape, generator=generator)) * 2 / end
 
         return {
             "a": codes(m, k),

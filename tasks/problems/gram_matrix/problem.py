@@ -21,7 +21,10 @@ class GramMatrix(Problem):
     """`out[b] = x[b] @ x[b]^T / positions`: a symmetric product whose halves are equal."""
 
     name = "gram_matrix"
-    summary = "x @ x.T / positions for each feature map of a batch, float16"
+    summary = (
+        "x @ x.T / positions for each feature map of a batch, float16, within its rounding also "
+        "where hundreds of thousands of positive terms are summed"
+    )
     category = "LinearAlgebra"
     level = 3
     tags = ("vision", "diffusion", "training", "compute-bound")

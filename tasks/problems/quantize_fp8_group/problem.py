@@ -25,10 +25,16 @@ LEAST = 1e-10
 
 
 class QuantizeFp8Group(Problem):
-    """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`."""
+    """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`.
+
+    240 is the largest number of the 8-bit float; a subclass may have another.
+    """
 
     name = "quantize_fp8_group"
-    summary = "e4m3fnuz codes and a float32 scale for each group of 128 columns of each row"
+    summary = (
+        "e4m3fnuz codes of x / scale and a float32 scale, max(max|x|, 1e-10) / 240, for each group "
+        "of 128 columns of each row"
+    )
     category = "Quantization"
     level = 2
     tags = ("moe", "decoder-llm", "memory-bound", "fp8")
@@ -72,9 +78,10 @@ class QuantizeFp8Group(Problem):
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64, rounded to the nearest code."""
+        code = self.outputs[0].dtype
         groups = x.double().view(x.shape[0], -1, GROUP)
-        scale = groups.abs().amax(2).clamp(min=LEAST) / 240
-        q = (groups / scale[:, :, None]).to(torch.float8_e4m3fnuz)
+        scale = groups.abs().amax(2).clamp(min=LEAST) / torch.finfo(code).max
+        q = (groups / scale[:, :, None]).to(code)
         return q.double().view(x.shape), scale
 
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

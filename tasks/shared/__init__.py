@@ -1,0 +1,1 @@
+"""What several problems state alike: generators, samplers, formats. Part of their content."""
