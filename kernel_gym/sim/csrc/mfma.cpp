@@ -164,7 +164,7 @@ const Inst* mfma_scaled(Wave& wave, const Inst* inst) {
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
   unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
   unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
-  const u32* b_scales = (inst->flags & 16 ? wave.constants : wave.regs) + inst->dst2;
+  const u32* b_scales = wave.bases[inst->flags & 16 ? kConstant : kVector] + inst->dst2;
   apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), inst->flags & 3);
   apply_scale(b, shape.per_lane(), b_scales, inst->flags >> 2 & 3);
   multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);

@@ -117,7 +117,7 @@ struct alignas(64) Row {
 struct alignas(64) RowPair {
   u32 words[2 * kLanes];
 };
-constexpr u32 kSpareRows = 3;
+constexpr u32 kSpareRows = 6;
 
 // The MODE register: rounding of f32 (bits 0-1) and of f64 and f16 (2-3), which denormals are kept
 // (4-7), ...; the default rounds to nearest even and keeps all denormals.
@@ -126,7 +126,7 @@ constexpr u32 kDefaultMode = 0x2f0;
 struct Wave {
   u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
   Row* spare;            // kSpareRows rows for operands that must be built
-  const u32* constants;  // splatted literal rows of the kernel
+  const u32* bases[2];   // by Space: regs, and the splatted literal rows of the kernel
   u32* scalars;
   u64* block_counts;
   const Inst* program;
@@ -184,7 +184,7 @@ void modified_source(const Wave& wave, const Operand& operand, u32* out);
 void modified_source64(const Wave& wave, const Operand& operand, u32* out);
 
 SIM_INLINE const u32* direct(const Wave& wave, const Operand& operand) {
-  return (operand.space == kVector ? wave.regs : wave.constants) + operand.index;
+  return wave.bases[operand.space] + operand.index;
 }
 
 SIM_INLINE void splat_row(u32* out, u32 value) {
@@ -219,11 +219,47 @@ SIM_INLINE u64 pair(const u32* rows, int lane) {
   return (u64)rows[lane] | ((u64)rows[kLanes + lane] << 32);
 }
 
+// A 32-bit source by chunks: a row, or one chunk that stands for all of them.
+struct Chunks {
+  const u32* words;
+  size_t step;  // words from chunk to chunk
+};
+SIM_INLINE U load(const Chunks& chunks, int c) { return *(const U*)(chunks.words + c * chunks.step); }
+
+// The chunks of a source without modifiers.
+SIM_INLINE Chunks plain(const Wave& wave, const Operand& operand, Row& space) {
+  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
+  put(space.words, 0, splat(wave.scalars[operand.index]));
+  return {space.words, 0};
+}
+
+// The low chunks of a 64-bit source; the high ones lie kLanes words behind.
+SIM_INLINE Chunks plain64(const Wave& wave, const Operand& operand, Row* space) {
+  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
+  put(space[0].words, 0, splat(wave.scalars[operand.index]));
+  put(space[1].words, 0, splat(wave.scalars[operand.index + 1]));
+  return {space[0].words, 0};
+}
+SIM_INLINE U load_high(const Chunks& chunks, int c) {
+  return *(const U*)(chunks.words + kLanes + c * chunks.step);
+}
+
+SIM_INLINE bool has_modifiers(const Inst* inst, int sources) {
+  u32 spaces = 0;
+  for (int i = 0; i < sources; i++) spaces |= inst->src[i].space;
+  return UNLIKELY(spaces & kModified);
+}
+// Runs `handler` on a copy of the instruction whose first `count` sources have had their modifiers
+// applied; those with a bit in `wide` have 64 bits. As the rare case it is a tail call: the usual
+// one needs no stack frame.
+const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 count, u32 wide = 0);
+
 // ---- shapes shared by the vector operation files. They build operands in the wave's spare rows:
 // aligned rows on the stack would cost every call an aligned frame.
 template <class Op>
 const Inst* unary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  if (has_modifiers(inst, 1)) return run_modified(wave, inst, unary<Op>, 1);
+  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
@@ -232,8 +268,9 @@ const Inst* unary(Wave& wave, const Inst* inst) {
 
 template <class Op>
 const Inst* binary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  const u32* b = source(wave, inst->src[1], wave.spare[1]);
+  if (has_modifiers(inst, 2)) return run_modified(wave, inst, binary<Op>, 2);
+  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
+  const Chunks b = plain(wave, inst->src[1], wave.spare[1]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
@@ -242,9 +279,10 @@ const Inst* binary(Wave& wave, const Inst* inst) {
 
 template <class Op>
 const Inst* ternary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  const u32* b = source(wave, inst->src[1], wave.spare[1]);
-  const u32* d = source(wave, inst->src[2], wave.spare[2]);
+  if (has_modifiers(inst, 3)) return run_modified(wave, inst, ternary<Op>, 3);
+  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
+  const Chunks b = plain(wave, inst->src[1], wave.spare[1]);
+  const Chunks d = plain(wave, inst->src[2], wave.spare[2]);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
