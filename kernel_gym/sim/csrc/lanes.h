@@ -105,6 +105,15 @@ SIM_INLINE u64 to_bits(I condition, int chunk) {
 #endif
 }
 
+// The top bits of the words, as to_bits().
+SIM_INLINE u64 sign_bits(U x, int chunk) {
+#if defined(__x86_64__)
+  return to_bits((I)x, chunk);
+#else
+  return to_bits((I)x < 0, chunk);
+#endif
+}
+
 // Write `value` to the lanes of `row` that are active in `exec`.
 SIM_INLINE void store(u64 exec, u32* row, int chunk, U value) {
   if (LIKELY(exec == kAllLanes)) {
@@ -181,11 +190,17 @@ SIM_INLINE U quieted(U result, U a, U b, U a_signals, U b_signals, u32 quiet) {
 // Whether a vector of comparison results has a true one.
 SIM_INLINE bool any_lane(U condition) { return to_bits((I)condition, 0) != 0; }
 SIM_INLINE F max_ieee(F a, F b) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_range_ps((__m512)a, (__m512)b, 5);  // of numbers and NaN as above, signs compared
+#endif
   const F result = max_lanes(a, b);
   if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
   return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);
 }
 SIM_INLINE F min_ieee(F a, F b) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_range_ps((__m512)a, (__m512)b, 4);
+#endif
   const F result = min_lanes(a, b);
   if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
   return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);

@@ -13,12 +13,12 @@ SIM_INLINE bool is_denormal(double f) {
   return !(as_u64(f) & 0x7ff0000000000000ull) && (as_u64(f) & 0xfffffffffffffull);
 }
 
-// Whether a division needs neither scaling nor special values.
-SIM_INLINE I easy_division(U denominator, U numerator) {
+// A negative word for a division that needs scaling or has special values.
+SIM_INLINE U uneasy_division(U denominator, U numerator) {
   const I e1 = exponents(denominator), e2 = exponents(numerator);
   const I difference = e2 - e1;
-  return (e1 >= 2) & (e1 <= 250) & (e2 >= 26) & (e2 <= 254) & (difference < 90) &
-         (difference > -120);
+  return (U)((e1 - 2) | (250 - e1) | (e2 - 26) | (254 - e2) | (89 - difference) |
+             (difference + 119));
 }
 
 struct Scaled {
@@ -54,15 +54,19 @@ const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
   u32* dst = wave.regs + inst->dst;
   u64 flags = 0;
   for (int c = 0; c < kChunks; c++) {
-    const U v = load(value, c), d = load(denominator, c), n = load(numerator, c);
-    const I zero = ((F)n == 0.f) | ((F)d == 0.f);
-    U result = select(zero, splat(as_u32(NAN)), v);
-    u64 hard = exec >> (kWidth * c) & (to_bits(~(zero | easy_division(d, n)), 0));
-    for (; UNLIKELY(hard); hard &= hard - 1) {
-      const int i = __builtin_ctzll(hard);
-      const Scaled scaled = scale_division(as_f32(v[i]), as_f32(d[i]), as_f32(n[i]));
-      result[i] = as_u32(scaled.value);
-      flags |= (u64)scaled.flag << (kWidth * c + i);
+    U result = load(value, c);
+    const U d = load(denominator, c), n = load(numerator, c);
+    u64 hard = exec >> (kWidth * c) & sign_bits(uneasy_division(d, n), 0);
+    if (UNLIKELY(hard)) {
+      const U v = result;
+      const I zero = ((F)n == 0.f) | ((F)d == 0.f);
+      result = select(zero, splat(as_u32(NAN)), v);
+      for (hard &= ~to_bits(zero, 0); hard; hard &= hard - 1) {
+        const int i = __builtin_ctzll(hard);
+        const Scaled scaled = scale_division(as_f32(v[i]), as_f32(d[i]), as_f32(n[i]));
+        result[i] = as_u32(scaled.value);
+        flags |= (u64)scaled.flag << (kWidth * c + i);
+      }
     }
     store(exec, dst, c, result);
   }
@@ -95,6 +99,9 @@ const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
 REGISTER(v_div_fmas_f32, v_div_fmas_f32, 3);
 
 SIM_INLINE U fix_division(U quotient, U denominator, U numerator) {
+  if (LIKELY(!sign_bits(uneasy_division(denominator, numerator), 0))) {
+    return ((denominator ^ numerator) & 0x80000000u) | (quotient & 0x7fffffffu);
+  }
   const F d = (F)denominator, n = (F)numerator;
   const U sign = (denominator ^ numerator) & 0x80000000u, infinity = splat(0x7f800000u);
   const I d_zero = d == 0.f, n_zero = n == 0.f;
