@@ -103,8 +103,11 @@ bool enter_range(Wave& wave, const Inst* inst, u64 low, u64 high, bool write) {
 }
 
 bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
-  if (inside(recent_region(wave, inst), address, address + size)) return true;
-  if (find_region(*wave.memory, address, address + size, false)) return true;
+  if (inside(wave.recent_scalar, address, address + size)) return true;
+  if (const Region* region = find_region(*wave.memory, address, address + size, false)) {
+    wave.recent_scalar = *region;
+    return true;
+  }
   raise_fault(wave, inst, FaultKind::kReadOutOfBounds, 0, address, size);
   return false;
 }

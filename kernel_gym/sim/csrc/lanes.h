@@ -293,6 +293,20 @@ SIM_INLINE U low16(U x) { return x & 0xffffu; }
 SIM_INLINE U pack16(U low, U high) { return (low & 0xffffu) | (high << 16); }
 SIM_INLINE U select(I condition, U yes, U no) { return condition ? yes : no; }
 
+// x * 2^n with one rounding.
+SIM_INLINE F ldexp_lanes(F x, I n) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_scalef_ps((__m512)x, (__m512)__builtin_convertvector(n, F));
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) {  // exact in double
+    const i64 power = n[i] < -400 ? -400 : n[i] > 400 ? 400 : n[i];
+    r[i] = (float)((double)x[i] * as_f64((u64)(1023 + power) << 52));
+  }
+  return r;
+#endif
+}
+
 // 2^x as the hardware does it: denormal inputs and results are flushed.
 SIM_INLINE F exp2_lanes(F x) {
   F clamped = x;
@@ -307,10 +321,14 @@ SIM_INLINE F exp2_lanes(F x) {
   p = fma_lanes(p, part, splatf(2.4022648e-1f));
   p = fma_lanes(p, part, splatf(6.9314720e-1f));
   p = fma_lanes(p, part, splatf(1.f));
+#if defined(SIM_AVX512)
+  F r = (F)_mm512_scalef_ps((__m512)p, (__m512)whole);
+#else
   const I exponent = __builtin_convertvector(whole, I);
   const I half = exponent >> 1;
   const I rest = exponent - half;
   F r = p * (F)((half + 127) << 23) * (F)((rest + 127) << 23);
+#endif
   r = (x < -126.f) ? F{} : r;
   r = (x >= 128.f) ? (F)splat(0x7f800000u) : r;
   return (x != x) ? x : r;

@@ -14,6 +14,7 @@ BINARY(v_add_f32, F, a + b);
 BINARY(v_sub_f32, F, a - b);
 BINARY(v_subrev_f32, F, b - a);
 BINARY(v_mul_f32, F, a* b);
+BINARY(v_ldexp_f32, U, ldexp_lanes((F)a, (I)b));
 BINARY(v_max_f32, F, max_ieee(a, b));
 BINARY(v_min_f32, F, min_ieee(a, b));
 

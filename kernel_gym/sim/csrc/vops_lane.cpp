@@ -125,7 +125,6 @@ LANE_UNARY(v_cvt_u16_f16, std::min(65535u, to_u32(h(x))));
 LANE_UNARY(v_cvt_i16_f16, (u16)std::max(-32768, std::min(32767, (i32)to_i32(h(x)))));
 LANE_UNARY(v_cvt_f16_u16, float_to_half((float)(u16)x));
 LANE_UNARY(v_cvt_f16_i16, float_to_half((float)(i16)x));
-LANE_BINARY(v_ldexp_f32, as_u32(math::scale_by_power(f, (i32)y)));
 LANE_BINARY(v_ldexp_f16, float_to_half(std::ldexp(h(x), (i16)y)));
 
 // f32 to f16, rounded towards zero.

@@ -141,6 +141,7 @@ struct Wave {
   Footprint* footprint;  // null unless touched lines are wanted
   Audit* audit;          // null unless the launch is audited
   AccessCounts* accesses;  // by source instruction; null without a model
+  Region recent_scalar;  // what the last scalar load read from
   Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far
