@@ -122,6 +122,11 @@ class Template:
         status = self._ask({"kill": pid, "grace": grace}, [])["status"]
         return status - 256 if status is not None and status > 128 else status
 
+    @property
+    def alive(self) -> bool:
+        """Whether it can still fork."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """Ends the template and every child of it."""
         self._sock.close()
@@ -144,11 +149,13 @@ class Template:
 
 
 _shared: dict[int, Template] = {}
+_sharing = threading.Lock()
 
 
 def shared_template() -> Template:
-    """The one template of this process, started at first use (and anew after a fork)."""
+    """The one template of this process: started at first use, anew after a fork or its death."""
     pid = os.getpid()
-    if pid not in _shared:
-        _shared[pid] = Template()
-    return _shared[pid]
+    with _sharing:  # two at a time would each start one, and the first would end with its children
+        if pid not in _shared or not _shared[pid].alive:
+            _shared[pid] = Template()
+        return _shared[pid]
