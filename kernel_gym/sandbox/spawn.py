@@ -56,6 +56,7 @@ class Template:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._sock = ours
+        self._silent = False
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
@@ -124,8 +125,8 @@ class Template:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still fork."""
-        return self._process.poll() is None
+        """Whether it can still fork; one that was killed a moment ago is known by its silence."""
+        return not self._silent and self._process.poll() is None
 
     def close(self) -> None:
         """Ends the template and every child of it."""
@@ -142,8 +143,10 @@ class Template:
                 socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
                 answer = self._sock.recv(1 << 12)
             except OSError as error:
+                self._silent = True
                 raise TemplateError(f"the worker template is gone: {error}") from error
         if not answer:
+            self._silent = True
             raise TemplateError(f"the worker template died (pid {self._process.pid})")
         return json.loads(answer)
 
