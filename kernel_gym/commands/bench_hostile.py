@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -23,8 +23,10 @@ from kernel_gym.commands.common import (
     print_json,
 )
 from kernel_gym.commands.exploits import SUITE
-from kernel_gym.executors import Request
-from kernel_gym.records import Evaluation, Outcome
+
+if TYPE_CHECKING:
+    from kernel_gym.executors import Request
+    from kernel_gym.records import Evaluation
 
 SHARE = 0.3
 """Of hostile submissions."""
@@ -88,6 +90,7 @@ def hostile(
 
 def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[Request]]:
     """The honest requests, and the same with hostile ones in the place of some."""
+    from kernel_gym.executors import Request
     from kernel_gym.exploits import load_exploits, runs_on
     from kernel_gym.tasks import load_suite
 
@@ -111,6 +114,7 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
 def _play(pool: Any, requests: list[Request]) -> Played:
     """Plays one series; nothing of it is known from another."""
     from kernel_gym.executors import EvaluationCache
+    from kernel_gym.records import Outcome
 
     pool.cache = EvaluationCache()
     start = time.perf_counter()
@@ -129,9 +133,8 @@ def _play(pool: Any, requests: list[Request]) -> Played:
 
 def _limit(evaluation: Evaluation) -> float:
     """Seconds of the stage in which a time limit passed."""
-    if evaluation.outcome is not Outcome.TIMEOUT:
-        return 0.0
-    return evaluation.wall_seconds[evaluation.stage]
+    timed_out = str(evaluation.outcome) == "timeout"
+    return evaluation.wall_seconds[evaluation.stage] if timed_out else 0.0
 
 
 def _show(found: dict[str, Played], ratio: float) -> None:
