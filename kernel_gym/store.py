@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernel_gym.records import Evaluation, Record
+from kernel_gym.records import Evaluation, Outcome, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
@@ -89,7 +89,8 @@ class RunStore:
         Args:
             folder: Where the run goes; made when absent.
             config: What is run.
-            resume: Continue the run that the folder holds, if any.
+            resume: Continue the run that the folder holds, if any. Submissions on which the
+                machine failed are forgotten, with what came after them: they are played again.
             overwrite: Throw away the run that the folder holds, if any.
 
         Returns:
@@ -120,8 +121,21 @@ class RunStore:
                     f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
                     "give --overwrite or another folder"
                 )
+        store._forget_failures()
         store.finish()
         return store
+
+    def _forget_failures(self) -> None:
+        """Drops each episode's turns from the first on which the machine failed."""
+        first: dict[tuple[str, int], int] = {}
+        for record in self.records():
+            if record.evaluation.outcome is Outcome.INFRA:
+                first.setdefault((record.task, record.sample), record.turn)
+        self._records = {
+            (task, sample, turn): record
+            for (task, sample, turn), record in self._records.items()
+            if turn < first.get((task, sample), turn + 1)
+        }
 
     def records(self) -> list[TurnRecord]:
         """Every submission so far, by task in the run's order, sample and turn."""

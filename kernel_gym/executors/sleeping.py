@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernel_gym.executors.base import Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.local import LocalExecutor, LocalWorker
 from kernel_gym.executors.on_ray import RayExecutor, RayWorker
@@ -113,4 +114,7 @@ class _SharedWorker(RayWorker):
         """Does nothing."""
 
 
-SLEEPING = {"local": SleepingLocalExecutor, "ray": SleepingRayExecutor}
+SLEEPING: dict[str, Callable[[Load, int], Executor]] = {
+    "local": SleepingLocalExecutor,
+    "ray": SleepingRayExecutor,
+}
