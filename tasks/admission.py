@@ -12,7 +12,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from kernel_gym.tasks.problem import Problem
-from kernel_gym.tasks.task import Mode, Task, modes_of
+from kernel_gym.tasks.task import Mode, Task
 
 FILE = "admission.json"
 RULES_VERSION = "1"
@@ -109,11 +109,3 @@ def status_of(task: Task) -> Status:
     """What the stored verdict says of a task."""
     verdict = stored_verdict(task.problem)
     return Status.UNKNOWN if verdict is None else verdict.status(task.mode)
-
-
-def admitted_modes(problem: Problem) -> tuple[Mode, ...]:
-    """The modes in which the problem is admitted."""
-    verdict = stored_verdict(problem)
-    if verdict is None:
-        return ()
-    return tuple(m for m in modes_of(problem) if verdict.status(m) is Status.ADMITTED)

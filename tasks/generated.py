@@ -23,6 +23,7 @@ from kernel_gym.tasks.graph_kernels import (
     ENTRY,
     describe,
     extra_names,
+    steps_text,
     torch_source,
     triton_source,
 )
@@ -123,6 +124,11 @@ class GeneratedProblem(Problem):
         """None: it is nowhere but in its seed."""
         return None
 
+    @property
+    def definition(self) -> str:
+        """The steps one by one."""
+        return steps_text(self.graph)
+
     def kernel(self, language: str) -> str | None:
         """The unfused Triton kernels; there are none in HIP."""
         return triton_source(self.graph) if language == "triton" else None
@@ -136,10 +142,6 @@ class GeneratedProblem(Problem):
         yield f"{self.graph.text} {[dict(d) for dims in self.train.values() for d in dims]}"
         yield triton_source(self.graph)
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x, times the other width where there are products."""
-        return dims["rows"] * dims["cols"] * dims.get("inner", 1)
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Matrices as the distribution says; weights around 1, biases around 0, indices legal."""
         dims = workload.dims
@@ -150,10 +152,6 @@ class GeneratedProblem(Problem):
                 found[name] = self._draw(name, step, workload, generator)
         return found
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A matrix, or a column with one number a row."""
-        return {"out": (dims["rows"], _width(self.graph.steps[-1].width, dims))}
-
     def oracle(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """The graph in fp64, nothing rounded on the way."""
         return _compiled(torch_source(self.graph, exact=True))(**inputs)
@@ -161,21 +159,6 @@ class GeneratedProblem(Problem):
     def reference(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """The graph in float32, operands of products rounded to the task's dtype."""
         return _compiled(torch_source(self.graph))(**inputs)
-
-    def bytes(self, dims: Dims) -> int:
-        """Each input read once, the output written once."""
-        wide = self.dtype.itemsize
-        total = wide * dims["rows"] * (dims["cols"] + _width(self.graph.steps[-1].width, dims))
-        for number, step in enumerate(self.graph.steps, 1):
-            for _ in extra_names(number, step):
-                size = wide if step.op.extra not in (Extra.ROW_INDEX, Extra.COL_INDEX) else 8
-                count = 1
-                for axis in (
-                    _SHAPES[step.op.extra].format(w=step.width, v=step.width_in).split(", ")
-                ):
-                    count *= _width(axis, dims)
-                total += size * count
-        return total
 
     def flops(self, dims: Dims) -> int:
         """Those of each operator, by element of what it reads or, for products, multiply-add."""

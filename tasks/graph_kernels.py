@@ -44,6 +44,15 @@ def torch_source(graph: Graph, exact: bool = False) -> str:
     return f"{head}def {ENTRY}({arguments}) -> tuple[torch.Tensor, ...]:\n{body}\n"
 
 
+def steps_text(graph: Graph) -> str:
+    """The definition of each step, as a list: values are float32 between the steps."""
+    lines = ["- h0 = x"]
+    for number, step in enumerate(graph.steps, 1):
+        text = _torch_step(graph, number, step, "float").replace(".float()", "")
+        lines.append(f"- h{number} = {text}")
+    return "\n".join([*lines, f"- out = h{len(graph.steps)}"])
+
+
 def _torch_step(graph: Graph, number: int, step: Step, wide: str) -> str:
     before = f"h{number - 1}"
     names = extra_names(number, step)

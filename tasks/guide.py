@@ -5,22 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 _GUIDES = Path(__file__).parent / "guides"
-_RELATIVES = {"gfx90a": "gfx942", "gfx950": "gfx942"}
-"""Architectures that share the guide of another."""
+_FAMILIES = {
+    "gfx90a": "cdna",
+    "gfx942": "cdna",
+    "gfx950": "cdna",
+    "sm_90": "hopper",
+    "sm_90a": "hopper",
+}
+"""The folder of an architecture: what its family has in common, and what it has of its own."""
 
 
 def guide(arch: str, language: str) -> str:
     """What to know about a device when writing for it.
 
     Args:
-        arch: the architecture's name, such as gfx942 or sm_90.
+        arch: the architecture's name, such as gfx942 or sm_90a.
         language: "triton" or "hip".
 
     Returns:
         A Markdown list; empty where nothing is written on the architecture.
     """
-    folder = _GUIDES / _RELATIVES.get(arch, arch)
-    if not arch or not folder.is_dir():
+    if arch not in _FAMILIES:
         return ""
-    parts = (folder / "common.md", folder / f"{language}.md")
-    return "\n".join(part.read_text(encoding="utf-8").strip() for part in parts)
+    folder = _GUIDES / _FAMILIES[arch]
+    parts = [folder / f"{part}.md" for part in ("common", arch, language)]
+    return "\n".join(part.read_text(encoding="utf-8").strip() for part in parts if part.is_file())

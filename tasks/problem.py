@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.workload import Workload
 
 Value = torch.Tensor | int | float
@@ -65,7 +67,11 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor input. `in_place` says that the operation writes it, `shape` names its axes."""
+    """A tensor input. `in_place` says that the operation writes it.
+
+    `shape` are its sizes in terms of the problem's axes, see `tasks/shapes.py`; words where they
+    depend on values.
+    """
 
     name: str
     dtype: torch.dtype
@@ -83,7 +89,7 @@ class ScalarArg:
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the candidate returns."""
+    """A tensor that the candidate returns; `shape` as for inputs."""
 
     name: str
     dtype: torch.dtype
@@ -121,6 +127,8 @@ def points(
 
 class Problem(ABC):
     """What to compute, on which inputs, and what the least cost of it is.
+
+    The docstring of a subclass defines its operation: shapes, dtypes and special cases.
 
     Subclasses are stateless: one instance, `PROBLEM`, in `tasks/problems/<name>/problem.py`.
     """
@@ -164,17 +172,20 @@ class Problem(ABC):
             for axis in self.axes
         )
 
-    @abstractmethod
     def elements(self, dims: Dims) -> int:
-        """Size measure by which drawn workloads are kept within the budget of a scale."""
+        """Size measure by which drawn workloads are kept within the budget of a scale.
+
+        The product of all axes, unless overridden.
+        """
+        return math.prod(dims[axis.name] for axis in self.axes)
 
     @abstractmethod
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the arguments, contiguous CPU tensors and scalars, in the order of `args`."""
 
-    @abstractmethod
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Shape of each output."""
+        """Shape of each output, as its `shape` says."""
+        return {output.name: shape_of(output.shape, dims) for output in self.outputs}
 
     @abstractmethod
     def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
@@ -187,23 +198,37 @@ class Problem(ABC):
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
 
-    @abstractmethod
     def bytes(self, dims: Dims) -> int:
-        """Least bytes any implementation moves: inputs read once, outputs written once."""
+        """Least bytes any implementation moves.
+
+        All inputs read once and all outputs written once, unless overridden.
+        """
+        return sum(math.prod(shape_of(t.shape, dims)) * t.dtype.itemsize for t in self.tensors)
 
     @abstractmethod
     def flops(self, dims: Dims) -> int:
         """Least floating-point operations of any implementation."""
 
     def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The int64 sizes that a HIP launcher takes after its pointers, in order."""
-        return {axis.name: dims[axis.name] for axis in self.axes}
+        """The int64 sizes that a HIP launcher takes after its outputs: axes that no argument is."""
+        scalars = {arg.name for arg in self.args if isinstance(arg, ScalarArg)}
+        return {axis.name: dims[axis.name] for axis in self.axes if axis.name not in scalars}
+
+    @property
+    def definition(self) -> str:
+        """What is computed, to the letter: the class's docstring, which prompts show."""
+        return inspect.getdoc(type(self)) or ""
+
+    @property
+    def tensors(self) -> tuple[TensorArg | Output, ...]:
+        """All tensors that go in or come out."""
+        inputs = (arg for arg in self.args if isinstance(arg, TensorArg))
+        return (*inputs, *self.outputs)
 
     @property
     def dtypes(self) -> frozenset[torch.dtype]:
-        """The types of all tensors that go in or come out."""
-        tensors = [*self.args, *self.outputs]
-        return frozenset(item.dtype for item in tensors if not isinstance(item, ScalarArg))
+        """The types of these tensors."""
+        return frozenset(tensor.dtype for tensor in self.tensors)
 
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor

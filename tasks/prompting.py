@@ -112,7 +112,8 @@ def _operation(task: Task) -> str:
         f"- {a.name}: {a.low} to {a.high}" + (f", a multiple of {a.multiple}" * (a.multiple > 1))
         for a in task.problem.axes
     )
-    return f"{task.problem.name}: {task.problem.summary}\n\nAxes:\n{axes}"
+    problem = task.problem
+    return f"{problem.name}: {problem.summary}\n\n{problem.definition}\n\nAxes:\n{axes}"
 
 
 def _signature(task: Task) -> str:

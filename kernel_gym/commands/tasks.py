@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from kernel_gym.commands.common import JsonOption, console, one_line_errors, print_json
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from kernel_gym.tasks import Task
 
 app = typer.Typer()
+
+ROOMY = 110
+"""Columns of a terminal that show all there is to a task in one line."""
 
 SuiteOption = Annotated[
     str | None, typer.Option("--suite", "-s", help="Only the tasks of this suite.")
@@ -79,15 +83,35 @@ def list_tasks(
     if json:
         print_json(rows)
         return
-    table = Table(title=f"{len(rows)} tasks; head-room is baseline over roofline time")
-    for header in ("task", "level", "category", "status", "head-room", "typical size"):
-        table.add_column(header, no_wrap=header in ("task", "status"))
+    console.print(_table(rows))
+    console.print(f"suites: {', '.join(suites())}")
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    """One row a task; where the terminal is narrow, without what filters are for."""
+    left_out = ("level", "category") if console.width < ROOMY else ()
+    table = Table(
+        title=f"{len(rows)} tasks; head-room is baseline over roofline time",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
     for row in rows:
         room = "" if row["head_room"] is None else f"{row['head_room']:.1f}"
         size = "x".join(map(str, row["sizes"]["full"][0]["dims"].values()))
-        table.add_row(row["id"], str(row["level"]), row["category"], row["status"], room, size)
-    console.print(table)
-    console.print(f"suites: {', '.join(suites())}")
+        cells = {
+            "task": row["id"],
+            "level": str(row["level"]),
+            "category": row["category"],
+            "status": row["status"],
+            "head-room": room,
+            "typical size": size,
+        }
+        kept = {header: cell for header, cell in cells.items() if header not in left_out}
+        if not table.columns:
+            for header in kept:
+                table.add_column(header, overflow="fold", no_wrap=header in ("task", "status"))
+        table.add_row(*kept.values())
+    return table
 
 
 @app.command()
@@ -104,20 +128,23 @@ def show(
     """
     from kernel_gym.devices import resolve
     from kernel_gym.evaluator import Evaluator
-    from kernel_gym.tasks import get_task, prompt
+    from kernel_gym.tasks import get_task, prompt, train_workloads
 
     with one_line_errors():
         task = get_task(task_id)
         with Evaluator(resolve(device)) as evaluator:
-            spec = evaluator.device.spec
-            text = prompt(task, evaluator.device.facts, arch=spec.arch)
-    parts = {"prompt": text, "baseline": task.kernel_source, "reference": task.reference_source}
+            found = evaluator.device
+            workloads = train_workloads(task.problem, found.scale)
+            text = prompt(task, found.facts, workloads, found.spec.arch)
+    reference = task.reference_source
+    baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
+    parts = {"prompt": text, "baseline": baseline, "reference": reference}
     if json:
         print_json({**_facts(task), **parts})
         return
     for key, value in _facts(task).items():
         if key != "sizes":
-            console.print(f"[bold]{key}[/]: {value}", highlight=False)
+            console.print(f"[bold]{key}[/]: {escape(str(value))}", highlight=False)
     for title, part in parts.items():
         console.rule(title)
         console.print(part, markup=False, highlight=False, soft_wrap=True)

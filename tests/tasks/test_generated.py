@@ -119,6 +119,9 @@ def test_the_prompt_shows_the_graph():
     text = prompt(task, "some device")
     assert task.problem.summary in text
     assert "def fused(x: torch.Tensor" in text
+    words = prompt(get_task("instruction2triton/generated:seed=17,depth=6"), "some device")
+    assert "- h1 = F.softplus(h0)\n- h2 = torch.roll(h1, -1, 1)\n- h3 = h2 + m3\n" in words
+    assert "float()" not in words
     assert "@triton.jit" in text
 
 

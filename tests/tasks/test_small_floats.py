@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernel_gym import exploits
+from kernel_gym.commands.eval import _runnable
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.vendors import DATA_SHEETS
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.exploits import Honest
 from kernel_gym.sim.targets import TARGETS
 from kernel_gym.tasks import get_problem, get_task, problem_names
 from kernel_gym.tasks.admission import content_hash
@@ -45,6 +48,16 @@ def test_twins_are_drawn_alike_and_differ_in_scale():
     scales = [twin.oracle(x=x)[1] for twin in twins]
     torch.testing.assert_close(scales[0] * 240, scales[1] * 448)
     assert len({content_hash(twin) for twin in twins}) == 2
+
+
+def test_runs_leave_out_what_a_device_lacks(capsys):
+    tasks = tuple(get_task(f"triton2triton/{name}") for name in ("gelu", "quantize_fp8_group_ocp"))
+    assert _runnable(tasks, "sim:gfx942") == [tasks[0]]
+    assert "gfx942 has other 8-bit floats" in capsys.readouterr().err
+    assert _runnable(tasks, "sim:gfx950") == [*tasks]
+    honest = Honest("ocp", tasks[1], tasks[1].kernel_source)
+    assert not exploits.runs_on(honest, "sim:gfx942")
+    assert exploits.runs_on(honest, "sim:gfx950")
 
 
 def test_a_task_on_a_device_without_its_types_is_refused():

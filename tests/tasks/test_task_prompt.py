@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernel_gym.devices.specs import SIMULATED
+from kernel_gym.devices.vendors import DATA_SHEETS
 from kernel_gym.tasks import (
     Kind,
     Mode,
@@ -23,6 +25,7 @@ from kernel_gym.tasks import (
     unseen_workloads,
 )
 from kernel_gym.tasks.guide import guide
+from kernel_gym.tasks.small_floats import FNUZ, OCP, native_small_floats
 
 
 def test_c_prototypes_to_the_letter():
@@ -77,6 +80,7 @@ def test_prompts_show_what_the_mode_allows(task_id):
     assert ("## Start kernel" in text) == (task.baseline != "torch")
     assert ("## PyTorch reference" in text) == (task.mode != "instruction2triton")
     assert "unseen workloads" in text
+    assert task.problem.definition in text
     assert "kernel_gym" not in text
 
 
@@ -88,7 +92,11 @@ def test_prompts_do_not_tell_unseen_shapes():
             assert str(workload) not in text
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950", "sm_90"])
+GUIDED = sorted({spec.arch for spec in [*SIMULATED.values(), *(sheet for _, sheet in DATA_SHEETS)]})
+"""Every device whose peaks are known has a guide."""
+
+
+@pytest.mark.parametrize("arch", GUIDED)
 @pytest.mark.parametrize("language", ["triton", "hip"])
 def test_guides_are_short_and_of_the_architecture(arch, language):
     text = guide(arch, language)
@@ -98,6 +106,17 @@ def test_guides_are_short_and_of_the_architecture(arch, language):
     for word in ("split-K", "Pitfalls", "lanes", "registers", "neighbouring addresses"):
         assert word in text
     assert all(line.startswith("- ") for line in text.splitlines())
+    assert ("OCP: e4m3 to 448" in text) == bool(native_small_floats(arch) & OCP)
+    assert ("fnuz variant" in text) == bool(native_small_floats(arch) & FNUZ)
+
+
+@pytest.mark.parametrize("arch", SIMULATED)
+def test_what_guides_say_of_a_device_is_in_its_data_sheet(arch):
+    spec, text = SIMULATED[arch], guide(arch, "triton")
+    assert f"{spec.compute_units} compute units" in text
+    assert f"{spec.lds_bytes >> 10} KiB a compute unit" in text
+    times = round(spec.matrix_rate[torch.bfloat16] / spec.vector_rate)
+    assert f"runs at {times} times the fp32 vector rate" in text
 
 
 def test_prompts_hold_the_guide_and_the_advice_of_the_mode():

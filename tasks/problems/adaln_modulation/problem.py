@@ -50,20 +50,12 @@ class AdalnModulation(Problem):
     adversarial = ({"batch": 2, "tokens": 1, "channels": 2},)
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["batch"] * dims["tokens"] * dims["channels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, shift and scale normal, all float16; eps 1e-6."""
         batch, tokens, channels = (workload.dims[axis.name] for axis in self.axes)
         x = draw((batch, tokens, channels), torch.float16, workload.distribution, generator)
         shift, scale = (torch.randn(batch, channels, generator=generator) for _ in range(2))
         return {"x": x, "shift": shift.half(), "scale": (0.5 * scale).half(), "eps": 1e-6}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["tokens"], dims["channels"])}
 
     def oracle(
         self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor, eps: float
@@ -80,10 +72,6 @@ class AdalnModulation(Problem):
         """As DiT writes it."""
         unit = F.layer_norm(x, (x.shape[2],), eps=eps)
         return (unit * (1 + scale[:, None]) + shift[:, None],)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, shift and scale, write out, 2 bytes an element each."""
-        return 2 * (2 * self.elements(dims) + 2 * dims["batch"] * dims["channels"])
 
     def flops(self, dims: Dims) -> int:
         """Mean 1, centre 1, square and sum 2, normalise 1, modulate 2 for each element."""

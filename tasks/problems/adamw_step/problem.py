@@ -62,10 +62,6 @@ class AdamwStep(Problem):
     adversarial = ({"rows": 1, "cols": 131},)
     distributions = ("normal", "tiny", "uniform", "offset")
 
-    def elements(self, dims: Dims) -> int:
-        """Parameters."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients of about 1e-3 by the distribution, and the state such ones leave.
 
@@ -85,11 +81,6 @@ class AdamwStep(Problem):
             **{name: torch.tensor(value).item() for name, value in scalars.items()},
             "step": int(torch.randint(2, 50, (), generator=generator)),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Three vectors like param."""
-        shape = (self.elements(dims),)
-        return {"new_param": shape, "new_m": shape, "new_v": shape}
 
     def oracle(
         self,
@@ -131,10 +122,6 @@ class AdamwStep(Problem):
         root = (v_new.sqrt() / (1 - beta2**step) ** 0.5).add(eps)
         kept = torch.mul(param, 1 - lr * decay)
         return kept.addcdiv(m_new, root, value=-lr / (1 - beta1**step)), m_new, v_new
-
-    def bytes(self, dims: Dims) -> int:
-        """Read four vectors, write three, 4 bytes an element each."""
-        return 7 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Fourteen operations, a root and a division among them, a parameter."""

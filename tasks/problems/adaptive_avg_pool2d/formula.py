@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-SMALL = {"planes": 2, "height": 7, "width": 5, "cells": 3}
+SMALL = {"planes": 2, "height": 7, "width": 5, "num_cells": 3}
 
 
 def formula(x: np.ndarray, num_cells: int) -> tuple[np.ndarray, ...]:

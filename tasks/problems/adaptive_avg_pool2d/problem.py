@@ -24,8 +24,8 @@ class AdaptiveAvgPool2d(Problem):
 
     name = "adaptive_avg_pool2d"
     summary = (
-        "mean over each of cells x cells windows of each plane; window i of a side spans pixels "
-        "floor(i * side / cells) up to, not including, ceil((i + 1) * side / cells)"
+        "mean over each of n x n windows, n = num_cells, of each plane; window i of a side spans "
+        "pixels floor(i * side / n) up to, not including, ceil((i + 1) * side / n)"
     )
     category = "Pooling"
     level = 3
@@ -43,10 +43,10 @@ class AdaptiveAvgPool2d(Problem):
         Axis("planes", 1, 1 << 20),
         Axis("height", 1, 4096),
         Axis("width", 1, 4096),
-        Axis("cells", 1, 64),
+        Axis("num_cells", 1, 64),
     )
     train = points(
-        "planes height width cells",
+        "planes height width num_cells",
         full=[
             (262144, 7, 7, 1),
             (8192, 90, 90, 6),
@@ -57,30 +57,22 @@ class AdaptiveAvgPool2d(Problem):
         sim=[(4096, 7, 7, 1), (24, 90, 90, 6), (1000, 14, 14, 7), (60, 60, 60, 3)],
     )
     production = points(
-        "planes height width cells",
+        "planes height width num_cells",
         full=[(131072, 10, 10, 1), (16384, 64, 64, 2), (65536, 16, 20, 7)],
         sim=[(3000, 10, 10, 1), (40, 64, 64, 2), (700, 16, 20, 7)],
     )
-    adversarial = ({"planes": 3, "height": 2, "width": 5, "cells": 3},)
+    adversarial = ({"planes": 3, "height": 2, "width": 5, "num_cells": 3},)
     distributions = ("normal", "offset", "structured", "heavy_tail")
 
     def elements(self, dims: Dims) -> int:
         """Elements of x and the output."""
-        return dims["planes"] * (dims["height"] * dims["width"] + dims["cells"] ** 2)
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of cells is an argument already."""
-        return {"planes": dims["planes"], "height": dims["height"], "width": dims["width"]}
+        return dims["planes"] * (dims["height"] * dims["width"] + dims["num_cells"] ** 2)
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
-        shape = tuple(self.c_sizes(workload.dims).values())
+        shape = tuple(workload.dims[axis] for axis in ("planes", "height", "width"))
         x = draw(shape, torch.float16, workload.distribution, generator)
-        return {"x": x, "num_cells": workload.dims["cells"]}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Square, whatever the plane's sides."""
-        return {"out": (dims["planes"], dims["cells"], dims["cells"])}
+        return {"x": x, "num_cells": workload.dims["num_cells"]}
 
     def oracle(self, x: torch.Tensor, num_cells: int) -> tuple[torch.Tensor, ...]:
         """Products with matrices of shares, from both sides."""
@@ -96,10 +88,6 @@ class AdaptiveAvgPool2d(Problem):
     def reference(self, x: torch.Tensor, num_cells: int) -> tuple[torch.Tensor, ...]:
         """One PyTorch call in float32, rounded once."""
         return (F.adaptive_avg_pool2d(x.float(), (num_cells, num_cells)).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """One addition for each element of x."""

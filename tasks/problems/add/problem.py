@@ -46,10 +46,6 @@ class Add(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "tiny", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and y, float16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -58,10 +54,6 @@ class Add(Problem):
             for name in ("x", "y")
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
-
     def oracle(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
         return (x.double() + y.double(),)
@@ -69,10 +61,6 @@ class Add(Problem):
     def reference(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.add(x, y),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and y, write out, 2 bytes an element each."""
-        return 3 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """One addition for each element."""

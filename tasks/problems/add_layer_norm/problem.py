@@ -57,10 +57,6 @@ class AddLayerNorm(Problem):
     adversarial = ({"rows": 1, "cols": 3},)
     distributions = ("normal", "tiny", "offset", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and residual [rows, cols], weight around 1 and bias around 0, [cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -72,11 +68,6 @@ class AddLayerNorm(Problem):
             "bias": (0.3 * torch.randn(shape[1], generator=generator)).half(),
             "eps": 1e-5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Two matrices like x."""
-        shape = (dims["rows"], dims["cols"])
-        return {"out": shape, "total": shape}
 
     def oracle(
         self,
@@ -104,10 +95,6 @@ class AddLayerNorm(Problem):
         total = x.float() + residual.float()
         out = F.layer_norm(total, (total.shape[1],), weight.float(), bias.float(), eps)
         return out.half(), total.half()
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, residual, weight and bias, write both results, 2 bytes an element each."""
-        return 2 * (4 * self.elements(dims) + 2 * dims["cols"])
 
     def flops(self, dims: Dims) -> int:
         """Sum 1, mean 1, variance 3, normalise 4 for each element."""

@@ -71,10 +71,6 @@ class AddNoise(Problem):
             "timestep": torch.randint(0, steps, (batch,), generator=generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["pixels"])}
-
     def oracle(
         self, x: torch.Tensor, noise: torch.Tensor, alphas: torch.Tensor, timestep: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -88,10 +84,6 @@ class AddNoise(Problem):
         """Both factors and the sum in float32, rounded once."""
         a = torch.gather(alphas, 0, timestep)[:, None]
         return ((torch.sqrt(a) * x + torch.sqrt(1 - a) * noise).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and noise, write out (2 bytes each), read alphas (4) and timesteps (8)."""
-        return 6 * self.elements(dims) + 4 * dims["steps"] + 8 * dims["batch"]
 
     def flops(self, dims: Dims) -> int:
         """Two products and one addition for each element."""

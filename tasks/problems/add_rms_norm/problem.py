@@ -52,10 +52,6 @@ class AddRmsNorm(Problem):
     adversarial = ({"rows": 2, "cols": 1},)
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and residual [rows, cols], weight around 1 [cols], all float16; eps 1e-6."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -63,11 +59,6 @@ class AddRmsNorm(Problem):
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
         return {"x": x, "residual": residual, "weight": weight, "eps": 1e-6}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Two matrices like x."""
-        shape = (dims["rows"], dims["cols"])
-        return {"out": shape, "residual_out": shape}
 
     def oracle(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
@@ -85,10 +76,6 @@ class AddRmsNorm(Problem):
         wide = h.float()
         scale = torch.rsqrt(wide.pow(2).mean(1, keepdim=True) + eps)
         return (wide * scale).half() * weight, h
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, residual and weight, write two outputs, 2 bytes an element each."""
-        return 2 * (4 * self.elements(dims) + dims["cols"])
 
     def flops(self, dims: Dims) -> int:
         """Add 1, square and sum 2, scale 2 for each element."""

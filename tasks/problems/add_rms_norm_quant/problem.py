@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.quantised import Quantised
 from kernel_gym.tasks.workload import Workload
 
 
-class AddRmsNormQuant(Problem):
+class AddRmsNormQuant(Quantised):
     """`h = x + residual`, `y = h / sqrt(mean(h^2) + eps) * weight`, y as int8 codes with a scale.
 
     `scale[i] = max(max|y[i]|, 1e-8) / 127`, `q[i] = round(y[i] / scale[i])`; h is returned too.
@@ -60,10 +57,6 @@ class AddRmsNormQuant(Problem):
     adversarial = ({"rows": 2, "cols": 1},)
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and residual [rows, cols], weight around 1 [cols], all float16; eps 1e-5."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -71,11 +64,6 @@ class AddRmsNormQuant(Problem):
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
         return {"x": x, "residual": residual, "weight": weight, "eps": 1e-5}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Codes and sum like x, one scale a row."""
-        shape = (dims["rows"], dims["cols"])
-        return {"q": shape, "scale": shape[:1], "residual_out": shape}
 
     def oracle(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
@@ -94,16 +82,6 @@ class AddRmsNormQuant(Problem):
         y = h * torch.rsqrt(h.pow(2).mean(1, keepdim=True) + eps) * weight.float()
         scale = y.abs().amax(dim=1).clamp(min=1e-8) / 127
         return torch.round(y / scale[:, None]).to(torch.int8), scale, h.half()
-
-    def mismatches(
-        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
-    ) -> torch.Tensor:
-        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
-        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, residual and weight (2 bytes each), write codes (1), scales (4) and sum (2)."""
-        return 7 * self.elements(dims) + 2 * dims["cols"] + 4 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Add 1, square and sum 2, scale 2, magnitude, comparison, scaling and rounding 4."""

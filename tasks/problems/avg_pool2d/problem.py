@@ -47,18 +47,10 @@ class AvgPool2d(Problem):
     adversarial = ({"planes": 3, "height": 1, "width": 2},)
     distributions = ("normal", "offset", "structured", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["planes"] * dims["height"] * dims["width"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
         shape = (workload.dims["planes"], workload.dims["height"], workload.dims["width"])
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["planes"], dims["height"], dims["width"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Sums of nine shifted views, over such sums of ones."""
@@ -75,10 +67,6 @@ class AvgPool2d(Problem):
         """One PyTorch call in float32, rounded once."""
         out = F.avg_pool2d(x.float()[:, None], 3, 1, 1, count_include_pad=False)
         return (out[:, 0].half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Four additions (by rows, then by columns) and a product for each element."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SMALL = {"batch": 2, "points": 30, "centres": 12, "count": 5}
+SMALL = {"batch": 2, "size": 30, "centre_count": 12, "count": 5}
 BYTES = 4 * 2 * 12 * 8
 
 

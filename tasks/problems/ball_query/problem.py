@@ -35,34 +35,34 @@ class BallQuery(Problem):
     source = "set abstraction of PointNet++ (SSG, MSG), VoteNet (20000 points) and PV-RCNN"
 
     args = (
-        TensorArg("points", torch.float32, shape="batch, points, 3"),
-        TensorArg("centres", torch.float32, shape="batch, centres, 3"),
+        TensorArg("points", torch.float32, shape="batch, size, 3"),
+        TensorArg("centres", torch.float32, shape="batch, centre_count, 3"),
         ScalarArg("radius", float),
         ScalarArg("count", int),
     )
-    outputs = (Output("index", torch.int32, check=Check.EXACT, shape="batch, centres, count"),)
+    outputs = (Output("index", torch.int32, check=Check.EXACT, shape="batch, centre_count, count"),)
     axes = (
         Axis("batch", 1, 256),
-        Axis("points", 1, 1 << 16),
-        Axis("centres", 1, 1 << 14),
+        Axis("size", 1, 1 << 16),
+        Axis("centre_count", 1, 1 << 14),
         Axis("count", 1, 128),
     )
     train = points(
-        "batch points centres count",
+        "batch size centre_count count",
         full=[(32, 4096, 1024, 32), (8, 20000, 2048, 64), (64, 1024, 512, 16)],
         sim=[(2, 512, 128, 32), (1, 1250, 128, 64), (4, 256, 96, 16)],
     )
     production = points(
-        "batch points centres count",
+        "batch size centre_count count",
         full=[(32, 2048, 512, 128), (16, 8192, 1024, 32), (4, 16384, 4096, 16)],
         sim=[(1, 256, 64, 128), (2, 1000, 64, 32), (1, 800, 200, 16)],
     )
-    adversarial = ({"batch": 1, "points": 1, "centres": 3, "count": 2},)
+    adversarial = ({"batch": 1, "size": 1, "centre_count": 3, "count": 2},)
     distributions = ("normal", "uniform", "structured")
 
     def elements(self, dims: Dims) -> int:
         """Pairs of a point and a centre."""
-        return dims["batch"] * dims["points"] * dims["centres"]
+        return dims["batch"] * dims["size"] * dims["centre_count"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws points on a grid of 1 / 64, so that distances are exact in float32.
@@ -82,10 +82,6 @@ class BallQuery(Problem):
             "radius": radius,
             "count": most,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Indices of each centre."""
-        return {"index": (dims["batch"], dims["centres"], dims["count"])}
 
     def oracle(
         self, points: torch.Tensor, centres: torch.Tensor, radius: float, count: int
@@ -115,21 +111,13 @@ class BallQuery(Problem):
         index = torch.cat([index, first.expand(-1, -1, max(0, count - size))], dim=2)
         return (torch.where(index == size, 0, index).to(torch.int32),)
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {
-            "batch": dims["batch"],
-            "size": dims["points"],
-            "centre_count": dims["centres"],
-        }
-
     def bytes(self, dims: Dims) -> int:
         """Read centres, write indices, 4 bytes each; points only until enough are found."""
-        return 4 * dims["batch"] * dims["centres"] * (3 + dims["count"])
+        return 4 * dims["batch"] * dims["centre_count"] * (3 + dims["count"])
 
     def flops(self, dims: Dims) -> int:
         """At least one distance of 8 for each centre."""
-        return 8 * dims["batch"] * dims["centres"]
+        return 8 * dims["batch"] * dims["centre_count"]
 
 
 PROBLEM = BallQuery()

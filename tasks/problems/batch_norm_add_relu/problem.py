@@ -56,10 +56,6 @@ class BatchNormAddRelu(Problem):
     adversarial = ({"batch": 2, "channels": 3, "pixels": 1},)
     distributions = ("normal", "tiny", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["batch"] * dims["channels"] * dims["pixels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x, a normal residual, and variances between 1e-5 and 1, so that eps counts."""
         shape = (workload.dims["batch"], workload.dims["channels"], workload.dims["pixels"])
@@ -73,10 +69,6 @@ class BatchNormAddRelu(Problem):
             "bias": 0.3 * torch.randn(channels, generator=generator),
             "eps": 1e-5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["channels"], dims["pixels"])}
 
     def oracle(
         self,
@@ -106,10 +98,6 @@ class BatchNormAddRelu(Problem):
         """PyTorch's operators in float32, rounded once."""
         normal = F.batch_norm(x.float(), mean, variance, weight, bias, False, 0.0, eps)
         return (F.relu(normal + residual.float()).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and residual, write out (2 bytes each), read four vectors (4)."""
-        return 6 * self.elements(dims) + 16 * dims["channels"]
 
     def flops(self, dims: Dims) -> int:
         """Subtract, multiply, add twice and compare for each element."""

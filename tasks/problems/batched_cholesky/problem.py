@@ -59,10 +59,6 @@ class BatchedCholesky(Problem):
         a = root @ root.mT / n + 0.2 * size * torch.eye(n, dtype=torch.float64)
         return {"a": a.float()}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like a, with zeros above the diagonal."""
-        return {"out": (dims["batch"], dims["n"], dims["n"])}
-
     def oracle(self, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By the library, in fp64."""
         return (torch.linalg.cholesky(a.double()),)

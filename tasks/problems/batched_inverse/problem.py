@@ -61,10 +61,6 @@ class BatchedInverse(Problem):
         order = torch.rand(batch, n, generator=generator).argsort(1)
         return {"a": a.gather(1, order[:, :, None].expand(-1, -1, n)).contiguous()}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like a."""
-        return {"out": (dims["batch"], dims["n"], dims["n"])}
-
     def oracle(self, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By the library, in fp64."""
         return (torch.linalg.inv(a.double()),)
@@ -86,10 +82,6 @@ class BatchedInverse(Problem):
         size, unit = expected.abs(), torch.finfo(torch.float32).eps / 2
         allowed = 4 * a.shape[1] * unit * (size @ a.double().abs() @ size)
         return ~((found.double() - expected).abs() <= allowed)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a, write out, 4 bytes an element each."""
-        return 8 * dims["batch"] * dims["n"] ** 2
 
     def flops(self, dims: Dims) -> int:
         """A product and a difference for each multiply-add of the cube."""

@@ -51,20 +51,12 @@ class BatchedMatmul(Problem):
     adversarial = ({"batch": 2, "m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["batch"] * dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a float16[batch, m, k] and b float16[batch, k, n], b over sqrt(k)."""
         batch, m, n, k = (workload.dims[axis.name] for axis in self.axes)
         a = draw((batch, m, k), torch.float16, workload.distribution, generator)
         b = draw((batch, k, n), torch.float32, workload.distribution, generator)
         return {"a": a, "b": (b * k**-0.5).half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The products."""
-        return {"out": (dims["batch"], dims["m"], dims["n"])}
 
     def oracle(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -73,11 +65,6 @@ class BatchedMatmul(Problem):
     def reference(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.bmm(a, b),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a and b, write out, 2 bytes an element each."""
-        batch, m, n, k = (dims[axis.name] for axis in self.axes)
-        return 2 * batch * (m * k + k * n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -51,10 +51,6 @@ class BceWithLogits(Problem):
     adversarial = ({"rows": 3, "classes": 1},)
     distributions = ("normal", "large", "heavy_tail", "uniform")
 
-    def elements(self, dims: Dims) -> int:
-        """Logits."""
-        return dims["rows"] * dims["classes"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits, targets of which a third lies between 0 and 1, and weights 0.5 to 8."""
         rows, classes = workload.dims["rows"], workload.dims["classes"]
@@ -64,10 +60,6 @@ class BceWithLogits(Problem):
             "target": (3 * soft - 1).clamp(0, 1).half(),
             "pos_weight": 2 ** (4 * torch.rand(classes, generator=generator) - 1),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a row."""
-        return {"loss": (dims["rows"],)}
 
     def oracle(
         self, logits: torch.Tensor, target: torch.Tensor, pos_weight: torch.Tensor
@@ -86,10 +78,6 @@ class BceWithLogits(Problem):
             logits.float(), target.float(), pos_weight=pos_weight, reduction="none"
         )
         return (loss.mean(dim=1).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read logits and targets (2 bytes each) and weights (4), write losses (2)."""
-        return 4 * self.elements(dims) + 4 * dims["classes"] + 2 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Exponential, logarithm, four products and four additions for each logit."""

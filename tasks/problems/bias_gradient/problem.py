@@ -43,18 +43,10 @@ class BiasGradient(Problem):
     adversarial = ({"rows": 1, "cols": 3}, {"rows": 131, "cols": 1})
     distributions = ("normal", "offset", "tiny", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A number a column."""
-        return {"out": (dims["cols"],)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -63,10 +55,6 @@ class BiasGradient(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.sum(x, dim=0, dtype=torch.float32),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), write out (4)."""
-        return 2 * self.elements(dims) + 4 * dims["cols"]
 
     def flops(self, dims: Dims) -> int:
         """An addition for each element."""

@@ -47,20 +47,12 @@ class BiasHardswish(Problem):
     adversarial = ({"batch": 2, "channels": 3, "pixels": 1},)
     distributions = ("normal", "uniform", "tiny", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["batch"] * dims["channels"] * dims["pixels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[batch, channels, pixels], three times as wide, and a normal bias."""
         shape = (workload.dims["batch"], workload.dims["channels"], workload.dims["pixels"])
         x = 3 * draw(shape, torch.float32, workload.distribution, generator)
         bias = torch.randn(shape[1], generator=generator)
         return {"x": x.half(), "bias": bias.half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["channels"], dims["pixels"])}
 
     def oracle(self, x: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """As the formula reads; the sum is not rounded."""
@@ -71,10 +63,6 @@ class BiasHardswish(Problem):
         """The sum and the activation in float32, rounded once."""
         y = x.float() + bias.float()[:, None]
         return (F.hardswish(y).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and bias, write out, 2 bytes an element each."""
-        return 2 * (2 * self.elements(dims) + dims["channels"])
 
     def flops(self, dims: Dims) -> int:
         """Two additions, two comparisons and two products for each element."""

@@ -48,10 +48,6 @@ class BiasResidualGelu(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "uniform", "tiny", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x, residual [rows, cols] and bias [cols], all float16 by the distribution."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -64,10 +60,6 @@ class BiasResidualGelu(Problem):
             "residual": draw((rows, cols), torch.float16, kind, generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["rows"], dims["cols"])}
-
     def oracle(
         self, x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -79,10 +71,6 @@ class BiasResidualGelu(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """Three operators in float16."""
         return (residual + F.gelu(x + bias),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, bias and residual, write out, 2 bytes an element each."""
-        return 2 * (3 * self.elements(dims) + dims["cols"])
 
     def flops(self, dims: Dims) -> int:
         """Two additions and about 10 for GELU for each element."""

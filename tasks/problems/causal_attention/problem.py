@@ -69,10 +69,6 @@ class CausalAttention(Problem):
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
         return {"q": q, "k": k, "v": v, "scale": shape[-1] ** -0.5}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        return {"out": tuple(dims[axis] for axis in _AXES)}
-
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -91,11 +87,6 @@ class CausalAttention(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v, write out, 2 bytes an element each."""
-        batch, heads, seq, width = (dims[axis] for axis in _AXES)
-        return 4 * 2 * batch * heads * seq * width
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

@@ -76,10 +76,6 @@ class CausalConv1d(Problem):
             "bias": (0.5 * torch.randn(channels, generator=generator)).half(),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["channels"], dims["time"])}
-
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -98,10 +94,6 @@ class CausalConv1d(Problem):
         channels, taps = weight.shape
         y = F.conv1d(x.float(), weight.float()[:, None], bias.float(), 1, taps - 1, 1, channels)
         return (F.silu(y[:, :, : x.shape[2]]).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        return 4 * self.elements(dims) + 2 * dims["channels"] * (dims["taps"] + 1)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition a tap, and the activation."""

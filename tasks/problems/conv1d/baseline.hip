@@ -27,7 +27,8 @@ __global__ void conv1d_kernel(const __half* x, const __half* weight, const __hal
 
 extern "C" int conv1d(const __half* x, const __half* weight, const __half* bias, int64_t stride,
                       __half* out, int64_t batch, int64_t channels, int64_t filters, int64_t time,
-                      int64_t taps, hipStream_t stream) {
+                      int64_t reach, hipStream_t stream) {
+  const int64_t taps = 2 * reach + 1;
   const int64_t length = (time - 1) / stride + 1;
   const dim3 grid((length + kThreads - 1) / kThreads, filters, batch);
   conv1d_kernel<<<grid, dim3(kThreads), 0, stream>>>(x, weight, bias, stride, out, channels, time,

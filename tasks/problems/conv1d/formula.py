@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"batch": 2, "channels": 3, "filters": 2, "time": 8, "reach": 1, "step": 2}
+SMALL = {"batch": 2, "channels": 3, "filters": 2, "time": 8, "reach": 1, "stride": 2}
 
 
 def formula(

@@ -47,10 +47,10 @@ class Conv1d(Problem):
         Axis("filters", 1, 4096),
         Axis("time", 1, 1 << 18),
         Axis("reach", 0, 8),
-        Axis("step", 1, 8),
+        Axis("stride", 1, 8),
     )
     train = points(
-        "batch channels filters time reach step",
+        "batch channels filters time reach stride",
         full=[
             (16, 128, 1280, 3000, 1, 1),
             (16, 1280, 1280, 3000, 1, 2),
@@ -66,13 +66,13 @@ class Conv1d(Problem):
         ],
     )
     production = points(
-        "batch channels filters time reach step",
+        "batch channels filters time reach stride",
         full=[(16, 80, 512, 3000, 1, 1), (32, 128, 128, 8192, 3, 1), (8, 64, 64, 24000, 1, 1)],
         sim=[(2, 20, 64, 375, 1, 1), (2, 16, 16, 1024, 3, 1), (1, 16, 16, 3000, 1, 1)],
     )
     adversarial = (
-        {"batch": 2, "channels": 1, "filters": 3, "time": 1, "reach": 2, "step": 3},
-        {"batch": 1, "channels": 3, "filters": 1, "time": 7, "reach": 0, "step": 4},
+        {"batch": 2, "channels": 1, "filters": 3, "time": 1, "reach": 2, "stride": 3},
+        {"batch": 1, "channels": 3, "filters": 1, "time": 7, "reach": 0, "stride": 4},
     )
     distributions = ("normal", "uniform", "structured", "sparse")
 
@@ -80,11 +80,6 @@ class Conv1d(Problem):
         """Multiply-adds."""
         taps = 2 * dims["reach"] + 1
         return dims["batch"] * dims["channels"] * dims["filters"] * _length(dims) * taps
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of taps in place of the reach; the stride is an argument already."""
-        sizes = {axis: dims[axis] for axis in ("batch", "channels", "filters", "time")}
-        return {**sizes, "taps": 2 * dims["reach"] + 1}
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, weights over the root of their fan-in, and biases."""
@@ -97,10 +92,6 @@ class Conv1d(Problem):
             "bias": (0.5 * torch.randn(filters, generator=generator)).half(),
             "stride": step,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Shorter by the stride."""
-        return {"out": (dims["batch"], dims["filters"], _length(dims))}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, stride: int
@@ -135,7 +126,7 @@ class Conv1d(Problem):
 
 
 def _length(dims: Dims) -> int:
-    return (dims["time"] - 1) // dims["step"] + 1
+    return (dims["time"] - 1) // dims["stride"] + 1
 
 
 PROBLEM = Conv1d()

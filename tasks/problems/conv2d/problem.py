@@ -81,10 +81,6 @@ class Conv2d(Problem):
             "bias": (0.5 * torch.randn(filters, generator=generator)).half(),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """As many planes as filters."""
-        return {"out": (dims["batch"], dims["filters"], dims["height"], dims["width"])}
-
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -103,12 +99,6 @@ class Conv2d(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.conv2d(x, weight, bias, padding=1),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        batch, channels, filters, height, width = (dims[axis.name] for axis in self.axes)
-        pixels = batch * height * width
-        return 2 * (pixels * (channels + filters) + filters * (9 * channels + 1))
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition each, less those with the zeros around the image.

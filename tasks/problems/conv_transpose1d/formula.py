@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"batch": 2, "channels": 3, "filters": 2, "time": 4, "factor": 2}
+SMALL = {"batch": 2, "channels": 3, "filters": 2, "time": 4, "stride": 2}
 
 
 def formula(

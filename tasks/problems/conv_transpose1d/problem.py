@@ -20,7 +20,7 @@ from kernel_gym.tasks.workload import Workload
 
 
 class ConvTranspose1d(Problem):
-    """Upsampling by a factor with filters twice as long, `factor / 2` samples cut at each end."""
+    """Upsampling by a factor with filters twice as long, `stride / 2` samples cut at each end."""
 
     name = "conv_transpose1d"
     summary = (
@@ -45,10 +45,10 @@ class ConvTranspose1d(Problem):
         Axis("channels", 1, 4096),
         Axis("filters", 1, 4096),
         Axis("time", 1, 1 << 18),
-        Axis("factor", 2, 16, multiple=2),
+        Axis("stride", 2, 16, multiple=2),
     )
     train = points(
-        "batch channels filters time factor",
+        "batch channels filters time stride",
         full=[
             (16, 512, 256, 256, 8),
             (16, 256, 128, 2048, 8),
@@ -59,21 +59,17 @@ class ConvTranspose1d(Problem):
         sim=[(1, 64, 32, 64, 8), (1, 32, 16, 256, 8), (2, 32, 16, 512, 2), (1, 16, 8, 2048, 2)],
     )
     production = points(
-        "batch channels filters time factor",
+        "batch channels filters time stride",
         full=[(32, 256, 128, 600, 4), (4, 1536, 768, 200, 4), (16, 128, 64, 3000, 4)],
         sim=[(2, 32, 16, 150, 4), (1, 96, 48, 50, 4), (1, 16, 8, 750, 4)],
     )
-    adversarial = ({"batch": 2, "channels": 1, "filters": 3, "time": 1, "factor": 2},)
+    adversarial = ({"batch": 2, "channels": 1, "filters": 3, "time": 1, "stride": 2},)
     distributions = ("normal", "uniform", "structured", "sparse")
 
     def elements(self, dims: Dims) -> int:
         """Multiply-adds."""
-        samples = dims["batch"] * dims["time"] * 2 * dims["factor"]
+        samples = dims["batch"] * dims["time"] * 2 * dims["stride"]
         return samples * dims["channels"] * dims["filters"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The factor is an argument already."""
-        return {axis: dims[axis] for axis in ("batch", "channels", "filters", "time")}
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, weights over the root of their fan-in, and biases."""
@@ -85,10 +81,6 @@ class ConvTranspose1d(Problem):
             "bias": (0.5 * torch.randn(filters, generator=generator)).half(),
             "stride": factor,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Longer by the factor."""
-        return {"out": (dims["batch"], dims["filters"], dims["time"] * dims["factor"])}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, stride: int
@@ -110,12 +102,6 @@ class ConvTranspose1d(Problem):
         """One PyTorch call in float32, rounded once."""
         wide = (x.float(), weight.float(), bias.float())
         return (F.conv_transpose1d(*wide, stride=stride, padding=stride // 2).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        batch, channels, filters, time, factor = (dims[axis.name] for axis in self.axes)
-        signal = batch * time * (channels + filters * factor)
-        return 2 * (signal + filters * (2 * factor * channels + 1))
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition each, at most the half of the first and last sample less."""

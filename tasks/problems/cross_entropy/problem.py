@@ -50,10 +50,6 @@ class CrossEntropy(Problem):
     adversarial = ({"rows": 3, "vocab": 2},)
     distributions = ("normal", "large", "heavy_tail", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the logits."""
-        return dims["rows"] * dims["vocab"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits bfloat16[rows, vocab], target int64[rows] with a fifth of it ignored."""
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
@@ -65,10 +61,6 @@ class CrossEntropy(Problem):
             "target": target.masked_fill(ignored, IGNORE),
             "ignore_index": IGNORE,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a row."""
-        return {"loss": (dims["rows"],)}
 
     def oracle(
         self, logits: torch.Tensor, target: torch.Tensor, ignore_index: int
@@ -92,10 +84,6 @@ class CrossEntropy(Problem):
         at = target.masked_fill(ignored, 0)
         picked = torch.gather(shifted, 1, at[:, None])[:, 0]
         return ((log_sum - picked).masked_fill(ignored, 0.0),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read logits (2 bytes each) and targets (8), write losses (4)."""
-        return 2 * self.elements(dims) + 12 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Compare, subtract, exponential and add for each logit."""

@@ -84,10 +84,6 @@ class CtcLoss(Problem):
             "label_count": (most * share[1]).ceil().long(),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a batch entry."""
-        return {"loss": (dims["batch"],)}
-
     def oracle(
         self,
         logits: torch.Tensor,

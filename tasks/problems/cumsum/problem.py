@@ -43,18 +43,10 @@ class Cumsum(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "uniform", "offset", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -63,10 +55,6 @@ class Cumsum(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call, accumulated in float32."""
         return (torch.cumsum(x, dim=1),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """One addition for each element."""

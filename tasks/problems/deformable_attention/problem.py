@@ -103,10 +103,6 @@ class DeformableAttention(Problem):
             "width": width,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The heads of a query side by side."""
-        return {"out": (dims["batch"], dims["queries"], dims["heads"] * WIDTH)}
-
     def oracle(
         self,
         value: torch.Tensor,
@@ -154,10 +150,6 @@ class DeformableAttention(Problem):
         shares = weight.transpose(1, 2).reshape(batch * heads, 1, queries, -1)
         out = (torch.cat(samples, dim=-1) * shares).sum(-1)
         return (out.view(batch, heads * 32, queries).transpose(1, 2).contiguous().half(),)
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {name: dims[name] for name in ("batch", "queries", "heads", "points")}
 
     def bytes(self, dims: Dims) -> int:
         """Read places (8 bytes each) and weights (4), write out; no value need be read twice."""

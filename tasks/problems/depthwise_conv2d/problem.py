@@ -33,7 +33,7 @@ class DepthwiseConv2d(Problem):
 
     args = (
         TensorArg("x", torch.float16, shape="batch, channels, height, width"),
-        TensorArg("weight", torch.float16, shape="channels, side, side"),
+        TensorArg("weight", torch.float16, shape="channels, 2 * reach + 1, 2 * reach + 1"),
         TensorArg("bias", torch.float16, shape="channels"),
     )
     outputs = (Output("out", torch.float16, shape="batch, channels, height, width"),)
@@ -79,10 +79,6 @@ class DepthwiseConv2d(Problem):
             "bias": (0.5 * torch.randn(channels, generator=generator)).half(),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["channels"], dims["height"], dims["width"])}
-
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -104,11 +100,6 @@ class DepthwiseConv2d(Problem):
         channels, side, _ = weight.shape
         wide = (x.float(), weight.float()[:, None], bias.float())
         return (F.conv2d(*wide, padding=side // 2, groups=channels).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        taps = (2 * dims["reach"] + 1) ** 2
-        return 4 * self.elements(dims) // taps + 2 * dims["channels"] * (taps + 1)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition each."""

@@ -57,10 +57,6 @@ class DequantW4(Problem):
     adversarial = ({"rows": 128, "cols": 8},)
     distributions = ("normal", "uniform", "tiny", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Weights."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws random codes and zeros, and scales float16 by the distribution."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -74,10 +70,6 @@ class DequantW4(Problem):
             "scales": draw((rows // GROUP, cols), torch.float16, workload.distribution, generator),
             "qzeros": words(rows // GROUP),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The weight."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(
         self, qweight: torch.Tensor, scales: torch.Tensor, qzeros: torch.Tensor
@@ -102,11 +94,6 @@ class DequantW4(Problem):
         zeros = (qzeros[:, :, None] >> shifts) & 15
         centred = codes.reshape(-1, 128, cols) - zeros.reshape(-1, 1, cols)
         return ((centred.half() * scales[:, None, :]).reshape(rows, cols),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read half a byte a weight, scales and zeros of each group, write 2 bytes a weight."""
-        rows, cols = dims["rows"], dims["cols"]
-        return rows * cols // 2 + (rows // GROUP) * (2 * cols + cols // 2) + 2 * rows * cols
 
     def flops(self, dims: Dims) -> int:
         """A subtraction and a product for each weight."""

@@ -66,11 +66,6 @@ class DlrmInteraction(Problem):
             "sparse": draw((batch, tables, width), torch.float16, kind, generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The dense feature and one product for each pair."""
-        tables = dims["tables"]
-        return {"out": (dims["batch"], dims["width"] + tables * (tables + 1) // 2)}
-
     def oracle(self, dense: torch.Tensor, sparse: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
         features = torch.cat([dense.double()[:, None], sparse.double()], dim=1)
@@ -84,11 +79,6 @@ class DlrmInteraction(Problem):
         count = features.shape[1]
         i, j = torch.tril_indices(count, count, offset=-1, device=dense.device)
         return (torch.cat([dense, products[:, i, j]], dim=1),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both, write out, 2 bytes an element each."""
-        tables, width = dims["tables"], dims["width"]
-        return 2 * dims["batch"] * ((tables + 2) * width + tables * (tables + 1) // 2)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each pair and place."""

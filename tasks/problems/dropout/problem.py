@@ -58,10 +58,6 @@ class Dropout(Problem):
     adversarial = ({"rows": 3, "cols": 5},)
     distributions = ("normal", "offset", "large", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x, a seed and an offset of 62 bits; p is 0.1 or 0.5, as float32 values."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -73,10 +69,6 @@ class Dropout(Problem):
             "seed": seed,
             "offset": offset,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor, p: float, seed: int, offset: int) -> tuple[torch.Tensor, ...]:
         """All four words of each counter, dealt to the elements in order."""
@@ -104,10 +96,6 @@ class Dropout(Problem):
         word = torch.where(lane < 2, torch.where(lane == 0, c0, c1), torch.where(lane == 2, c2, c3))
         keep = ((word >> 8).float() * 2.0**-24 >= p).reshape(x.shape)
         return (torch.where(keep, x.float() / (1 - p), 0.0).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """A comparison and a product for each element; integer operations do not count."""

@@ -18,8 +18,8 @@ __global__ void embedding_bag_kernel(const __half* table, const int64_t* ids, co
 }
 
 extern "C" int embedding_bag(const __half* table, const int64_t* ids, const float* weights,
-                             const int64_t* offsets, __half* out, int64_t vocab, int64_t lookups,
-                             int64_t bags, int64_t dim, hipStream_t stream) {
+                             const int64_t* offsets, __half* out, int64_t vocab, int64_t bags,
+                             int64_t per_bag, int64_t dim, hipStream_t stream) {
   embedding_bag_kernel<<<dim3(bags), dim3(kThreads), 0, stream>>>(table, ids, weights, offsets, out,
                                                                   dim);
   return hipGetLastError();

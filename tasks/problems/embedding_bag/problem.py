@@ -32,8 +32,8 @@ class EmbeddingBag(Problem):
 
     args = (
         TensorArg("table", torch.float16, shape="vocab, dim"),
-        TensorArg("ids", torch.int64, shape="lookups"),
-        TensorArg("weights", torch.float32, shape="lookups"),
+        TensorArg("ids", torch.int64, shape="bags * per_bag"),
+        TensorArg("weights", torch.float32, shape="bags * per_bag"),
         TensorArg("offsets", torch.int64, shape="bags + 1"),
     )
     outputs = (Output("out", torch.float16, shape="bags, dim"),)
@@ -66,19 +66,10 @@ class EmbeddingBag(Problem):
         """Elements of the table, and those read from it."""
         return (dims["vocab"] + dims["bags"] * dims["per_bag"]) * dims["dim"]
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Bags differ in size: the launcher learns of all lookups together."""
-        lookups = dims["bags"] * dims["per_bag"]
-        return {
-            "vocab": dims["vocab"],
-            "lookups": lookups,
-            "bags": dims["bags"],
-            "dim": dims["dim"],
-        }
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the table; bags are cut at random, so that some are empty and some long."""
-        vocab, lookups, bags, dim = self.c_sizes(workload.dims).values()
+        vocab, bags, per_bag, dim = (workload.dims[axis.name] for axis in self.axes)
+        lookups = bags * per_bag
         cuts = torch.randint(0, lookups + 1, (bags - 1,), generator=generator).sort().values
         ends = torch.tensor([0]), torch.tensor([lookups])
         return {
@@ -87,10 +78,6 @@ class EmbeddingBag(Problem):
             "weights": torch.randn(lookups, generator=generator),
             "offsets": torch.cat([ends[0], cuts, ends[1]]),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row a bag."""
-        return {"out": (dims["bags"], dims["dim"])}
 
     def oracle(
         self, table: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor, offsets: torch.Tensor
@@ -118,7 +105,8 @@ class EmbeddingBag(Problem):
 
         Of `min(vocab, lookups)` rows more than half are asked for at random; half is counted.
         """
-        vocab, lookups, bags, dim = self.c_sizes(dims).values()
+        vocab, bags, per_bag, dim = (dims[axis.name] for axis in self.axes)
+        lookups = bags * per_bag
         rows = min(vocab, lookups) // 2
         return 12 * lookups + 8 * (bags + 1) + 2 * (bags + rows) * dim
 

@@ -21,7 +21,7 @@ BLOCK = 128
 
 
 class Fp8BlockMatmul(Problem):
-    """`out = dequant(a) @ dequant(b)^T`; a subclass may have another 8-bit float.
+    """`out = dequant(a) @ dequant(b)^T`.
 
     `a[i, k]` is scaled by `a_scale[i, k // 128]`, `b[j, k]` by `b_scale[j // 128, k // 128]`.
     """
@@ -58,10 +58,6 @@ class Fp8BlockMatmul(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 128},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws codes up to the format's end and scales within a factor of 8."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
@@ -81,10 +77,6 @@ class Fp8BlockMatmul(Problem):
             "b": codes(n, k),
             "b_scale": scales(-(-n // BLOCK), k // BLOCK) * k**-0.5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(
         self, a: torch.Tensor, a_scale: torch.Tensor, b: torch.Tensor, b_scale: torch.Tensor
@@ -106,12 +98,6 @@ class Fp8BlockMatmul(Problem):
         left = a.float() * a_scale.repeat_interleave(128, dim=1)
         wide = b_scale.repeat_interleave(128, dim=0)[:n].repeat_interleave(128, dim=1)
         return (F.linear(left, b.float() * wide).bfloat16(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read codes (1 byte each) and scales (4), write out (2)."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        scales = (m + -(-n // BLOCK)) * (k // BLOCK)
-        return m * k + n * k + 4 * scales + 2 * m * n
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -9,7 +9,10 @@ from kernel_gym.tasks.problems.fp8_block_matmul.problem import Fp8BlockMatmul
 
 
 class Fp8BlockMatmulOcp(Fp8BlockMatmul):
-    """As its relative, with codes up to 448 instead of 240."""
+    """`out = dequant(a) @ dequant(b)^T`.
+
+    `a[i, k]` is scaled by `a_scale[i, k // 128]`, `b[j, k]` by `b_scale[j // 128, k // 128]`.
+    """
 
     name = "fp8_block_matmul_ocp"
     summary = "fp8 (e4m3fn) product with 1 x 128 scales of a and 128 x 128 scales of b"

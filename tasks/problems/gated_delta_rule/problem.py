@@ -76,10 +76,6 @@ class GatedDeltaRule(Problem):
             "beta": torch.sigmoid(torch.randn(shape[:3], generator=generator)),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like v."""
-        return {"out": tuple(dims[axis.name] for axis in self.axes)}
-
     def oracle(
         self,
         q: torch.Tensor,
@@ -120,11 +116,6 @@ class GatedDeltaRule(Problem):
             state = state + key[:, :, :, None] * change[:, :, None, :]
             outs.append(torch.einsum("bhi,bhij->bhj", q[:, t].float(), state))
         return (torch.stack(outs, dim=1).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v (2 bytes each), g and beta (4), write out (2)."""
-        heads = dims["batch"] * dims["seq"] * dims["heads"]
-        return heads * (8 * dims["head_dim"] + 8)
 
     def flops(self, dims: Dims) -> int:
         """For each entry of the state: 1 for the decay, 2 each to read, correct and read again."""

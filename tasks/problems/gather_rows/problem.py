@@ -63,10 +63,6 @@ class GatherRows(Problem):
         table = draw((vocab, dim), torch.float16, workload.distribution, generator)
         return {"table": table, "ids": torch.randint(0, vocab, (tokens,), generator=generator)}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row a token."""
-        return {"out": (dims["tokens"], dims["dim"])}
-
     def oracle(self, table: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Exact in any type."""
         return (table.double()[ids],)

@@ -62,10 +62,6 @@ class GaussianSample(Problem):
     adversarial = ({"rows": 3, "cols": 5},)
     distributions = ("normal", "uniform", "offset", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of mean."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws mean by the distribution, logvar within -4 and 2, seed and offset of 62 bits."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -76,10 +72,6 @@ class GaussianSample(Problem):
             "seed": seed,
             "offset": offset,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like mean."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(
         self, mean: torch.Tensor, logvar: torch.Tensor, seed: int, offset: int
@@ -115,10 +107,6 @@ class GaussianSample(Problem):
         turn = torch.where(element % 2 == 0, torch.cos(angle), torch.sin(angle))
         z = (torch.sqrt(-2 * torch.log(u)) * turn).reshape(mean.shape)
         return ((mean.float() + torch.exp(logvar.float() / 2) * z).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read mean and logvar, write out, 2 bytes an element each."""
-        return 6 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Half a logarithm and half a root, a wave, an exponential, and six more an element."""

@@ -48,18 +48,10 @@ class Geglu(Problem):
     adversarial = ({"rows": 2, "cols": 3},)
     distributions = ("normal", "uniform", "offset", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the output."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, 2 * cols]."""
         shape = (workload.dims["rows"], 2 * workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Half as wide as x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By erfc, which does not cancel for negative gates."""
@@ -70,10 +62,6 @@ class Geglu(Problem):
         """The activation and the product in float32, rounded once."""
         value, gate = x.chunk(2, dim=1)
         return ((value.float() * F.gelu(gate.float())).to(torch.bfloat16),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both halves, write out, 2 bytes an element each."""
-        return 3 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Error function 1, add and four products for each output."""

@@ -45,18 +45,10 @@ class Gelu(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "tiny", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By the sigmoid, which equals the tanh form and does not cancel."""
@@ -68,10 +60,6 @@ class Gelu(Problem):
         y = x.float()
         inner = 0.7978845608028654 * (y + 0.044715 * torch.pow(y, 3.0))
         return ((0.5 * y * (1.0 + torch.tanh(inner))).to(torch.bfloat16),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Polynomial 4, tanh 1, blend 3 for each element."""

@@ -77,11 +77,6 @@ class GqaAttention(Problem):
         )
         return {"q": q, "k": k, "v": v, "scale": width**-0.5}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        heads = dims["kv_heads"] * dims["group"]
-        return {"out": (dims["batch"], heads, dims["seq"], dims["head_dim"])}
-
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -102,11 +97,6 @@ class GqaAttention(Problem):
         return (
             F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True),
         )
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v, write out, 2 bytes an element each."""
-        batch, kv_heads, group, seq, width = (dims[axis.name] for axis in self.axes)
-        return 2 * 2 * batch * kv_heads * (group + 1) * seq * width
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

@@ -59,10 +59,6 @@ class GramMatrix(Problem):
         shape = tuple(workload.dims[axis.name] for axis in self.axes)
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A square for each map."""
-        return {"out": (dims["batch"], dims["channels"], dims["channels"])}
-
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
         wide = x.double()
@@ -71,11 +67,6 @@ class GramMatrix(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Scaled on one side first, so that the sum stays in range."""
         return (torch.bmm(x.float(), x.float().mT / x.shape[2]).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        batch, channels, positions = (dims[axis.name] for axis in self.axes)
-        return 2 * batch * channels * (positions + channels)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add of one triangle."""

@@ -79,10 +79,6 @@ class GridSample(Problem):
         grid = 2.2 * torch.rand((batch, places, 2), generator=generator) - 1.1
         return {"x": draw(shape, torch.float16, workload.distribution, generator), "grid": grid}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """All channels at every place."""
-        return {"out": (dims["batch"], dims["channels"], dims["places"])}
-
     def oracle(self, x: torch.Tensor, grid: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Four corners, weighted by the opposite areas, in a plane with a margin of zeros."""
         batch, channels, height, width = x.shape

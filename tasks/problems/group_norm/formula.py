@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-SMALL = {"batch": 2, "groups": 3, "group_channels": 2, "pixels": 7}
+SMALL = {"batch": 2, "num_groups": 3, "group_channels": 2, "pixels": 7}
 
 
 def formula(

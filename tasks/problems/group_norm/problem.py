@@ -33,21 +33,21 @@ class GroupNorm(Problem):
     source = "residual blocks of the Stable Diffusion 1.5 U-Net and VAE decoder, 32 groups each"
 
     args = (
-        TensorArg("x", torch.float16, shape="batch, channels, pixels"),
-        TensorArg("weight", torch.float16, shape="channels"),
-        TensorArg("bias", torch.float16, shape="channels"),
+        TensorArg("x", torch.float16, shape="batch, num_groups * group_channels, pixels"),
+        TensorArg("weight", torch.float16, shape="num_groups * group_channels"),
+        TensorArg("bias", torch.float16, shape="num_groups * group_channels"),
         ScalarArg("num_groups", int),
         ScalarArg("eps", float),
     )
-    outputs = (Output("out", torch.float16, shape="batch, channels, pixels"),)
+    outputs = (Output("out", torch.float16, shape="batch, num_groups * group_channels, pixels"),)
     axes = (
         Axis("batch", 1, 4096),
-        Axis("groups", 1, 1024),
+        Axis("num_groups", 1, 1024),
         Axis("group_channels", 1, 1024),
         Axis("pixels", 2, 1 << 19),
     )
     train = points(
-        "batch groups group_channels pixels",
+        "batch num_groups group_channels pixels",
         full=[
             (8, 32, 10, 4096),
             (16, 32, 20, 1024),
@@ -58,37 +58,24 @@ class GroupNorm(Problem):
         sim=[(1, 16, 10, 1024), (1, 32, 20, 256), (2, 16, 40, 64), (1, 4, 4, 9216)],
     )
     production = points(
-        "batch groups group_channels pixels",
+        "batch num_groups group_channels pixels",
         full=[(8, 32, 30, 4096), (16, 32, 60, 1024), (4, 32, 16, 65536)],
         sim=[(1, 16, 30, 256), (1, 8, 60, 256), (2, 4, 16, 1024)],
     )
-    adversarial = ({"batch": 1, "groups": 3, "group_channels": 1, "pixels": 2},)
+    adversarial = ({"batch": 1, "num_groups": 3, "group_channels": 1, "pixels": 2},)
     distributions = ("normal", "tiny", "offset", "heavy_tail")
-
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["batch"] * dims["groups"] * dims["group_channels"] * dims["pixels"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The group count is an argument already."""
-        channels = dims["groups"] * dims["group_channels"]
-        return {"batch": dims["batch"], "channels": channels, "pixels": dims["pixels"]}
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[batch, channels, pixels], weight around 1, bias around 0; eps 1e-5."""
-        batch, channels, pixels = self.c_sizes(workload.dims).values()
+        batch, groups, width, pixels = (workload.dims[axis.name] for axis in self.axes)
+        channels = groups * width
         return {
             "x": draw((batch, channels, pixels), torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(channels, generator=generator)).half(),
             "bias": (0.3 * torch.randn(channels, generator=generator)).half(),
-            "num_groups": workload.dims["groups"],
+            "num_groups": groups,
             "eps": 1e-5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        batch, channels, pixels = self.c_sizes(dims).values()
-        return {"out": (batch, channels, pixels)}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, num_groups: int, eps: float
@@ -104,10 +91,6 @@ class GroupNorm(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.group_norm(x, num_groups, weight, bias, eps),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        return 4 * (self.elements(dims) + dims["groups"] * dims["group_channels"])
 
     def flops(self, dims: Dims) -> int:
         """Mean 1, variance 3, normalise 4 for each element."""

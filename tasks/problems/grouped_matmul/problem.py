@@ -72,10 +72,6 @@ class GroupedMatmul(Problem):
         counts = torch.bincount(busy[others], minlength=experts)
         return {"x": x, "weight": weight.bfloat16(), "ends": counts.cumsum(0).int()}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row a token."""
-        return {"out": (dims["tokens"], dims["n"])}
-
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:

@@ -52,10 +52,6 @@ class HeatStencil(Problem):
     adversarial = ({"batch": 2, "height": 1, "width": 3},)
     distributions = ("normal", "offset", "structured", "uniform")
 
-    def elements(self, dims: Dims) -> int:
-        """Grid points."""
-        return dims["batch"] * dims["height"] * dims["width"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws t and a normal power, float32[batch, height, width]; rate 0.1."""
         shape = (workload.dims["batch"], workload.dims["height"], workload.dims["width"])
@@ -64,10 +60,6 @@ class HeatStencil(Problem):
             "power": 0.5 * torch.randn(shape, generator=generator),
             "rate": 0.1,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like t."""
-        return {"out": (dims["batch"], dims["height"], dims["width"])}
 
     def oracle(self, t: torch.Tensor, power: torch.Tensor, rate: float) -> tuple[torch.Tensor, ...]:
         """With rows and columns shifted by concatenation."""
@@ -85,10 +77,6 @@ class HeatStencil(Problem):
         x = F.pad(t[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
         ring = x[:, :-2, 1:-1] + x[:, 2:, 1:-1] + x[:, 1:-1, :-2] + x[:, 1:-1, 2:]
         return (t + rate * (ring - 4 * t) + power,)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read t and power, write out, 4 bytes a point each."""
-        return 3 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Six additions and two products a point."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"rows": 3, "cols": 40, "bins": 5}
+SMALL = {"rows": 3, "cols": 40, "num_bins": 5}
 
 
 def formula(codes: np.ndarray, num_bins: int) -> tuple[np.ndarray, ...]:

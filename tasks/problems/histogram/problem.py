@@ -33,9 +33,9 @@ class Histogram(Problem):
 
     args = (TensorArg("codes", torch.int32, shape="rows, cols"), ScalarArg("num_bins", int))
     outputs = (Output("out", torch.int32, check=Check.EXACT, shape="rows, num_bins"),)
-    axes = (Axis("rows", 1, 1 << 16), Axis("cols", 1, 1 << 24), Axis("bins", 1, 1 << 16))
+    axes = (Axis("rows", 1, 1 << 16), Axis("cols", 1, 1 << 24), Axis("num_bins", 1, 1 << 16))
     train = points(
-        "rows cols bins",
+        "rows cols num_bins",
         full=[
             (24, 2073600, 256),
             (768, 50176, 256),
@@ -46,20 +46,16 @@ class Histogram(Problem):
         sim=[(1, 65536, 256), (6, 12544, 256), (4, 16384, 8), (32, 1024, 1024)],
     )
     production = points(
-        "rows cols bins",
+        "rows cols num_bins",
         full=[(3, 8294400, 256), (256, 65536, 64), (96, 150528, 512)],
         sim=[(3, 20000, 256), (12, 4096, 64), (8, 6272, 512)],
     )
-    adversarial = ({"rows": 3, "cols": 1, "bins": 1},)
+    adversarial = ({"rows": 3, "cols": 1, "num_bins": 1},)
     distributions = ("uniform", "normal", "heavy_tail", "structured")
 
     def elements(self, dims: Dims) -> int:
         """Codes and counts."""
-        return dims["rows"] * (dims["cols"] + dims["bins"])
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of bins is an argument already."""
-        return {"rows": dims["rows"], "cols": dims["cols"]}
+        return dims["rows"] * (dims["cols"] + dims["num_bins"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws codes by the distribution; a twentieth lies on either side of the bins."""
@@ -68,10 +64,6 @@ class Histogram(Problem):
         fate = torch.rand((rows, cols), generator=generator)
         codes = codes.masked_fill(fate < 0.05, -1).masked_fill(fate > 0.95, bins)
         return {"codes": codes.int(), "num_bins": bins}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Counts by row."""
-        return {"out": (dims["rows"], dims["bins"])}
 
     def oracle(self, codes: torch.Tensor, num_bins: int) -> tuple[torch.Tensor, ...]:
         """Ones added at the codes, in int64, with a bin on either side that is dropped."""
@@ -85,10 +77,6 @@ class Histogram(Problem):
         out = torch.zeros((codes.shape[0], num_bins + 2), dtype=torch.int32, device=codes.device)
         ones = torch.ones_like(codes)
         return (out.scatter_add(1, at, ones)[:, 1:-1].contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read codes, write counts, 4 bytes each."""
-        return 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Integer additions do not count."""

@@ -54,10 +54,6 @@ class HuberLoss(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the prediction."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws prediction and target float16[rows, cols]; delta 1."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -66,10 +62,6 @@ class HuberLoss(Problem):
             "target": draw(shape, torch.float16, workload.distribution, generator),
             "delta": 1.0,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a row."""
-        return {"loss": (dims["rows"],)}
 
     def oracle(
         self, prediction: torch.Tensor, target: torch.Tensor, delta: float
@@ -85,10 +77,6 @@ class HuberLoss(Problem):
         """PyTorch's loss in float32, averaged by rows, rounded once."""
         loss = F.huber_loss(prediction.float(), target.float(), reduction="none", delta=delta)
         return (loss.mean(dim=1).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read prediction and target, write losses, 2 bytes each."""
-        return 4 * self.elements(dims) + 2 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Subtract, compare, two products and two additions for each element."""

@@ -52,10 +52,6 @@ class InstanceNorm(Problem):
     adversarial = ({"batch": 2, "channels": 1, "pixels": 2},)
     distributions = ("normal", "tiny", "offset", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["batch"] * dims["channels"] * dims["pixels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[batch, channels, pixels], weight around 1, bias around 0; eps 1e-5."""
         shape = (workload.dims["batch"], workload.dims["channels"], workload.dims["pixels"])
@@ -65,10 +61,6 @@ class InstanceNorm(Problem):
             "bias": (0.3 * torch.randn(shape[1], generator=generator)).half(),
             "eps": 1e-5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["batch"], dims["channels"], dims["pixels"])}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
@@ -86,10 +78,6 @@ class InstanceNorm(Problem):
         variance, mean = torch.var_mean(wide, dim=2, correction=0, keepdim=True)
         normal = (wide - mean) * torch.rsqrt(variance + eps)
         return ((normal * weight[:, None] + bias[:, None]).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        return 4 * (self.elements(dims) + dims["channels"])
 
     def flops(self, dims: Dims) -> int:
         """Mean 1, variance 3, normalise 4 for each element."""

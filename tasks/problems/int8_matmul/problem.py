@@ -48,10 +48,6 @@ class Int8Matmul(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "heavy_tail", "structured", "range_ends")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws codes, int8, and scales that undo their size and differ by a factor of 3."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
@@ -70,10 +66,6 @@ class Int8Matmul(Problem):
             "b_scale": (0.5 + torch.rand(n, generator=generator)) / (40 * k**0.5),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
-
     def oracle(
         self, a: torch.Tensor, b: torch.Tensor, a_scale: torch.Tensor, b_scale: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -86,11 +78,6 @@ class Int8Matmul(Problem):
         """A product of the codes as float32, then both scales."""
         total = a.float() @ b.float()
         return ((total * a_scale[:, None] * b_scale).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read codes (1 byte each) and scales (4), write out (2)."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return m * k + k * n + 4 * (m + n) + 2 * m * n
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add, two scalings for each output."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"planes": 2, "height": 4, "width": 5, "high": 7, "wide": 3}
+SMALL = {"planes": 2, "height": 4, "width": 5, "to_height": 7, "to_width": 3}
 
 
 def _resize(x: np.ndarray, count: int) -> np.ndarray:

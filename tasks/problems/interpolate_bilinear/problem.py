@@ -44,11 +44,11 @@ class InterpolateBilinear(Problem):
         Axis("planes", 1, 1 << 20),
         Axis("height", 1, 4096),
         Axis("width", 1, 4096),
-        Axis("high", 1, 8192),
-        Axis("wide", 1, 8192),
+        Axis("to_height", 1, 8192),
+        Axis("to_width", 1, 8192),
     )
     train = points(
-        "planes height width high wide",
+        "planes height width to_height to_width",
         full=[
             (2048, 96, 96, 192, 192),
             (19, 256, 512, 1024, 2048),
@@ -64,33 +64,27 @@ class InterpolateBilinear(Problem):
         ],
     )
     production = points(
-        "planes height width high wide",
+        "planes height width to_height to_width",
         full=[(2048, 50, 84, 100, 168), (768, 224, 224, 384, 384), (3072, 64, 64, 128, 128)],
         sim=[(20, 50, 84, 75, 60), (2, 224, 224, 200, 200), (32, 24, 24, 64, 48)],
     )
-    adversarial = ({"planes": 3, "height": 1, "width": 2, "high": 3, "wide": 1},)
+    adversarial = ({"planes": 3, "height": 1, "width": 2, "to_height": 3, "to_width": 1},)
     distributions = ("normal", "offset", "structured", "heavy_tail")
 
     def elements(self, dims: Dims) -> int:
         """Elements of x and the output."""
-        return dims["planes"] * (dims["height"] * dims["width"] + dims["high"] * dims["wide"])
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The output's sides are arguments already."""
-        return {"planes": dims["planes"], "height": dims["height"], "width": dims["width"]}
+        return dims["planes"] * (
+            dims["height"] * dims["width"] + dims["to_height"] * dims["to_width"]
+        )
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
-        shape = tuple(self.c_sizes(workload.dims).values())
+        shape = tuple(workload.dims[axis] for axis in ("planes", "height", "width"))
         return {
             "x": draw(shape, torch.float16, workload.distribution, generator),
-            "to_height": workload.dims["high"],
-            "to_width": workload.dims["wide"],
+            "to_height": workload.dims["to_height"],
+            "to_width": workload.dims["to_width"],
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Planes of the new size."""
-        return {"out": (dims["planes"], dims["high"], dims["wide"])}
 
     def oracle(self, x: torch.Tensor, to_height: int, to_width: int) -> tuple[torch.Tensor, ...]:
         """Products with matrices of hat functions, from both sides."""
@@ -114,13 +108,13 @@ class InterpolateBilinear(Problem):
 
         A side that shrinks to less than half may skip pixels: at most two are read an output.
         """
-        rows = min(dims["height"], dims["high"])
-        cols = min(dims["width"], dims["wide"])
-        return 2 * dims["planes"] * (rows * cols + dims["high"] * dims["wide"])
+        rows = min(dims["height"], dims["to_height"])
+        cols = min(dims["width"], dims["to_width"])
+        return 2 * dims["planes"] * (rows * cols + dims["to_height"] * dims["to_width"])
 
     def flops(self, dims: Dims) -> int:
         """Three blends of three operations an output."""
-        return 9 * dims["planes"] * dims["high"] * dims["wide"]
+        return 9 * dims["planes"] * dims["to_height"] * dims["to_width"]
 
 
 PROBLEM = InterpolateBilinear()

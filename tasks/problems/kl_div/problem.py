@@ -52,10 +52,6 @@ class KlDiv(Problem):
     adversarial = ({"rows": 3, "classes": 2},)
     distributions = ("normal", "heavy_tail", "uniform", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Logits of one model."""
-        return dims["rows"] * dims["classes"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws both models' logits bfloat16[rows, classes]; temperature 2."""
         shape = (workload.dims["rows"], workload.dims["classes"])
@@ -64,10 +60,6 @@ class KlDiv(Problem):
             "teacher": draw(shape, torch.bfloat16, workload.distribution, generator),
             "temperature": 2.0,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a row."""
-        return {"loss": (dims["rows"],)}
 
     def oracle(
         self, student: torch.Tensor, teacher: torch.Tensor, temperature: float
@@ -84,10 +76,6 @@ class KlDiv(Problem):
         log_q = F.log_softmax(student.float() / temperature, dim=1)
         log_p = F.log_softmax(teacher.float() / temperature, dim=1)
         return (F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(1).bfloat16(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both models' logits (2 bytes each), write losses (2)."""
-        return 4 * self.elements(dims) + 2 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """For each model compare, subtract, exponential and add; then four for the sum."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SMALL = {"batch": 2, "queries": 5, "points": 11, "count": 4}
+SMALL = {"batch": 2, "query_count": 5, "size": 11, "count": 4}
 
 
 def check(found: tuple[np.ndarray, ...], inputs: dict[str, np.ndarray]) -> None:

@@ -34,43 +34,39 @@ class Knn(Problem):
     source = "DGCNN (20 of 1024), Point Transformer (16), PointNeXt (32), ProteinMPNN (30 or 48)"
 
     args = (
-        TensorArg("queries", torch.float32, shape="batch, queries, 3"),
-        TensorArg("points", torch.float32, shape="batch, points, 3"),
+        TensorArg("queries", torch.float32, shape="batch, query_count, 3"),
+        TensorArg("points", torch.float32, shape="batch, size, 3"),
         ScalarArg("count", int),
     )
     outputs = (
-        Output("distance", torch.float32, check=Check.EXACT, shape="batch, queries, count"),
-        Output("index", torch.int32, check=Check.CUSTOM, shape="batch, queries, count"),
+        Output("distance", torch.float32, check=Check.EXACT, shape="batch, query_count, count"),
+        Output("index", torch.int32, check=Check.CUSTOM, shape="batch, query_count, count"),
     )
     axes = (
         Axis("batch", 1, 256),
-        Axis("queries", 1, 1 << 15),
-        Axis("points", 1, 1 << 16),
+        Axis("query_count", 1, 1 << 15),
+        Axis("size", 1, 1 << 16),
         Axis("count", 1, 64),
     )
     train = points(
-        "batch queries points count",
+        "batch query_count size count",
         full=[(32, 1024, 1024, 20), (8, 4096, 4096, 16), (16, 2048, 8192, 32), (16, 512, 512, 48)],
         sim=[(2, 64, 128, 20), (1, 64, 256, 16), (1, 32, 300, 32), (2, 64, 64, 48)],
     )
     production = points(
-        "batch queries points count",
+        "batch query_count size count",
         full=[(8, 1024, 16384, 3), (64, 256, 256, 30), (4, 4096, 8192, 24)],
         sim=[(1, 128, 512, 3), (2, 48, 64, 30), (1, 48, 200, 24)],
     )
     adversarial = (
-        {"batch": 1, "queries": 3, "points": 1, "count": 1},
-        {"batch": 2, "queries": 1, "points": 7, "count": 7},
+        {"batch": 1, "query_count": 3, "size": 1, "count": 1},
+        {"batch": 2, "query_count": 1, "size": 7, "count": 7},
     )
     distributions = ("normal", "uniform", "structured")
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with as many points as are wanted."""
-        return super().legal(dims) and dims["count"] <= dims["points"]
-
-    def elements(self, dims: Dims) -> int:
-        """Pairs of a query and a point, as often as a baseline looks at them."""
-        return dims["batch"] * dims["queries"] * dims["points"] * dims["count"]
+        return super().legal(dims) and dims["count"] <= dims["size"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie."""
@@ -81,11 +77,6 @@ class Knn(Problem):
             return ((x.clamp(-4, 4) * GRID).round() / GRID).contiguous()
 
         return {"queries": cloud(queries), "points": cloud(count), "count": most}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Neighbours of each query."""
-        shape = (dims["batch"], dims["queries"], dims["count"])
-        return {"distance": shape, "index": shape}
 
     def oracle(
         self, queries: torch.Tensor, points: torch.Tensor, count: int
@@ -126,18 +117,9 @@ class Knn(Problem):
 
         return outside | twice | (distance(found) != distance(expected))
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {"batch": dims["batch"], "query_count": dims["queries"], "size": dims["points"]}
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both clouds (12 bytes a point), write distances and indices (4 each)."""
-        batch, queries, size, count = (dims[axis.name] for axis in self.axes)
-        return batch * (12 * (queries + size) + 8 * queries * count)
-
     def flops(self, dims: Dims) -> int:
         """A comparison for each query and place; how many distances are needed is not known."""
-        return dims["batch"] * dims["queries"] * dims["count"]
+        return dims["batch"] * dims["query_count"] * dims["count"]
 
 
 PROBLEM = Knn()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
     Dims,
     Output,
-    Problem,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.quantised import Quantised
 from kernel_gym.tasks.workload import Workload
 
 
-class KvCacheStoreQuant(Problem):
+class KvCacheStoreQuant(Quantised):
     """Row `slot[t]` of the caches gets the int8 codes and scales of token t, head by head.
 
     `scale = max(max|x|, 1e-8) / 127` over one head of one token, `code = round(x / scale)`. The
@@ -64,10 +61,6 @@ class KvCacheStoreQuant(Problem):
     adversarial = ({"tokens": 1, "heads": 3, "head_dim": 48},)
     distributions = ("normal", "heavy_tail", "large", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of k."""
-        return dims["tokens"] * dims["heads"] * dims["head_dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws k and v float16, heads of different size, and slots int64 in pages of 16."""
         tokens, heads, width = (workload.dims[axis.name] for axis in self.axes)
@@ -79,11 +72,6 @@ class KvCacheStoreQuant(Problem):
         pages = torch.randperm(-(-tokens // 16), generator=generator)
         slot = (pages[:, None] * 16 + torch.arange(16)).reshape(-1)
         return {"k": states(), "v": states(), "slot": slot[slot < tokens].contiguous()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Caches like k and v, a scale for each of their heads."""
-        shape = (dims["tokens"], dims["heads"], dims["head_dim"])
-        return {"k_cache": shape, "v_cache": shape, "k_scale": shape[:2], "v_scale": shape[:2]}
 
     def oracle(
         self, k: torch.Tensor, v: torch.Tensor, slot: torch.Tensor
@@ -108,17 +96,6 @@ class KvCacheStoreQuant(Problem):
             caches.append(torch.empty_like(codes).index_copy_(0, slot, codes))
             scales.append(torch.empty_like(scale).index_copy_(0, slot, scale))
         return (*caches, *scales)
-
-    def mismatches(
-        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
-    ) -> torch.Tensor:
-        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
-        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read k and v (2 bytes each) and slots (8), write codes (1) and scales (4)."""
-        heads = dims["tokens"] * dims["heads"]
-        return 2 * (3 * self.elements(dims) + 4 * heads) + 8 * dims["tokens"]
 
     def flops(self, dims: Dims) -> int:
         """Magnitude, comparison, scaling and rounding for each element of k and v."""

@@ -49,19 +49,11 @@ class L2Normalize(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "tiny", "heavy_tail", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols]; eps 1e-6 is not small where the data is `tiny`."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         x = draw(shape, torch.float16, workload.distribution, generator)
         return {"x": x, "eps": 1e-6}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -72,10 +64,6 @@ class L2Normalize(Problem):
         """Operator by operator in float32, rounded once."""
         wide = x.float()
         return ((wide * torch.rsqrt(wide.pow(2).sum(1, keepdim=True) + eps)).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Square, add and scale for each element."""

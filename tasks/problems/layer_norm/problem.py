@@ -50,10 +50,6 @@ class LayerNorm(Problem):
     adversarial = ({"rows": 1, "cols": 3},)
     distributions = ("normal", "tiny", "offset", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x [rows, cols], weight around 1 and bias around 0, [cols]; all float16."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -63,10 +59,6 @@ class LayerNorm(Problem):
             "bias": (0.3 * torch.randn(cols, generator=generator)).half(),
             "eps": 1e-5,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
@@ -81,10 +73,6 @@ class LayerNorm(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.layer_norm(x, (x.shape[1],), weight, bias, eps),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        return 2 * (2 * self.elements(dims) + 2 * dims["cols"])
 
     def flops(self, dims: Dims) -> int:
         """Mean 1, variance 3, normalise 4 for each element."""

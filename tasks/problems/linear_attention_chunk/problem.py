@@ -75,10 +75,6 @@ class LinearAttentionChunk(Problem):
             "decay": 1 - rate,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        return {"out": tuple(dims[axis] for axis in _AXES)}
-
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -101,11 +97,6 @@ class LinearAttentionChunk(Problem):
         power = torch.tril(decay[:, None, None] ** back)
         scores = torch.matmul(q, k.transpose(2, 3)) * power[None].half()
         return (torch.matmul(scores, v),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v, write out, 2 bytes an element each; read decays, 4."""
-        batch, heads, seq, width = (dims[axis] for axis in _AXES)
-        return 8 * batch * heads * seq * width + 4 * heads
 
     def flops(self, dims: Dims) -> int:
         """The cheaper of the recurrence and of products over the lower triangle."""

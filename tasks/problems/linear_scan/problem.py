@@ -49,10 +49,6 @@ class LinearScan(Problem):
     adversarial = ({"batch": 2, "time": 1, "channels": 3},)
     distributions = ("normal", "uniform", "offset", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Steps of all channels."""
-        return dims["batch"] * dims["time"] * dims["channels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gates a between 0 and 0.98, x by the distribution and a normal start."""
         batch, time, channels = (workload.dims[axis.name] for axis in self.axes)
@@ -60,10 +56,6 @@ class LinearScan(Problem):
         x = draw((batch, time, channels), torch.float16, workload.distribution, generator)
         start = torch.randn((batch, channels), generator=generator)
         return {"a": (0.98 * torch.sigmoid(2 * gate + 1)).half(), "x": x, "start": start.half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"h": (dims["batch"], dims["time"], dims["channels"])}
 
     def oracle(
         self, a: torch.Tensor, x: torch.Tensor, start: torch.Tensor
@@ -90,10 +82,6 @@ class LinearScan(Problem):
             gate = torch.cat([gate[:, :reach], gate[:, reach:] * gate[:, :-reach]], dim=1)
             reach *= 2
         return (state.half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a, x and start, write h, 2 bytes an element each."""
-        return 6 * self.elements(dims) + 2 * dims["batch"] * dims["channels"]
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition a step."""

@@ -64,10 +64,6 @@ class LionStep(Problem):
     adversarial = ({"rows": 1, "cols": 131},)
     distributions = ("normal", "tiny", "uniform", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Parameters."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients and their mean by the distribution; sparse ones are both zero at times.
 
@@ -82,10 +78,6 @@ class LionStep(Problem):
             "m": 0.05 * past,
             **{name: torch.tensor(value).item() for name, value in scalars.items()},
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Two vectors like param."""
-        return {"new_param": (self.elements(dims),), "new_m": (self.elements(dims),)}
 
     def oracle(
         self,
@@ -135,10 +127,6 @@ class LionStep(Problem):
         for sign in (-1, 0, 1):
             right |= unsure & ((found.double() - (kept - lr * sign)).abs() <= allowed)
         return ~right
-
-    def bytes(self, dims: Dims) -> int:
-        """Read three vectors, write two, 4 bytes an element each."""
-        return 5 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Six products, a sign and three additions a parameter."""

@@ -50,18 +50,10 @@ class LogSoftmax(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the matrix."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix as large as the input."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By logsumexp."""
@@ -82,10 +74,6 @@ class LogSoftmax(Problem):
         """
         largest = expected.abs().amax(1, keepdim=True).clamp(min=1)
         return ~((found.double() - expected).abs() <= 8 * 2.0**-24 * largest)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), write out (4)."""
-        return 6 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Compare, subtract, exponential, add and subtract for each element."""

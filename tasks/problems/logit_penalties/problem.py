@@ -87,10 +87,6 @@ class LogitPenalties(Problem):
             "presence": torch.rand(rows, generator=generator) * 1.5 - 0.5,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like logits."""
-        return {"out": (dims["rows"], dims["vocab"])}
-
     def oracle(
         self,
         logits: torch.Tensor,
@@ -131,11 +127,6 @@ class LogitPenalties(Problem):
         out = torch.where(logits > 0, logits / rate, logits * rate)
         out = out - frequency[:, None] * counts[1]
         return (out - presence[:, None] * used,)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read logits, histories and penalties, write out, 4 bytes each."""
-        rows, vocab, prompt, output = (dims[axis.name] for axis in self.axes)
-        return 4 * rows * (2 * vocab + prompt + output + 3)
 
     def flops(self, dims: Dims) -> int:
         """One scaling for each logit."""

@@ -43,18 +43,10 @@ class Logsumexp(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One value a row."""
-        return {"out": (dims["rows"],)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Shifted by the maximum."""
@@ -64,10 +56,6 @@ class Logsumexp(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call in float32, rounded once."""
         return (torch.logsumexp(x.float(), dim=1).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * self.elements(dims) + 2 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Compare, subtract, exponential and add for each element."""

@@ -93,10 +93,6 @@ class LoraShrinkExpand(Problem):
             "base": draw((tokens, out_width), torch.float16, kind, generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like base."""
-        return {"out": (dims["tokens"], dims["out_width"])}
-
     def oracle(
         self,
         x: torch.Tensor,
@@ -128,12 +124,6 @@ class LoraShrinkExpand(Problem):
         low = torch.bmm(x[:, None, :], a[at])
         high = torch.bmm(low, b[at])[:, 0, :].float() * scale[at][:, None]
         return (base + torch.where(adapter[:, None] >= 0, high, 0.0).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read everything once, write out; 2 bytes, for scales and adapters 4."""
-        tokens, adapters, rank, width, out_width = (dims[axis.name] for axis in self.axes)
-        matrices = tokens * width + adapters * rank * (width + out_width) + 2 * tokens * out_width
-        return 2 * matrices + 4 * (adapters + tokens)
 
     def flops(self, dims: Dims) -> int:
         """Two products of the tokens that must have an adapter."""

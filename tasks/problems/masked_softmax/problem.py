@@ -63,10 +63,6 @@ class MaskedSoftmax(Problem):
     adversarial = ({"batch": 3, "heads": 2, "queries": 1, "keys": 3},)
     distributions = ("normal", "large", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Scores."""
-        return dims["batch"] * dims["heads"] * dims["queries"] * dims["keys"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws scores and a normal bias; a quarter of the keys and the last entry are masked."""
         batch, heads, queries, keys = (workload.dims[axis.name] for axis in self.axes)
@@ -77,10 +73,6 @@ class MaskedSoftmax(Problem):
         if batch > 1:
             keep[-1] = False
         return {"x": x, "bias": bias, "keep": keep.to(torch.uint8), "scale": 32**-0.5}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": tuple(dims[axis.name] for axis in self.axes)}
 
     def oracle(
         self, x: torch.Tensor, bias: torch.Tensor, keep: torch.Tensor, scale: float
@@ -100,11 +92,6 @@ class MaskedSoftmax(Problem):
         masked = (keep == 0)[:, None, None, :]
         logits = (x.float() * scale + bias.float()).masked_fill(masked, float("-inf"))
         return (torch.softmax(logits, dim=-1).masked_fill(masked, 0.0).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and bias, write out (2 bytes each), read keep (1)."""
-        _, heads, queries, keys = (dims[axis.name] for axis in self.axes)
-        return 4 * self.elements(dims) + 2 * heads * queries * keys + dims["batch"] * keys
 
     def flops(self, dims: Dims) -> int:
         """Scale, add, compare, subtract, exponential, add and divide for each score."""

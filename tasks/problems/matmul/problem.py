@@ -52,20 +52,12 @@ class Matmul(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a float16[m, k] and b float16[k, n], b over sqrt(k) as weights are."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
         a = draw((m, k), torch.float16, workload.distribution, generator)
         b = draw((k, n), torch.float32, workload.distribution, generator)
         return {"a": a, "b": (b * k**-0.5).half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -74,11 +66,6 @@ class Matmul(Problem):
     def reference(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (a @ b,)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a and b, write out, 2 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * (m * k + k * n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -48,10 +48,6 @@ class MatmulBiasGelu(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x [m, k], weight [k, n] over sqrt(k) and bias [n], float16."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
@@ -59,10 +55,6 @@ class MatmulBiasGelu(Problem):
         weight = draw((k, n), torch.float32, workload.distribution, generator) * k**-0.5
         bias = torch.randn(n, generator=generator).half()
         return {"x": x, "weight": weight.half(), "bias": bias}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The hidden layer."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
@@ -76,11 +68,6 @@ class MatmulBiasGelu(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """A product with bias, then the activation."""
         return (F.gelu(torch.addmm(bias, x, weight), approximate="tanh"),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight and bias, write out, 2 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * (m * k + k * n + n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """The product, and the bias and about 8 for GELU for each output."""

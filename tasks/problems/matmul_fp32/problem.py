@@ -49,20 +49,12 @@ class MatmulFp32(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a float32[m, k] and b float32[k, n], b over sqrt(k) as weights are."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
         a = draw((m, k), torch.float32, workload.distribution, generator)
         b = draw((k, n), torch.float32, workload.distribution, generator)
         return {"a": a, "b": b * k**-0.5}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -89,11 +81,6 @@ class MatmulFp32(Problem):
         unit = torch.finfo(torch.float32).eps / 2
         allowed = 4 * unit * (a.shape[1] ** 0.5 * expected.abs() + norms)
         return ~((found.double() - expected).abs() <= allowed)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a and b, write out, 4 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 4 * (m * k + k * n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -47,20 +47,12 @@ class MatmulNt(Problem):
     adversarial = ({"m": 5, "n": 3, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[m, k] and weight float16[n, k], over sqrt(k)."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
         x = draw((m, k), torch.float16, workload.distribution, generator)
         weight = draw((n, k), torch.float32, workload.distribution, generator)
         return {"x": x, "weight": (weight * k**-0.5).half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(self, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -69,11 +61,6 @@ class MatmulNt(Problem):
     def reference(self, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.linear(x, weight),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and weight, write out, 2 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * (m * k + n * k + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -50,10 +50,6 @@ class MatmulTallK(Problem):
         """On its axes, with no more than 2^15 outputs."""
         return super().legal(dims) and dims["m"] * dims["n"] <= 1 << 15
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a float16[m, k] and b float16[k, n], each over the fourth root of k."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
@@ -62,10 +58,6 @@ class MatmulTallK(Problem):
         b = draw((k, n), torch.float32, workload.distribution, generator) * scale
         return {"a": a.half(), "b": b.half()}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
-
     def oracle(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
         return (a.double() @ b.double(),)
@@ -73,11 +65,6 @@ class MatmulTallK(Problem):
     def reference(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (a @ b,)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a and b, write out, 2 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * (m * k + k * n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

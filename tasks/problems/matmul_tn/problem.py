@@ -46,10 +46,6 @@ class MatmulTn(Problem):
     adversarial = ({"m": 5, "n": 3, "tokens": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds, the measure of its cost."""
-        return dims["m"] * dims["n"] * dims["tokens"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws grad over the root of the tokens, so that sums are of order one, and x."""
         m, n, tokens = (workload.dims[axis.name] for axis in self.axes)
@@ -59,10 +55,6 @@ class MatmulTn(Problem):
             "x": draw((tokens, n), torch.bfloat16, workload.distribution, generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
-
     def oracle(self, grad: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
         return (grad.double().t() @ x.double(),)
@@ -70,11 +62,6 @@ class MatmulTn(Problem):
     def reference(self, grad: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.matmul(grad.t(), x),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read grad and x, write out, 2 bytes an element each."""
-        m, n, tokens = (dims[axis.name] for axis in self.axes)
-        return 2 * (m * tokens + n * tokens + m * n)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -46,19 +46,11 @@ class Matvec(Problem):
     adversarial = ({"rows": 3, "cols": 1}, {"rows": 1, "cols": 257})
     distributions = ("normal", "uniform", "sparse", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of a."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a float16[rows, cols] over sqrt(cols) and x float16[cols]."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         a = draw((rows, cols), torch.float32, workload.distribution, generator) * cols**-0.5
         return {"a": a.half(), "x": draw((cols,), torch.float16, "normal", generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One value a row."""
-        return {"out": (dims["rows"],)}
 
     def oracle(self, a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -67,10 +59,6 @@ class Matvec(Problem):
     def reference(self, a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.mm(a, x[:, None])[:, 0],)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a and x, write out, 2 bytes an element each."""
-        return 2 * (self.elements(dims) + dims["cols"] + dims["rows"])
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each element of a."""

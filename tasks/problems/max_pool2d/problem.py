@@ -63,19 +63,10 @@ class MaxPool2d(Problem):
     adversarial = ({"planes": 3, "height": 1, "width": 2},)
     distributions = ("normal", "range_ends", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["planes"] * dims["height"] * dims["width"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[planes, height, width]."""
         shape = (workload.dims["planes"], workload.dims["height"], workload.dims["width"])
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Half as high and wide, rounded up."""
-        height, width = (dims["height"] - 1) // 2 + 1, (dims["width"] - 1) // 2 + 1
-        return {"out": (dims["planes"], height, width)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The maximum of nine shifted views of a padded plane."""
@@ -88,11 +79,6 @@ class MaxPool2d(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.max_pool2d(x[:, None], 3, 2, 1)[:, 0],)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        planes, height, width = self.output_shapes(dims)["out"]
-        return 2 * (self.elements(dims) + planes * height * width)
 
     def flops(self, dims: Dims) -> int:
         """A comparison for each element."""

@@ -71,10 +71,6 @@ class MlaDecode(Problem):
             "scale": width**-0.5,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A latent row a head."""
-        return {"out": (dims["batch"], dims["heads"], LATENT)}
-
     def oracle(
         self, q: torch.Tensor, kv: torch.Tensor, length: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:

@@ -18,6 +18,10 @@ from kernel_gym.tasks.problem import (
 )
 from kernel_gym.tasks.workload import Workload
 
+_BLOCKS = "ceil((tokens * top_k + experts * (block - 1)) / block)"
+"""Room for the worst case: every expert one choice past a whole block."""
+_CAPACITY = f"{_BLOCKS} * block"
+
 
 class MoeAlignSort(Problem):
     """Lays out the choices `0 .. tokens * top_k - 1` by expert, in order, for a grouped product.
@@ -42,8 +46,8 @@ class MoeAlignSort(Problem):
         ScalarArg("block", int),
     )
     outputs = (
-        Output("order", torch.int32, check=Check.EXACT, shape="capacity"),
-        Output("block_expert", torch.int32, check=Check.EXACT, shape="capacity / block"),
+        Output("order", torch.int32, check=Check.EXACT, shape=_CAPACITY),
+        Output("block_expert", torch.int32, check=Check.EXACT, shape=_BLOCKS),
         Output("total", torch.int32, check=Check.EXACT, shape="1"),
     )
     axes = (
@@ -64,7 +68,6 @@ class MoeAlignSort(Problem):
     )
     adversarial = ({"tokens": 1, "top_k": 1, "experts": 7, "block": 16},)
     distributions = ("normal", "uniform", "structured")
-    strided = True
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with as many experts as are chosen."""
@@ -81,12 +84,6 @@ class MoeAlignSort(Problem):
         popularity = 2 * torch.rand(experts, generator=generator)
         expert = (logits + popularity).topk(top_k, dim=1).indices.int()
         return {"expert": expert, "experts": experts, "block": block}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Room for the worst case: every expert one choice past a whole block."""
-        most = dims["tokens"] * dims["top_k"] + dims["experts"] * (dims["block"] - 1)
-        blocks = -(-most // dims["block"])
-        return {"order": (blocks * dims["block"],), "block_expert": (blocks,), "total": (1,)}
 
     def oracle(self, expert: torch.Tensor, experts: int, block: int) -> tuple[torch.Tensor, ...]:
         """Expert by expert."""
@@ -122,10 +119,6 @@ class MoeAlignSort(Problem):
         owner = torch.searchsorted(ends, first, right=True)
         owner = torch.where(first < ends[-1], owner, -1)
         return order.to(torch.int32), owner.to(torch.int32), ends[-1:].to(torch.int32)
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Those that are not arguments."""
-        return {"tokens": dims["tokens"], "top_k": dims["top_k"]}
 
     def bytes(self, dims: Dims) -> int:
         """Read the choices, write all outputs, 4 bytes each."""

@@ -105,15 +105,6 @@ class MoeGroupedTopk(Problem):
             "factor": 2.5,
         }
 
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Without what is an argument already."""
-        return {"tokens": dims["tokens"], "experts": dims["groups"] * dims["size"]}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A weight and a number for each choice."""
-        shape = (dims["tokens"], dims["top_k"])
-        return {"weight": shape, "expert": shape}
-
     def oracle(
         self,
         score: torch.Tensor,
@@ -153,11 +144,6 @@ class MoeGroupedTopk(Problem):
         chosen = torch.gather(score, 1, expert)
         weight = factor * chosen / chosen.sum(dim=1, keepdim=True)
         return weight, expert.to(torch.int32)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read scores and biases, write weights and numbers, 4 bytes each."""
-        experts = dims["groups"] * dims["size"]
-        return 4 * (dims["tokens"] * (experts + 2 * dims["top_k"]) + experts)
 
     def flops(self, dims: Dims) -> int:
         """A sum and two comparisons for each expert, 4 for each choice."""

@@ -57,20 +57,11 @@ class MoeTopkSoftmax(Problem):
         """On its axes, with as many experts as are chosen."""
         return super().legal(dims) and dims["top_k"] <= dims["experts"]
 
-    def elements(self, dims: Dims) -> int:
-        """Logits, as often as a baseline looks at them."""
-        return dims["tokens"] * dims["experts"] * dims["top_k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits float32[tokens, experts] in steps of 1 / 64: some of a row are equal."""
         shape = (workload.dims["tokens"], workload.dims["experts"])
         logits = draw(shape, torch.float32, workload.distribution, generator)
         return {"logits": (logits * 64).round() / 64, "top_k": workload.dims["top_k"]}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A weight and a place for each choice."""
-        shape = (dims["tokens"], dims["top_k"])
-        return {"weight": shape, "expert": shape}
 
     def oracle(self, logits: torch.Tensor, top_k: int) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -102,14 +93,6 @@ class MoeTopkSoftmax(Problem):
         values = logits.double().gather(1, at.clamp(0, logits.shape[1] - 1))
         best = logits.double().gather(1, expected.long())
         return outside | twice | ((values - best).abs() > 1e-6 * (1 + best.abs()))
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """Without `top_k`, which is an argument already."""
-        return {"tokens": dims["tokens"], "experts": dims["experts"]}
-
-    def bytes(self, dims: Dims) -> int:
-        """Read logits, write weights and places, 4 bytes each."""
-        return 4 * dims["tokens"] * (dims["experts"] + 2 * dims["top_k"])
 
     def flops(self, dims: Dims) -> int:
         """A comparison for each logit, 4 for each choice."""

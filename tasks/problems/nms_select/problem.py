@@ -26,7 +26,10 @@ class NmsSelect(Problem):
     """
 
     name = "nms_select"
-    summary = "1 for each box that no better kept box overlaps by more than the threshold, else 0"
+    summary = (
+        "greedy non-maximum suppression: 1 for each box that no kept box before it overlaps by "
+        "more than the threshold, else 0; coordinates are whole numbers below 512"
+    )
     category = "Index"
     level = 4
     tags = ("vision", "sequential", "compute-bound")
@@ -37,11 +40,11 @@ class NmsSelect(Problem):
         ScalarArg("threshold", float),
     )
     outputs = (Output("keep", torch.int32, check=Check.EXACT, shape="batch, count"),)
-    axes = (Axis("batch", 1, 1024), Axis("count", 1, 4096))
+    axes = (Axis("batch", 1, 1 << 14), Axis("count", 1, 4096))
     train = points(
         "batch count",
-        full=[(64, 1000), (32, 2000), (256, 300)],
-        sim=[(4, 250), (2, 384), (16, 75)],
+        full=[(512, 1000), (256, 2000), (1024, 300), (2048, 150)],
+        sim=[(4, 250), (2, 384), (16, 75), (24, 60)],
     )
     production = points(
         "batch count",
@@ -68,10 +71,6 @@ class NmsSelect(Problem):
             "threshold": eighths / 8,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One mark a box."""
-        return {"keep": (dims["batch"], dims["count"])}
-
     def oracle(self, boxes: torch.Tensor, threshold: float) -> tuple[torch.Tensor, ...]:
         """Image by image: the next box is compared with the kept ones."""
         keep = torch.zeros(boxes.shape[:2], dtype=torch.int64, device=boxes.device)
@@ -96,10 +95,6 @@ class NmsSelect(Problem):
         for i in range(boxes.shape[1]):
             keep = keep & ~(struck[:, i] & keep[:, i : i + 1])
         return (keep.to(torch.int32),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read boxes (16 bytes each), write marks (4)."""
-        return 20 * dims["batch"] * dims["count"]
 
     def flops(self, dims: Dims) -> int:
         """About 12 for each box but the first, which one box at least must be compared with."""

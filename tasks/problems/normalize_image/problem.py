@@ -57,10 +57,6 @@ class NormalizeImage(Problem):
     adversarial = ({"batch": 2, "pixels": 3, "channels": 1},)
     distributions = ("uniform", "normal", "structured", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Bytes of x."""
-        return dims["batch"] * dims["pixels"] * dims["channels"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws bytes around the middle, and statistics like ImageNet's."""
         batch, pixels, channels = (workload.dims[axis.name] for axis in self.axes)
@@ -71,10 +67,6 @@ class NormalizeImage(Problem):
             "mean": 0.4 + 0.1 * torch.rand(channels, generator=generator),
             "std": 0.2 + 0.1 * torch.rand(channels, generator=generator),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Channels before pixels."""
-        return {"out": (dims["batch"], dims["channels"], dims["pixels"])}
 
     def oracle(
         self, x: torch.Tensor, mean: torch.Tensor, std: torch.Tensor
@@ -89,10 +81,6 @@ class NormalizeImage(Problem):
         """As image pipelines write it: permute, convert, normalise; rounded once."""
         planes = x.permute(0, 2, 1).float() / 255
         return (((planes - mean[:, None]) / std[:, None]).half().contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (1 byte each) and the statistics (4), write out (2)."""
-        return 3 * self.elements(dims) + 8 * dims["channels"]
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each byte."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"tokens": 9, "classes": 4}
+SMALL = {"tokens": 9, "num_classes": 4}
 
 
 def formula(ids: np.ndarray, num_classes: int) -> tuple[np.ndarray, ...]:

@@ -31,38 +31,26 @@ class OneHot(Problem):
 
     args = (TensorArg("ids", torch.int64, shape="tokens"), ScalarArg("num_classes", int))
     outputs = (Output("out", torch.int32, check=Check.EXACT, shape="tokens, num_classes"),)
-    axes = (Axis("tokens", 1, 1 << 24), Axis("classes", 1, 1 << 18))
+    axes = (Axis("tokens", 1, 1 << 24), Axis("num_classes", 1, 1 << 18))
     train = points(
-        "tokens classes",
+        "tokens num_classes",
         full=[(262144, 23), (147456, 64), (16384, 1000), (65536, 256), (1024, 32000)],
         sim=[(8192, 23), (4096, 64), (256, 1000), (16, 16000)],
     )
     production = points(
-        "tokens classes",
+        "tokens num_classes",
         full=[(589824, 39), (131072, 91), (4096, 21841)],
         sim=[(5000, 39), (3000, 91), (12, 21841)],
     )
-    adversarial = ({"tokens": 3, "classes": 1},)
+    adversarial = ({"tokens": 3, "num_classes": 1},)
     distributions = ("uniform", "normal", "sparse", "structured")
-
-    def elements(self, dims: Dims) -> int:
-        """Elements of the output."""
-        return dims["tokens"] * dims["classes"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of classes is an argument already."""
-        return {"tokens": dims["tokens"]}
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws indices, a tenth of them -1."""
-        tokens, classes = workload.dims["tokens"], workload.dims["classes"]
+        tokens, classes = workload.dims["tokens"], workload.dims["num_classes"]
         ids = draw_index((tokens,), classes, workload.distribution, generator)
         unknown = torch.rand(tokens, generator=generator) < 0.1
         return {"ids": ids.masked_fill(unknown, -1), "num_classes": classes}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row a token."""
-        return {"out": (dims["tokens"], dims["classes"])}
 
     def oracle(self, ids: torch.Tensor, num_classes: int) -> tuple[torch.Tensor, ...]:
         """By comparison with every class."""
@@ -74,10 +62,6 @@ class OneHot(Problem):
         at = torch.where(ids < 0, num_classes, ids)
         out = out.scatter(1, at[:, None], 1)
         return (out[:, :num_classes].contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read indices (8 bytes each), write out (4)."""
-        return 8 * dims["tokens"] + 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """None."""

@@ -89,10 +89,6 @@ class PagedDecodeAttention(Problem):
             "scale": width**-0.5,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        return {"out": (dims["batch"], dims["kv_heads"] * dims["group"], dims["head_dim"])}
-
     def oracle(
         self,
         q: torch.Tensor,

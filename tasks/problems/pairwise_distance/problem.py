@@ -57,10 +57,6 @@ class PairwiseDistance(Problem):
     adversarial = ({"batch": 2, "n": 1, "m": 5, "dim": 1},)
     distributions = ("normal", "uniform", "structured", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Distances times dim, the measure of its cost."""
-        return dims["batch"] * dims["n"] * dims["m"] * dims["dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws p float32[batch, n, dim] and q float32[batch, m, dim]."""
         batch, n, m, dim = (workload.dims[a] for a in ("batch", "n", "m", "dim"))
@@ -68,10 +64,6 @@ class PairwiseDistance(Problem):
             "p": draw((batch, n, dim), torch.float32, workload.distribution, generator),
             "q": draw((batch, m, dim), torch.float32, workload.distribution, generator),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix a batch."""
-        return {"out": (dims["batch"], dims["n"], dims["m"])}
 
     def oracle(self, p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By differences, which do not cancel."""
@@ -81,11 +73,6 @@ class PairwiseDistance(Problem):
     def reference(self, p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call, told not to use a matrix product."""
         return (torch.cdist(p, q, compute_mode="donot_use_mm_for_euclid_dist"),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read p and q, write out, 4 bytes an element each."""
-        batch, n, m, dim = (dims[a] for a in ("batch", "n", "m", "dim"))
-        return 4 * batch * (n * dim + m * dim + n * m)
 
     def flops(self, dims: Dims) -> int:
         """Subtract, multiply and add for each coordinate, and a root."""

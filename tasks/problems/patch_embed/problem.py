@@ -94,10 +94,6 @@ class PatchEmbed(Problem):
             "position": (0.5 * torch.randn((rows * cols, hidden), generator=generator)).half(),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A token a patch."""
-        return {"out": (dims["batch"], _tokens(dims), dims["hidden"])}
-
     def oracle(
         self,
         x: torch.Tensor,
@@ -125,13 +121,6 @@ class PatchEmbed(Problem):
         planes = F.conv2d(x.float(), weight.float(), bias.float(), stride=patch)
         tokens = planes.flatten(2).transpose(1, 2)
         return ((tokens + position.float()).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, weight, bias and places, write out, 2 bytes an element each."""
-        fan_in, hidden = dims["channels"] * dims["patch"] ** 2, dims["hidden"]
-        tokens = _tokens(dims)
-        image = dims["batch"] * tokens * (fan_in + hidden)
-        return 2 * (image + hidden * (fan_in + 1 + tokens))
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

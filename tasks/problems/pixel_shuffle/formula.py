@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"batch": 2, "channels": 2, "height": 3, "width": 4, "upscale": 2}
+SMALL = {"batch": 2, "channels": 2, "height": 3, "width": 4, "factor": 2}
 
 
 def formula(x: np.ndarray, factor: int) -> tuple[np.ndarray, ...]:

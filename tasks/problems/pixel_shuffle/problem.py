@@ -33,7 +33,7 @@ class PixelShuffle(Problem):
     source = "upsamplers of ESPCN, EDSR, SwinIR and Real-ESRGAN, unpatchify of SD3's 2 x 2 patches"
 
     args = (
-        TensorArg("x", torch.float16, shape="batch, channels * factor^2, height, width"),
+        TensorArg("x", torch.float16, shape="batch, channels * factor * factor, height, width"),
         ScalarArg("factor", int),
     )
     outputs = (
@@ -49,10 +49,10 @@ class PixelShuffle(Problem):
         Axis("channels", 1, 2048),
         Axis("height", 1, 2048),
         Axis("width", 1, 2048),
-        Axis("upscale", 1, 8),
+        Axis("factor", 1, 8),
     )
     train = points(
-        "batch channels height width upscale",
+        "batch channels height width factor",
         full=[
             (16, 64, 128, 128, 2),
             (8, 64, 180, 320, 2),
@@ -63,33 +63,24 @@ class PixelShuffle(Problem):
         sim=[(1, 16, 32, 64, 2), (1, 8, 45, 80, 2), (1, 3, 40, 40, 4), (2, 8, 24, 24, 3)],
     )
     production = points(
-        "batch channels height width upscale",
+        "batch channels height width factor",
         full=[(4, 64, 256, 256, 2), (1, 3, 1080, 1920, 2), (32, 16, 96, 96, 2)],
         sim=[(1, 4, 64, 64, 2), (1, 3, 60, 100, 2), (3, 16, 24, 24, 2)],
     )
-    adversarial = ({"batch": 2, "channels": 1, "height": 3, "width": 1, "upscale": 2},)
+    adversarial = ({"batch": 2, "channels": 1, "height": 3, "width": 1, "factor": 2},)
     distributions = ("normal", "range_ends", "structured", "tiny")
 
     def elements(self, dims: Dims) -> int:
         """Elements of x."""
         pixels = dims["batch"] * dims["channels"] * dims["height"] * dims["width"]
-        return pixels * dims["upscale"] ** 2
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The factor is an argument already; channels are those of the output."""
-        return {axis: dims[axis] for axis in ("batch", "channels", "height", "width")}
+        return pixels * dims["factor"] ** 2
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[batch, channels * factor^2, height, width]."""
+        """Draws x float16[batch, channels * factor * factor, height, width]."""
         batch, channels, height, width, upscale = (workload.dims[a.name] for a in self.axes)
         shape = (batch, channels * upscale**2, height, width)
         x = draw(shape, torch.float16, workload.distribution, generator)
         return {"x": x, "factor": upscale}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Fewer channels, larger images."""
-        batch, channels, height, width, upscale = (dims[axis.name] for axis in self.axes)
-        return {"out": (batch, channels, height * upscale, width * upscale)}
 
     def oracle(self, x: torch.Tensor, factor: int) -> tuple[torch.Tensor, ...]:
         """A view of six axes, transposed."""
@@ -102,10 +93,6 @@ class PixelShuffle(Problem):
     def reference(self, x: torch.Tensor, factor: int) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.pixel_shuffle(x, factor).contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """None."""

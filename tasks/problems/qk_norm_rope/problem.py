@@ -88,11 +88,6 @@ class QkNormRope(Problem):
             "eps": 1e-6,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q and k."""
-        tokens, q_heads, k_heads, width = (dims[axis.name] for axis in self.axes)
-        return {"q_out": (tokens, q_heads, width), "k_out": (tokens, k_heads, width)}
-
     def oracle(
         self,
         q: torch.Tensor,
@@ -133,11 +128,6 @@ class QkNormRope(Problem):
             a, b = y.chunk(2, dim=2)
             outs.append((y * c + torch.cat([-b, a], dim=2) * s).half())
         return tuple(outs)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and weights (2 bytes each), cos and sin (4), write both outputs (2)."""
-        width = dims["head_dim"]
-        return 4 * self.elements(dims) + 4 * width + 4 * dims["tokens"] * width
 
     def flops(self, dims: Dims) -> int:
         """Square and sum 2, scale 2, rotate 3 for each element."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"tokens": 3, "heads": 4, "kv_heads": 2, "head_dim": 8}
+SMALL = {"tokens": 3, "num_heads": 4, "num_kv_heads": 2, "head_dim": 8}
 
 
 def formula(packed: np.ndarray, num_heads: int, num_kv_heads: int) -> tuple[np.ndarray, ...]:

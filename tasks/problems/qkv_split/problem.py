@@ -46,12 +46,12 @@ class QkvSplit(Problem):
     )
     axes = (
         Axis("tokens", 1, 1 << 20),
-        Axis("heads", 1, 256),
-        Axis("kv_heads", 1, 256),
+        Axis("num_heads", 1, 256),
+        Axis("num_kv_heads", 1, 256),
         Axis("head_dim", 8, 512, multiple=8),
     )
     train = points(
-        "tokens heads kv_heads head_dim",
+        "tokens num_heads num_kv_heads head_dim",
         full=[
             (8192, 32, 8, 128),
             (8192, 28, 4, 128),
@@ -62,20 +62,16 @@ class QkvSplit(Problem):
         sim=[(24, 32, 8, 128), (32, 28, 4, 128), (64, 12, 12, 64), (24, 71, 1, 64)],
     )
     production = points(
-        "tokens heads kv_heads head_dim",
+        "tokens num_heads num_kv_heads head_dim",
         full=[(4096, 64, 8, 128), (8192, 40, 10, 128), (16384, 14, 2, 64)],
         sim=[(16, 64, 8, 128), (16, 40, 10, 128), (100, 14, 2, 64)],
     )
-    adversarial = ({"tokens": 1, "heads": 3, "kv_heads": 2, "head_dim": 24},)
+    adversarial = ({"tokens": 1, "num_heads": 3, "num_kv_heads": 2, "head_dim": 24},)
     distributions = ("normal", "range_ends", "structured", "tiny")
 
     def elements(self, dims: Dims) -> int:
         """Elements of the packed rows."""
-        return dims["tokens"] * (dims["heads"] + 2 * dims["kv_heads"]) * dims["head_dim"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The numbers of heads are arguments already."""
-        return {"tokens": dims["tokens"], "head_dim": dims["head_dim"]}
+        return dims["tokens"] * (dims["num_heads"] + 2 * dims["num_kv_heads"]) * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the packed rows."""
@@ -83,15 +79,9 @@ class QkvSplit(Problem):
         shape = (dims["tokens"], self.elements(dims) // dims["tokens"])
         return {
             "packed": draw(shape, torch.float16, workload.distribution, generator),
-            "num_heads": dims["heads"],
-            "num_kv_heads": dims["kv_heads"],
+            "num_heads": dims["num_heads"],
+            "num_kv_heads": dims["num_kv_heads"],
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix a head."""
-        rest = (dims["tokens"], dims["head_dim"])
-        kv = (dims["kv_heads"], *rest)
-        return {"q": (dims["heads"], *rest), "k": kv, "v": kv}
 
     def oracle(
         self, packed: torch.Tensor, num_heads: int, num_kv_heads: int
@@ -115,10 +105,6 @@ class QkvSplit(Problem):
             k.reshape(tokens, num_kv_heads, head_dim).transpose(0, 1).contiguous(),
             v.reshape(tokens, num_kv_heads, head_dim).transpose(0, 1).contiguous(),
         )
-
-    def bytes(self, dims: Dims) -> int:
-        """Read and write every element once, 2 bytes each."""
-        return 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """None."""

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
     Dims,
     Output,
-    Problem,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.quantised import Quantised
 from kernel_gym.tasks.workload import Workload
 
 GROUP = 128
 LEAST = 1e-10
 
 
-class QuantizeFp8Group(Problem):
-    """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`.
-
-    240 is the largest number of the 8-bit float; a subclass may have another.
-    """
+class QuantizeFp8Group(Quantised):
+    """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`."""
 
     name = "quantize_fp8_group"
     summary = (
@@ -59,10 +53,6 @@ class QuantizeFp8Group(Problem):
     adversarial = ({"rows": 2, "cols": 128},)
     distributions = ("normal", "heavy_tail", "large", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols]; groups differ in size, one in ten is zero."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -70,11 +60,6 @@ class QuantizeFp8Group(Problem):
         x *= torch.exp2(3 * torch.rand(rows, cols // GROUP, 1, generator=generator))
         x[torch.rand(rows, cols // GROUP, generator=generator) < 0.1] = 0
         return {"x": x.view(rows, cols).bfloat16()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Codes like x and one scale a group."""
-        rows, cols = dims["rows"], dims["cols"]
-        return {"q": (rows, cols), "scale": (rows, cols // GROUP)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64, rounded to the nearest code."""
@@ -90,16 +75,6 @@ class QuantizeFp8Group(Problem):
         scale = groups.abs().amax(dim=2).clamp(min=1e-10) / 240
         q = (groups / scale[:, :, None]).clamp(-240, 240)
         return q.to(torch.float8_e4m3fnuz).view(x.shape), scale
-
-    def mismatches(
-        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
-    ) -> torch.Tensor:
-        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
-        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), write codes (1) and scales (4)."""
-        return 3 * self.elements(dims) + 4 * self.elements(dims) // GROUP
 
     def flops(self, dims: Dims) -> int:
         """Magnitude, comparison, scaling and conversion for each element."""

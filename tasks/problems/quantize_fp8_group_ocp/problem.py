@@ -9,7 +9,7 @@ from kernel_gym.tasks.problems.quantize_fp8_group.problem import QuantizeFp8Grou
 
 
 class QuantizeFp8GroupOcp(QuantizeFp8Group):
-    """As its relative, with codes up to 448 instead of 240."""
+    """`scale = max(max|x|, 1e-10) / 448` by group of 128 columns, `q = fp8(x / scale)`."""
 
     name = "quantize_fp8_group_ocp"
     summary = (

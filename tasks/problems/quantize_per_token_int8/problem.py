@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
-from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
     Dims,
     Output,
-    Problem,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.quantised import Quantised
 from kernel_gym.tasks.workload import Workload
 
 LEAST = 1e-8
 
 
-class QuantizePerTokenInt8(Problem):
+class QuantizePerTokenInt8(Quantised):
     """`scale[i] = max(max|x[i]|, 1e-8) / 127`, `q[i] = round(x[i] / scale[i])`, ties to even."""
 
     name = "quantize_per_token_int8"
@@ -52,10 +49,6 @@ class QuantizePerTokenInt8(Problem):
     adversarial = ({"rows": 2, "cols": 1},)
     distributions = ("normal", "heavy_tail", "large", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols]; the rows differ in size, one in ten is zero."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -63,10 +56,6 @@ class QuantizePerTokenInt8(Problem):
         x *= torch.exp2(2 * torch.rand(rows, 1, generator=generator))
         x[torch.rand(rows, generator=generator) < 0.1] = 0
         return {"x": x.half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Codes like x and one scale a row."""
-        return {"q": (dims["rows"], dims["cols"]), "scale": (dims["rows"],)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -78,16 +67,6 @@ class QuantizePerTokenInt8(Problem):
         wide = x.float()
         scale = wide.abs().amax(dim=1).clamp(min=1e-8) / 127
         return torch.round(wide / scale[:, None]).to(torch.int8), scale
-
-    def mismatches(
-        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
-    ) -> torch.Tensor:
-        """Codes at most one apart, on at most 1 % of the elements; scales but for rounding."""
-        return (wrong_scales if "scale" in name else wrong_codes)(found, expected)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), write codes (1) and scales (4)."""
-        return 3 * self.elements(dims) + 4 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Magnitude, comparison, scaling and rounding for each element."""

@@ -44,18 +44,10 @@ class ReluSquared(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "tiny", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Clamp, then square."""
@@ -64,10 +56,6 @@ class ReluSquared(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Two PyTorch calls."""
         return (torch.square(F.relu(x)),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Compare and multiply for each element."""

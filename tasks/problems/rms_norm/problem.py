@@ -49,10 +49,6 @@ class RmsNorm(Problem):
     adversarial = ({"rows": 2, "cols": 1},)
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols] and a weight around 1; eps 1e-6."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -61,10 +57,6 @@ class RmsNorm(Problem):
             "weight": (1 + 0.3 * torch.randn(cols, generator=generator)).half(),
             "eps": 1e-6,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:
         """In fp64."""
@@ -76,10 +68,6 @@ class RmsNorm(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.rms_norm(x, (x.shape[1],), weight, eps),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x and weight, write out, 2 bytes an element each."""
-        return 2 * (2 * self.elements(dims) + dims["cols"])
 
     def flops(self, dims: Dims) -> int:
         """Square and add, then two products for each element."""

@@ -60,10 +60,6 @@ class RmspropStep(Problem):
     adversarial = ({"rows": 1, "cols": 131},)
     distributions = ("normal", "tiny", "uniform", "offset")
 
-    def elements(self, dims: Dims) -> int:
-        """Parameters."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients by the distribution, squares such ones leave, and normal buffers."""
         shape = (self.elements(workload.dims),)
@@ -76,11 +72,6 @@ class RmspropStep(Problem):
             "buffer": 0.1 * torch.randn(shape, generator=generator),
             **{name: torch.tensor(value).item() for name, value in scalars.items()},
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Three vectors like param."""
-        shape = (self.elements(dims),)
-        return {"new_param": shape, "new_square": shape, "new_buffer": shape}
 
     def oracle(
         self,
@@ -114,10 +105,6 @@ class RmspropStep(Problem):
         s = torch.mul(square, alpha).addcmul(grad, grad, value=1 - alpha)
         b = torch.mul(buffer, momentum).addcdiv(grad, s.add(eps).sqrt())
         return param.add(b, alpha=-lr), s, b
-
-    def bytes(self, dims: Dims) -> int:
-        """Read four vectors, write three, 4 bytes an element each."""
-        return 7 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Eleven operations, a root and a division among them, a parameter."""

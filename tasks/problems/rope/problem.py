@@ -51,10 +51,6 @@ class Rope(Problem):
     adversarial = ({"tokens": 1, "heads": 3, "head_dim": 48},)
     distributions = ("normal", "offset", "tiny", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["tokens"] * dims["heads"] * dims["head_dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x; cos and sin belong to consecutive positions from a random one on."""
         tokens, heads, width = (workload.dims[a] for a in ("tokens", "heads", "head_dim"))
@@ -64,10 +60,6 @@ class Rope(Problem):
         pitch = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
         angle = position[:, None] * pitch
         return {"x": x, "cos": angle.cos().float(), "sin": angle.sin().float()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["tokens"], dims["heads"], dims["head_dim"])}
 
     def oracle(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
@@ -87,10 +79,6 @@ class Rope(Problem):
         c = torch.cat([cos, cos], dim=-1)[:, None, :]
         s = torch.cat([sin, sin], dim=-1)[:, None, :]
         return ((wide * c + rotated * s).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), cos and sin (4), write out (2)."""
-        return 4 * self.elements(dims) + 4 * dims["tokens"] * dims["head_dim"]
 
     def flops(self, dims: Dims) -> int:
         """Two products and one addition for each element."""

@@ -55,10 +55,6 @@ class Rope2d(Problem):
     adversarial = ({"tokens": 1, "heads": 3, "head_dim": 8},)
     distributions = ("normal", "offset", "tiny", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["tokens"] * dims["heads"] * dims["head_dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x; tokens are the patches of images of random widths, read row by row."""
         tokens, heads, width = (workload.dims[axis.name] for axis in self.axes)
@@ -68,10 +64,6 @@ class Rope2d(Problem):
         place = torch.stack([number // columns % 64, number % columns], dim=1)
         pitch = 10000.0 ** (-torch.arange(0, width, 4, dtype=torch.float64) / width)
         return {"x": x, "place": place.int(), "pitch": pitch.float()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["tokens"], dims["heads"], dims["head_dim"])}
 
     def oracle(
         self, x: torch.Tensor, place: torch.Tensor, pitch: torch.Tensor
@@ -93,10 +85,6 @@ class Rope2d(Problem):
         a, b = wide.chunk(2, dim=2)
         rotated = torch.cat([-b, a], dim=2)
         return ((wide * torch.cos(angle) + rotated * torch.sin(angle)).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), places (4) and pitches (4), write out (2)."""
-        return 4 * self.elements(dims) + 8 * dims["tokens"] + dims["head_dim"]
 
     def flops(self, dims: Dims) -> int:
         """Two products and an addition for each element, an angle and its waves a token's pair."""

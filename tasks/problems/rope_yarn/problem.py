@@ -62,10 +62,6 @@ class RopeYarn(Problem):
     adversarial = ({"tokens": 1, "heads": 3, "head_dim": 48},)
     distributions = ("normal", "uniform", "tiny", "large")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["tokens"] * dims["heads"] * dims["head_dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and positions below 8192 in any order; context stretched 2 to 40 times.
 
@@ -82,10 +78,6 @@ class RopeYarn(Problem):
             "frequency": (pitch * ramp + pitch / stretch * (1 - ramp)).float(),
             "attention": 0.1 * math.log(stretch) + 1,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like x."""
-        return {"out": (dims["tokens"], dims["heads"], dims["head_dim"])}
 
     def oracle(
         self,
@@ -114,10 +106,6 @@ class RopeYarn(Problem):
         pair = x.float().view(x.shape[0], x.shape[1], -1, 2)
         a, b = pair[..., 0], pair[..., 1]
         return (torch.stack([a * c - b * s, b * c + a * s], dim=-1).flatten(2).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (2 bytes each), positions and frequencies (4), write out (2)."""
-        return 4 * self.elements(dims) + 4 * dims["tokens"] + 2 * dims["head_dim"]
 
     def flops(self, dims: Dims) -> int:
         """Two products, one addition and a scaling for each element."""

@@ -49,18 +49,10 @@ class RowArgmax(Problem):
     adversarial = ({"rows": 5, "cols": 1},)
     distributions = ("normal", "range_ends", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float32[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float32, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One value and one index a row."""
-        return {"values": (dims["rows"],), "indices": (dims["rows"],)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Maximum in fp64, indices int64."""
@@ -82,10 +74,6 @@ class RowArgmax(Problem):
         outside = (found < 0) | (found >= x.shape[1])
         gathered = x.gather(1, found.clamp(0, x.shape[1] - 1)[:, None]).squeeze(1)
         return outside | (gathered != x.amax(dim=1))
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (4 bytes each), write values (4) and indices (8)."""
-        return 4 * self.elements(dims) + 12 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """One comparison for each element."""

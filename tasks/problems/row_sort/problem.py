@@ -60,11 +60,6 @@ class RowSort(Problem):
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float32, workload.distribution, generator)}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Two matrices like x."""
-        shape = (dims["rows"], dims["cols"])
-        return {"values": shape, "indices": shape}
-
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """A stable sort in fp64."""
         values, indices = torch.sort(x.double(), dim=1, stable=True)
@@ -74,10 +69,6 @@ class RowSort(Problem):
         """One PyTorch call."""
         values, indices = torch.sort(x, dim=1, stable=True)
         return values, indices
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (4 bytes each), write values (4) and indices (8)."""
-        return 16 * dims["rows"] * dims["cols"]
 
     def flops(self, dims: Dims) -> int:
         """A comparison for each doubling of the sorted length."""

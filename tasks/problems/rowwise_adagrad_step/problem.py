@@ -56,10 +56,6 @@ class RowwiseAdagradStep(Problem):
     adversarial = ({"rows": 40, "dim": 1},)
     distributions = ("normal", "tiny", "offset", "uniform")
 
-    def elements(self, dims: Dims) -> int:
-        """Parameters."""
-        return dims["rows"] * dims["dim"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients by the distribution, and states that such gradients leave."""
         rows, dim = workload.dims["rows"], workload.dims["dim"]
@@ -71,10 +67,6 @@ class RowwiseAdagradStep(Problem):
             "lr": torch.tensor(0.1).item(),
             "eps": torch.tensor(1e-4).item(),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A table and a vector of states."""
-        return {"new_table": (dims["rows"], dims["dim"]), "new_state": (dims["rows"],)}
 
     def oracle(
         self, table: torch.Tensor, grad: torch.Tensor, state: torch.Tensor, lr: float, eps: float
@@ -92,10 +84,6 @@ class RowwiseAdagradStep(Problem):
         total = state + torch.mean(wide * wide, dim=1)
         step = lr / (torch.sqrt(total) + eps)
         return (table.float() - step[:, None] * wide).half(), total
-
-    def bytes(self, dims: Dims) -> int:
-        """Read table and gradients, write the table (2 bytes each), read and write states (4)."""
-        return 6 * self.elements(dims) + 8 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Two products and two additions a parameter."""

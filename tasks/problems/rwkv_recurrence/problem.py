@@ -54,10 +54,6 @@ class RwkvRecurrence(Problem):
     adversarial = ({"batch": 1, "seq": 1, "heads": 1},)
     distributions = ("normal", "uniform", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Steps of all heads."""
-        return dims["batch"] * dims["seq"] * dims["heads"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws r / 8, k, v float16, decays w = exp(-exp(x)) with x in -6 .. 0, and u."""
         batch, seq, heads = (workload.dims[axis.name] for axis in self.axes)
@@ -71,10 +67,6 @@ class RwkvRecurrence(Problem):
             "w": torch.exp(-torch.exp(x)),
             "u": torch.randn(heads, WIDTH, generator=generator),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like v."""
-        return {"out": (dims["batch"], dims["seq"], dims["heads"], WIDTH)}
 
     def oracle(
         self,
@@ -113,10 +105,6 @@ class RwkvRecurrence(Problem):
             outs.append(read[:, :, 0])
             state = w[:, t][:, :, :, None] * state + pair
         return (torch.stack(outs, dim=1).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read r, k and v (2 bytes each), w and u (4), write out (2)."""
-        return WIDTH * (12 * self.elements(dims) + 4 * dims["heads"])
 
     def flops(self, dims: Dims) -> int:
         """For each entry of the state: 3 for the update, 2 for the output."""

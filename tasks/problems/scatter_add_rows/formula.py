@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"tokens": 9, "rows": 4, "dim": 3}
+SMALL = {"tokens": 9, "num_rows": 4, "dim": 3}
 
 
 def formula(values: np.ndarray, ids: np.ndarray, num_rows: int) -> tuple[np.ndarray, ...]:

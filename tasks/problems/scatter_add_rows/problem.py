@@ -35,9 +35,9 @@ class ScatterAddRows(Problem):
         ScalarArg("num_rows", int),
     )
     outputs = (Output("out", torch.int32, check=Check.EXACT, shape="num_rows, dim"),)
-    axes = (Axis("tokens", 1, 1 << 24), Axis("rows", 1, 1 << 22), Axis("dim", 1, 1 << 14))
+    axes = (Axis("tokens", 1, 1 << 24), Axis("num_rows", 1, 1 << 22), Axis("dim", 1, 1 << 14))
     train = points(
-        "tokens rows dim",
+        "tokens num_rows dim",
         full=[
             (131072, 16000, 64),
             (1166243, 169343, 16),
@@ -48,20 +48,16 @@ class ScatterAddRows(Problem):
         sim=[(1024, 160, 64), (4096, 600, 16), (256, 32, 256), (512, 512, 128)],
     )
     production = points(
-        "tokens rows dim",
+        "tokens num_rows dim",
         full=[(120000, 12000, 64), (10556, 2708, 1433), (500000, 40000, 9)],
         sim=[(1200, 120, 64), (100, 27, 1433), (5000, 400, 9)],
     )
-    adversarial = ({"tokens": 3, "rows": 5, "dim": 1},)
+    adversarial = ({"tokens": 3, "num_rows": 5, "dim": 1},)
     distributions = ("uniform", "heavy_tail", "normal", "large")
 
     def elements(self, dims: Dims) -> int:
         """Elements of values and output."""
-        return (dims["tokens"] + dims["rows"]) * dims["dim"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The number of rows is an argument already."""
-        return {"tokens": dims["tokens"], "dim": dims["dim"]}
+        return (dims["tokens"] + dims["num_rows"]) * dims["dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws values and indices, both by the distribution."""
@@ -69,10 +65,6 @@ class ScatterAddRows(Problem):
         values = 100 * draw((tokens, dim), torch.float32, workload.distribution, generator)
         ids = draw_index((tokens,), rows, workload.distribution, generator)
         return {"values": values.clamp(-1e5, 1e5).round().int(), "ids": ids, "num_rows": rows}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One row an index."""
-        return {"out": (dims["rows"], dims["dim"])}
 
     def oracle(
         self, values: torch.Tensor, ids: torch.Tensor, num_rows: int
@@ -87,10 +79,6 @@ class ScatterAddRows(Problem):
         """PyTorch's index_add into zeros."""
         out = torch.zeros((num_rows, values.shape[1]), dtype=values.dtype, device=values.device)
         return (out.index_add(0, ids, values),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read values (4 bytes each) and indices (8), write out (4)."""
-        return 4 * self.elements(dims) + 8 * dims["tokens"]
 
     def flops(self, dims: Dims) -> int:
         """Integer additions do not count."""

@@ -57,10 +57,6 @@ class SelectiveScan(Problem):
     adversarial = ({"batch": 1, "channels": 3, "seq": 1}, {"batch": 2, "channels": 1, "seq": 17})
     distributions = ("normal", "uniform", "heavy_tail", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Steps of all channels."""
-        return dims["batch"] * dims["channels"] * dims["seq"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws u and delta by the distribution; a = -1 .. -16 with some noise; bias around -3."""
         batch, channels, seq = (workload.dims[axis.name] for axis in self.axes)
@@ -78,10 +74,6 @@ class SelectiveScan(Problem):
             "skip": torch.randn(channels, generator=generator),
             "bias": torch.randn(channels, generator=generator) - 3,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like u."""
-        return {"out": (dims["batch"], dims["channels"], dims["seq"])}
 
     def oracle(
         self,
@@ -126,11 +118,6 @@ class SelectiveScan(Problem):
             state = decay[:, :, t] * state + fed[:, :, t]
             outs.append(torch.einsum("bdn,bn->bd", state, c[:, :, t].float()))
         return ((torch.stack(outs, dim=2) + skip[:, None] * x).half(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read u, delta, b and c (2 bytes each), a, skip and bias (4), write out (2)."""
-        batch, channels, seq = (dims[axis.name] for axis in self.axes)
-        return 2 * batch * seq * (3 * channels + 2 * STATE) + 4 * channels * (STATE + 2)
 
     def flops(self, dims: Dims) -> int:
         """For each step and state: 2 for the decay, 3 for the update, 2 for the output."""

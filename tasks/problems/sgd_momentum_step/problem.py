@@ -57,10 +57,6 @@ class SgdMomentumStep(Problem):
     adversarial = ({"rows": 1, "cols": 131},)
     distributions = ("normal", "tiny", "uniform", "sparse")
 
-    def elements(self, dims: Dims) -> int:
-        """Parameters."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients by the distribution, normal velocities and weights of 0.05."""
         count = (self.elements(workload.dims),)
@@ -71,10 +67,6 @@ class SgdMomentumStep(Problem):
             "velocity": 0.1 * torch.randn(count, generator=generator),
             **{name: torch.tensor(value).item() for name, value in scalars.items()},
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Two vectors like param."""
-        return {"new_param": (self.elements(dims),), "new_velocity": (self.elements(dims),)}
 
     def oracle(
         self,
@@ -103,10 +95,6 @@ class SgdMomentumStep(Problem):
         d = grad.add(param, alpha=decay)
         v = torch.mul(velocity, momentum).add(d)
         return param.add(d.add(v, alpha=momentum), alpha=-lr), v
-
-    def bytes(self, dims: Dims) -> int:
-        """Read three vectors, write two, 4 bytes an element each."""
-        return 5 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Four products and four additions a parameter."""

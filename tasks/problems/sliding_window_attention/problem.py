@@ -80,10 +80,6 @@ class SlidingWindowAttention(Problem):
         scale = shape[-1] ** -0.5
         return {"q": q, "k": k, "v": v, "window": workload.dims["window"], "scale": scale}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        return {"out": tuple(dims[axis] for axis in _AXES)}
-
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -106,11 +102,6 @@ class SlidingWindowAttention(Problem):
         back = place[:, None] - place
         visible = (back >= 0) & (back < window)
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v, write out, 2 bytes an element each."""
-        batch, heads, seq, width = (dims[axis] for axis in _AXES)
-        return 4 * 2 * batch * heads * seq * width
 
     def flops(self, dims: Dims) -> int:
         """Two products over the visible scores."""

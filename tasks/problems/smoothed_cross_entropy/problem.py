@@ -53,10 +53,6 @@ class SmoothedCrossEntropy(Problem):
     adversarial = ({"rows": 3, "classes": 2},)
     distributions = ("normal", "offset", "heavy_tail", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Logits."""
-        return dims["rows"] * dims["classes"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits and targets, a fifth of which is ignored; smoothing 0.1."""
         rows, classes = workload.dims["rows"], workload.dims["classes"]
@@ -69,10 +65,6 @@ class SmoothedCrossEntropy(Problem):
             "smoothing": 0.1,
             "ignore_index": -100,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One loss a row."""
-        return {"loss": (dims["rows"],)}
 
     def oracle(
         self, logits: torch.Tensor, target: torch.Tensor, smoothing: float, ignore_index: int
@@ -97,10 +89,6 @@ class SmoothedCrossEntropy(Problem):
             label_smoothing=smoothing,
         )
         return (loss.to(torch.bfloat16),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read logits (2 bytes each) and targets (8), write losses (2)."""
-        return 2 * self.elements(dims) + 10 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Compare, subtract, exponential and two additions for each logit."""

@@ -43,18 +43,10 @@ class Softmax(Problem):
     adversarial = ({"rows": 3, "cols": 1},)
     distributions = ("normal", "large", "structured", "constant_rows")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the matrix."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like the input."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Shifted exponentials over their sum."""
@@ -64,10 +56,6 @@ class Softmax(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.softmax(x, dim=1),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 2 bytes an element each."""
-        return 2 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Compare, subtract, exponential, add and scale for each element."""

@@ -59,10 +59,6 @@ class StochasticRound(Problem):
     adversarial = ({"rows": 3, "cols": 5},)
     distributions = ("normal", "tiny", "large", "heavy_tail")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution, seed and offset of 62 bits."""
         shape = (workload.dims["rows"], workload.dims["cols"])
@@ -72,10 +68,6 @@ class StochasticRound(Problem):
             "seed": seed,
             "offset": offset,
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One matrix like x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor, seed: int, offset: int) -> tuple[torch.Tensor, ...]:
         """Up where the bits below the lower neighbour and the random ones overflow 16 bits."""
@@ -106,10 +98,6 @@ class StochasticRound(Problem):
         half = (word >> (16 * (element % 2))) & 0xFFFF
         bits = x.contiguous().view(torch.int32).to(torch.int64) + half.reshape(x.shape)
         return ((bits >> 16).to(torch.int16).view(torch.bfloat16),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (4 bytes each), write out (2)."""
-        return 6 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """None: integer operations do not count."""

@@ -44,18 +44,10 @@ class Swiglu(Problem):
     adversarial = ({"rows": 2, "cols": 3},)
     distributions = ("normal", "large", "tiny", "offset")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the output."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, 2 * cols]."""
         shape = (workload.dims["rows"], 2 * workload.dims["cols"])
         return {"x": draw(shape, torch.bfloat16, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Half as wide as x."""
-        return {"out": (dims["rows"], dims["cols"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Gate times sigmoid of the gate times the other half."""
@@ -66,10 +58,6 @@ class Swiglu(Problem):
         """The activation and the product in float32, rounded once."""
         gate, up = x.chunk(2, dim=1)
         return ((F.silu(gate.float()) * up.float()).to(torch.bfloat16),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read both halves, write out, 2 bytes an element each."""
-        return 3 * 2 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """Exponential, add, divide and two products for each output."""

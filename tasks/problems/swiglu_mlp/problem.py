@@ -48,10 +48,6 @@ class SwigluMlp(Problem):
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Multiply-adds of one product."""
-        return dims["m"] * dims["n"] * dims["k"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x [m, k] and weights [k, n] over sqrt(k), float16."""
         m, n, k = (workload.dims[axis] for axis in "mnk")
@@ -59,10 +55,6 @@ class SwigluMlp(Problem):
         x = draw((m, k), torch.float16, kind, generator)
         gate, up = (draw((k, n), torch.float32, kind, generator) * k**-0.5 for _ in range(2))
         return {"x": x, "gate": gate.half(), "up": up.half()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The hidden layer."""
-        return {"out": (dims["m"], dims["n"])}
 
     def oracle(
         self, x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor
@@ -76,11 +68,6 @@ class SwigluMlp(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """As decoder models write it."""
         return (F.silu(x @ gate) * (x @ up),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, gate and up, write out, 2 bytes an element each."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * (m * k + 2 * k * n + m * n)
 
     def flops(self, dims: Dims) -> int:
         """Two products, and about 5 for each output."""

@@ -36,7 +36,7 @@ class TimestepEmbedding(Problem):
         ScalarArg("dim", int),
         ScalarArg("max_period", float),
     )
-    outputs = (Output("out", torch.float16, shape="rows, dim"),)
+    outputs = (Output("out", torch.float16, shape="rows, 2 * half"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("half", 1, 1 << 13))
     train = points(
         "rows half",
@@ -50,10 +50,6 @@ class TimestepEmbedding(Problem):
     )
     adversarial = ({"rows": 3, "half": 1},)
     distributions = ("uniform", "normal", "sparse", "heavy_tail")
-
-    def elements(self, dims: Dims) -> int:
-        """Angles."""
-        return dims["rows"] * dims["half"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws t float32[rows], 0 to 1000; dim is 2 * half, max_period 10000."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SMALL = {"rows": 6, "cols": 29, "top": 5}
+SMALL = {"rows": 6, "cols": 29, "k": 5}
 
 
 def formula(x: np.ndarray, k: int) -> tuple[np.ndarray, ...]:

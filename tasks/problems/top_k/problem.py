@@ -41,42 +41,29 @@ class TopK(Problem):
         Output("values", torch.float32, check=Check.EXACT, shape="rows, k"),
         Output("indices", torch.int64, check=Check.CUSTOM, shape="rows, k"),
     )
-    axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 18), Axis("top", 1, 64))
+    axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 18), Axis("k", 1, 64))
     train = points(
-        "rows cols top",
+        "rows cols k",
         full=[(16384, 256, 8), (65536, 128, 8), (256, 32000, 50), (262144, 8, 2), (4096, 2048, 10)],
         sim=[(256, 256, 8), (512, 128, 6), (6, 8000, 20), (2048, 8, 2)],
     )
     production = points(
-        "rows cols top",
+        "rows cols k",
         full=[(32768, 384, 8), (131072, 64, 6), (64, 128256, 40)],
         sim=[(128, 384, 8), (1000, 64, 6), (4, 12564, 16)],
     )
-    adversarial = ({"rows": 3, "cols": 5, "top": 5},)
+    adversarial = ({"rows": 3, "cols": 5, "k": 5},)
     distributions = ("normal", "structured", "constant_rows", "sparse")
 
     def legal(self, dims: Dims) -> bool:
         """No more values are asked for than there are."""
-        return super().legal(dims) and dims["top"] <= dims["cols"]
-
-    def elements(self, dims: Dims) -> int:
-        """Elements of x times k, the cost of a repeated search."""
-        return dims["rows"] * dims["cols"] * dims["top"]
-
-    def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """K is an argument already."""
-        return {"rows": dims["rows"], "cols": dims["cols"]}
+        return super().legal(dims) and dims["k"] <= dims["cols"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float32[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         x = draw(shape, torch.float32, workload.distribution, generator)
-        return {"x": x, "k": workload.dims["top"]}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """K values and k indices a row."""
-        shape = (dims["rows"], dims["top"])
-        return {"values": shape, "indices": shape}
+        return {"x": x, "k": workload.dims["k"]}
 
     def oracle(self, x: torch.Tensor, k: int) -> tuple[torch.Tensor, ...]:
         """The head of a sorted row."""
@@ -103,10 +90,6 @@ class TopK(Problem):
         repeated = torch.zeros_like(again).scatter(1, order, again)
         wrong_value = x.gather(1, within) != x.gather(1, expected)
         return (found != within) | repeated | wrong_value
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x (4 bytes each), write values (4) and indices (8)."""
-        return 4 * dims["rows"] * dims["cols"] + 12 * dims["rows"] * dims["top"]
 
     def flops(self, dims: Dims) -> int:
         """One comparison for each element."""

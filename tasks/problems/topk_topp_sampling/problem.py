@@ -60,10 +60,6 @@ class TopkToppSampling(Problem):
     adversarial = ({"rows": 3, "vocab": 1}, {"rows": 2, "vocab": 7})
     distributions = ("normal", "uniform", "heavy_tail", "structured")
 
-    def elements(self, dims: Dims) -> int:
-        """Logits."""
-        return dims["rows"] * dims["vocab"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits, top_k from 1 to 64 (or vocab), top_p from 0.5 to 1, uniform numbers."""
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
@@ -74,10 +70,6 @@ class TopkToppSampling(Problem):
             "top_p": 0.5 + 0.5 * torch.rand(rows, generator=generator),
             "uniform": torch.rand(rows, generator=generator),
         }
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One token a row."""
-        return {"token": (dims["rows"],)}
 
     def oracle(
         self,
@@ -124,10 +116,6 @@ class TopkToppSampling(Problem):
             row = {k: v[i].double() for k, v in inputs.items() if isinstance(v, torch.Tensor)}
             wrong[i] = not _within_rounding(int(found[i]), **row)
         return wrong
-
-    def bytes(self, dims: Dims) -> int:
-        """Read all inputs, write tokens, 4 bytes each."""
-        return 4 * (self.elements(dims) + 4 * dims["rows"])
 
     def flops(self, dims: Dims) -> int:
         """One comparison for each logit."""

@@ -44,18 +44,10 @@ class Transpose(Problem):
     adversarial = ({"rows": 1, "cols": 130},)
     distributions = ("normal", "range_ends", "structured", "tiny")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of the matrix."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x float32[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {"x": draw(shape, torch.float32, workload.distribution, generator)}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The matrix with its axes exchanged."""
-        return {"out": (dims["cols"], dims["rows"])}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Exact in any type."""
@@ -64,10 +56,6 @@ class Transpose(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """A transposed view, copied."""
         return (x.t().contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write out, 4 bytes an element each."""
-        return 2 * 4 * self.elements(dims)
 
     def flops(self, dims: Dims) -> int:
         """None."""

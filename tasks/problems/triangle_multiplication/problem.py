@@ -58,10 +58,6 @@ class TriangleMultiplication(Problem):
         a, b, gate = (draw((n, n, channels), torch.float32, kind, generator) for _ in range(3))
         return {"a": a.bfloat16(), "b": (b * n**-0.5).bfloat16(), "gate": gate.bfloat16()}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like a."""
-        return {"out": (dims["residues"], dims["residues"], dims["channels"])}
-
     def oracle(
         self, a: torch.Tensor, b: torch.Tensor, gate: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -75,10 +71,6 @@ class TriangleMultiplication(Problem):
         """As OpenFold writes it: channels first, a batched product, back, gated."""
         product = torch.bmm(a.permute(2, 0, 1), b.permute(2, 1, 0))
         return (torch.sigmoid(gate) * product.permute(1, 2, 0).contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read a, b and gate, write out, 2 bytes an element each."""
-        return 8 * dims["residues"] ** 2 * dims["channels"]
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add, about 4 for each gate."""

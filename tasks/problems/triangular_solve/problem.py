@@ -63,10 +63,6 @@ class TriangularSolve(Problem):
         a.diagonal(dim1=1, dim2=2).copy_(size * sign)
         return {"a": a, "b": draw((batch, n, rights), torch.float32, "normal", generator)}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like b."""
-        return {"x": (dims["batch"], dims["n"], dims["rights"])}
-
     def oracle(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By the library, in fp64."""
         return (torch.linalg.solve_triangular(a.double(), b.double(), upper=False),)

@@ -46,10 +46,6 @@ class VarMean(Problem):
     adversarial = ({"rows": 3, "cols": 2},)
     distributions = ("normal", "offset", "heavy_tail", "uniform")
 
-    def elements(self, dims: Dims) -> int:
-        """Elements of x."""
-        return dims["rows"] * dims["cols"]
-
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, cols], rows of different scale and level."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
@@ -57,10 +53,6 @@ class VarMean(Problem):
         scale = 0.5 + torch.rand((rows, 1), generator=generator)
         level = torch.randn((rows, 1), generator=generator)
         return {"x": (x * scale + level).bfloat16()}
-
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """One variance and one mean a row."""
-        return {"variance": (dims["rows"],), "mean": (dims["rows"],)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Centre first, then the sum of squares."""
@@ -72,10 +64,6 @@ class VarMean(Problem):
         """One PyTorch call in float32, rounded once."""
         variance, mean = torch.var_mean(x.float(), dim=1)
         return variance.bfloat16(), mean.bfloat16()
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, write two vectors, 2 bytes an element each."""
-        return 2 * self.elements(dims) + 4 * dims["rows"]
 
     def flops(self, dims: Dims) -> int:
         """Two additions and a product for each element."""

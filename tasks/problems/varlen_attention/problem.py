@@ -78,10 +78,6 @@ class VarlenAttention(Problem):
         starts = torch.cat([torch.tensor([0]), cuts.sort().values, torch.tensor([tokens])])
         return {"q": q, "k": k, "v": v, "starts": starts.int(), "scale": width**-0.5}
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        return {"out": (dims["tokens"], dims["heads"], dims["head_dim"])}
-
     def oracle(
         self,
         q: torch.Tensor,
@@ -120,11 +116,6 @@ class VarlenAttention(Problem):
             scale=scale,
         )
         return (out[0].transpose(0, 1).contiguous(),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k and v, write out, 2 bytes an element each; read starts, 4."""
-        size = dims["tokens"] * dims["heads"] * dims["head_dim"]
-        return 4 * 2 * size + 4 * (dims["sequences"] + 1)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangles of equal sequences, which are the least."""

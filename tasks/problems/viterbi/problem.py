@@ -70,10 +70,6 @@ class Viterbi(Problem):
             "transition": torch.randn((states, states), generator=generator),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """A path and its score for each batch entry."""
-        return {"path": (dims["batch"], dims["time"]), "score": (dims["batch"],)}
-
     def oracle(self, emission: torch.Tensor, transition: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Forward with the best predecessors, then back along them."""
         score, step = emission[:, 0].double(), transition.double()
@@ -126,11 +122,6 @@ class Viterbi(Problem):
         slack = 1e-6 * sent.shape[1] * (1 + sent.abs().amax())
         lower = score(within) < best - slack
         return (found != within) | lower[:, None]
-
-    def bytes(self, dims: Dims) -> int:
-        """Read emissions and transitions (4 bytes each), write paths (8) and scores (4)."""
-        batch, time, states = (dims[axis.name] for axis in self.axes)
-        return 4 * (batch * time * states + states**2) + 8 * batch * time + 4 * batch
 
     def flops(self, dims: Dims) -> int:
         """An addition and a comparison a transition, an addition an emission."""

@@ -77,10 +77,6 @@ class W4a16Matmul(Problem):
             "qzeros": words(k // GROUP, n // 8),
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """The product."""
-        return {"out": (dims["m"], dims["n"])}
-
     def oracle(
         self, x: torch.Tensor, qweight: torch.Tensor, scales: torch.Tensor, qzeros: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
@@ -106,11 +102,6 @@ class W4a16Matmul(Problem):
         centred = codes.reshape(-1, 128, n) - zeros[:, None, :]
         weight = centred.half() * scales[:, None, :]
         return (x @ weight.reshape(k, n),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read x, half a byte a weight, scales and zeros of each group, write out."""
-        m, n, k = (dims[axis] for axis in "mnk")
-        return 2 * m * k + k * n // 2 + (k // GROUP) * (2 * n + n // 2) + 2 * m * n
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

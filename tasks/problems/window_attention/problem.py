@@ -34,14 +34,14 @@ class WindowAttention(Problem):
     source = "stages of Swin-T, Swin-B (7 x 7 windows, heads of 32) and SwinV2-B (8 x 8)"
 
     args = (
-        TensorArg("q", torch.float16, shape="images * windows, heads, side^2, 32"),
-        TensorArg("k", torch.float16, shape="images * windows, heads, side^2, 32"),
-        TensorArg("v", torch.float16, shape="images * windows, heads, side^2, 32"),
-        TensorArg("bias", torch.float16, shape="heads, side^2, side^2"),
-        TensorArg("mask", torch.float16, shape="windows, side^2, side^2"),
+        TensorArg("q", torch.float16, shape="images * windows, heads, side * side, 32"),
+        TensorArg("k", torch.float16, shape="images * windows, heads, side * side, 32"),
+        TensorArg("v", torch.float16, shape="images * windows, heads, side * side, 32"),
+        TensorArg("bias", torch.float16, shape="heads, side * side, side * side"),
+        TensorArg("mask", torch.float16, shape="windows, side * side, side * side"),
         ScalarArg("scale", float),
     )
-    outputs = (Output("out", torch.float16, shape="images * windows, heads, side^2, 32"),)
+    outputs = (Output("out", torch.float16, shape="images * windows, heads, side * side, 32"),)
     axes = (
         Axis("images", 1, 512),
         Axis("windows", 1, 1024),
@@ -85,11 +85,6 @@ class WindowAttention(Problem):
             "scale": WIDTH**-0.5,
         }
 
-    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Like q."""
-        count = dims["images"] * dims["windows"]
-        return {"out": (count, dims["heads"], dims["side"] ** 2, WIDTH)}
-
     def oracle(
         self,
         q: torch.Tensor,
@@ -120,13 +115,6 @@ class WindowAttention(Problem):
         masked = scores.view(-1, mask.shape[0], heads, places, places) + mask[None, :, None]
         weights = torch.softmax(masked.view(windows, heads, places, places), dim=-1)
         return (torch.matmul(weights, v),)
-
-    def bytes(self, dims: Dims) -> int:
-        """Read q, k, v, bias and mask, write out, 2 bytes an element each."""
-        images, windows, heads, side = (dims[axis.name] for axis in self.axes)
-        places = side * side
-        states = 4 * images * windows * heads * places * WIDTH
-        return 2 * (states + (heads + windows) * places * places)
 
     def flops(self, dims: Dims) -> int:
         """Two products over all scores."""
