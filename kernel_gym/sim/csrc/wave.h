@@ -79,6 +79,7 @@ enum class FaultKind : u32 {
   kMissingWait,
   kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/findings.py)
   kUninitialisedRegister,  // likewise
+  kUnwaitedWrite,
 };
 
 struct Fault {
