@@ -100,6 +100,7 @@ struct Slot {
   u64 executed = 0;
   u64 accounted = 0;  // part of it that the launch's total contains
   u32 slices = 0;
+  u32 poisoned = 0;   // waves whose suspected loads give another value
 
   ~Slot() {
     free(registers);
@@ -263,6 +264,12 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
       if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
     }
   }
+  slot.poisoned = 0;
+  if (UNLIKELY(request_.poison != 0)) {
+    const auto& waves = ((const Poison*)request_.poison)->waves;
+    const auto found = waves.find(workgroup);
+    if (found != waves.end()) slot.poisoned = found->second;
+  }
   if (request_.audit) {
     slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
   }
@@ -366,6 +373,21 @@ static void run_audited(Wave& wave) {
   }
 }
 
+// Runs a wave with some of its loads giving another value.
+static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
+  const Inst* inst = wave.resume;
+  while (inst) {
+    const bool meant = inst->index == poison.instruction && inst->handler != block_head;
+    const u64 exec = wave.exec();
+    inst = inst->handler(wave, inst);
+    if (!meant) continue;
+    const Registers& target = poison.target;
+    for (u32 row = target.first; row < (u32)target.first + target.count; row++) {
+      for (int c = 0; c < kChunks; c++) store(exec, wave.regs + row * kLanes, c, splat(fill));
+    }
+  }
+}
+
 // Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
 Outcome Launch::run_slice(Slot& slot) {
   for (;;) {
@@ -381,6 +403,8 @@ Outcome Launch::run_slice(Slot& slot) {
         wave.sync_operations = 0;
         if (UNLIKELY(wave.audit != nullptr)) {
           run_audited(wave);
+        } else if (UNLIKELY(slot.poisoned >> wave.number & 1)) {
+          run_poisoned(wave, *(const Poison*)request_.poison, request_.fill);
         } else {
           for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
         }

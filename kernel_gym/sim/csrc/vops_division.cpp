@@ -47,9 +47,9 @@ Scaled scale_division(float value, float denominator, float numerator) {
 
 const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_div_scale_f32, 3);
-  const Chunks value = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks denominator = plain(wave, inst->src[1], wave.spare[1]);
-  const Chunks numerator = plain(wave, inst->src[2], wave.spare[2]);
+  const Chunks value = plain(wave, inst, 0);
+  const Chunks denominator = plain(wave, inst, 1);
+  const Chunks numerator = plain(wave, inst, 2);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;
   u64 flags = 0;
@@ -77,9 +77,9 @@ REGISTER(v_div_scale_f32, v_div_scale_f32, 3);
 
 const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_div_fmas_f32, 3);
-  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = plain(wave, inst->src[1], wave.spare[1]);
-  const Chunks d = plain(wave, inst->src[2], wave.spare[2]);
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
+  const Chunks d = plain(wave, inst, 2);
   const u64 exec = wave.exec();
   const u64 scaled = read64(wave.scalars, kVcc) & exec;
   u32* dst = wave.regs + inst->dst;

@@ -91,11 +91,12 @@ struct PackedSource {
   Chunks low, high;
 };
 
-// The rare case of a negated half: both are built in `space`.
+// The rare case of a negated half: both are built in `space`, from behind, since a scalar's one
+// chunk lies at its beginning.
 PackedSource negated_halves(const Operand& operand, PackedSource source, Row* space) {
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
-  for (int c = 0; c < kChunks; c++) {
+  for (int c = kChunks - 1; c >= 0; c--) {
     const U low = load(source.low, c) ^ sign_low, high = load(source.high, c) ^ sign_high;
     put(space[0].words, c, low);
     put(space[1].words, c, high);
@@ -105,7 +106,7 @@ PackedSource negated_halves(const Operand& operand, PackedSource source, Row* sp
 
 SIM_INLINE PackedSource packed_source(const Wave& wave, Operand operand, Row* space) {
   operand.space &= ~kModified;
-  const Chunks rows = plain64(wave, operand, space);
+  const Chunks rows = chunks64_of(wave, operand, space);
   const Chunks second = {rows.words + kLanes, rows.step};
   const PackedSource source = {operand.flags & kLowFromHigh ? second : rows,
                                operand.flags & kHighFromHigh ? second : rows};

@@ -215,9 +215,9 @@ SIM_INLINE U move_bytes(U high, U low, U selector) {
 
 const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_perm_b32, 3);
-  const Chunks high = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks low = plain(wave, inst->src[1], wave.spare[1]);
-  const Chunks selector = plain(wave, inst->src[2], wave.spare[2]);
+  const Chunks high = plain(wave, inst, 0);
+  const Chunks low = plain(wave, inst, 1);
+  const Chunks selector = plain(wave, inst, 2);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;
   for (int c = 0; c < kChunks; c++) {
@@ -236,8 +236,8 @@ template <Carry kind, bool with_carry_in>
 const Inst* carry_op(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 2)) return run_modified(wave, inst, carry_op<kind, with_carry_in>, 2);
   const bool reversed = kind == Carry::kSubRev;
-  const Chunks a = plain(wave, inst->src[reversed], wave.spare[0]);
-  const Chunks b = plain(wave, inst->src[!reversed], wave.spare[1]);
+  const Chunks a = plain(wave, inst, reversed);
+  const Chunks b = plain(wave, inst, !reversed);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   const u64 carry_in = with_carry_in ? read64(wave.scalars, inst->src[2].index) : 0;
@@ -266,8 +266,8 @@ REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
 
 const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 2)) return run_modified(wave, inst, v_cndmask_b32, 2);
-  const Chunks no = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks yes = plain(wave, inst->src[1], wave.spare[1]);
+  const Chunks no = plain(wave, inst, 0);
+  const Chunks yes = plain(wave, inst, 1);
   const u64 condition = read64(wave.scalars, inst->src[2].index);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;

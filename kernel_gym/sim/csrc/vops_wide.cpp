@@ -38,8 +38,8 @@ SIM_INLINE Wide shift_right_signed(Wide x, U n) {
 template <Wide (*shift)(Wide, U)>
 const Inst* shift64(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 2)) return run_modified(wave, inst, shift64<shift>, 2, 2);
-  const Chunks amount = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks value = plain64(wave, inst->src[1], wave.spare + 2);
+  const Chunks amount = plain(wave, inst, 0);
+  const Chunks value = plain64(wave, inst, 1);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -61,9 +61,9 @@ SIM_INLINE Wide add_wide(Wide x, Wide y, I& carry) {
 
 const Inst* v_lshl_add_u64(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_lshl_add_u64, 3, 5);
-  const Chunks a = plain64(wave, inst->src[0], wave.spare);
-  const Chunks shift = plain(wave, inst->src[1], wave.spare[2]);
-  const Chunks b = plain64(wave, inst->src[2], wave.spare + 4);
+  const Chunks a = plain64(wave, inst, 0);
+  const Chunks shift = plain(wave, inst, 1);
+  const Chunks b = plain64(wave, inst, 2);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -81,9 +81,9 @@ REGISTER(v_lshl_add_u64, v_lshl_add_u64, 3);
 template <bool is_signed>
 const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 3)) return run_modified(wave, inst, multiply_add_wide<is_signed>, 3, 4);
-  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = plain(wave, inst->src[1], wave.spare[2]);
-  const Chunks addend = plain64(wave, inst->src[2], wave.spare + 4);
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
+  const Chunks addend = plain64(wave, inst, 2);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   u64 carries = 0;

@@ -79,6 +79,7 @@ enum class FaultKind : u32 {
   kMissingWait,
   kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/findings.py)
   kUninitialisedRegister,  // likewise
+  kUnwaitedWrite,
 };
 
 struct Fault {
@@ -230,15 +231,15 @@ struct Chunks {
 };
 SIM_INLINE U load(const Chunks& chunks, int c) { return *(const U*)(chunks.words + c * chunks.step); }
 
-// The chunks of a source without modifiers.
-SIM_INLINE Chunks plain(const Wave& wave, const Operand& operand, Row& space) {
+// The chunks of an operand without modifiers; `space` is used when they are not lying in a row.
+SIM_INLINE Chunks chunks_of(const Wave& wave, const Operand& operand, Row& space) {
   if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
   put(space.words, 0, splat(wave.scalars[operand.index]));
   return {space.words, 0};
 }
 
-// The low chunks of a 64-bit source; the high ones lie kLanes words behind.
-SIM_INLINE Chunks plain64(const Wave& wave, const Operand& operand, Row* space) {
+// The low chunks of a 64-bit operand; the high ones lie kLanes words behind.
+SIM_INLINE Chunks chunks64_of(const Wave& wave, const Operand& operand, Row* space) {
   if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
   put(space[0].words, 0, splat(wave.scalars[operand.index]));
   put(space[1].words, 0, splat(wave.scalars[operand.index + 1]));
@@ -246,6 +247,14 @@ SIM_INLINE Chunks plain64(const Wave& wave, const Operand& operand, Row* space) 
 }
 SIM_INLINE U load_high(const Chunks& chunks, int c) {
   return *(const U*)(chunks.words + kLanes + c * chunks.step);
+}
+
+// Source `i` of an instruction without modifiers. Each source has two spare rows for itself.
+SIM_INLINE Chunks plain(const Wave& wave, const Inst* inst, int i) {
+  return chunks_of(wave, inst->src[i], wave.spare[2 * i]);
+}
+SIM_INLINE Chunks plain64(const Wave& wave, const Inst* inst, int i) {
+  return chunks64_of(wave, inst->src[i], wave.spare + 2 * i);
 }
 
 SIM_INLINE bool has_modifiers(const Inst* inst, int sources) {
@@ -272,9 +281,10 @@ SIM_INLINE bool only_signs(const Inst* inst, int sources) {
   for (int i = 0; i < sources; i++) flags |= inst->src[i].flags;
   return !(flags & ~(kAbs32 | kNeg32));
 }
-SIM_INLINE Chunks unsigned_source(const Wave& wave, Operand operand, Row& space) {
+SIM_INLINE Chunks without_signs(const Wave& wave, const Inst* inst, int i) {
+  Operand operand = inst->src[i];
   operand.space &= ~kModified;
-  return plain(wave, operand, space);
+  return chunks_of(wave, operand, wave.spare[2 * i]);
 }
 
 // ---- shapes shared by the vector operation files. They build operands in the wave's spare rows:
@@ -282,7 +292,7 @@ SIM_INLINE Chunks unsigned_source(const Wave& wave, Operand operand, Row& space)
 template <class Op>
 const Inst* unary(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 1)) return run_modified(wave, inst, unary<Op>, 1);
-  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
+  const Chunks a = plain(wave, inst, 0);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
@@ -292,8 +302,8 @@ const Inst* unary(Wave& wave, const Inst* inst) {
 template <class Op>
 const Inst* binary_signed(Wave& wave, const Inst* inst) {
   const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
-  const Chunks a = unsigned_source(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = unsigned_source(wave, inst->src[1], wave.spare[1]);
+  const Chunks a = without_signs(wave, inst, 0);
+  const Chunks b = without_signs(wave, inst, 1);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -308,8 +318,8 @@ const Inst* binary(Wave& wave, const Inst* inst) {
     if (Op::kFloat && only_signs(inst, 2)) return binary_signed<Op>(wave, inst);
     return run_modified(wave, inst, binary<Op>, 2);
   }
-  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = plain(wave, inst->src[1], wave.spare[1]);
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
@@ -320,9 +330,9 @@ template <class Op>
 const Inst* ternary_signed(Wave& wave, const Inst* inst) {
   const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
   const Signs of_d = signs_of(inst->src[2]);
-  const Chunks a = unsigned_source(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = unsigned_source(wave, inst->src[1], wave.spare[1]);
-  const Chunks d = unsigned_source(wave, inst->src[2], wave.spare[2]);
+  const Chunks a = without_signs(wave, inst, 0);
+  const Chunks b = without_signs(wave, inst, 1);
+  const Chunks d = without_signs(wave, inst, 2);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -338,9 +348,9 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
     if (Op::kFloat && only_signs(inst, 3)) return ternary_signed<Op>(wave, inst);
     return run_modified(wave, inst, ternary<Op>, 3);
   }
-  const Chunks a = plain(wave, inst->src[0], wave.spare[0]);
-  const Chunks b = plain(wave, inst->src[1], wave.spare[1]);
-  const Chunks d = plain(wave, inst->src[2], wave.spare[2]);
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
+  const Chunks d = plain(wave, inst, 2);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
