@@ -133,7 +133,7 @@ def _play(
     """Plays the tasks through an executor under a progress bar."""
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
-    from kernel_gym.training.conversation import full_prompt
+    from kernel_gym.training.conversation import PROMPTS
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
@@ -156,7 +156,7 @@ def _play(
             pool,
             get_reward(config.reward),
             store,
-            prompt=full_prompt(config.device),
+            prompt=PROMPTS[getattr(policy, "prompt", "full")](config.device),
             on_turn=lambda record: progress.advance(bar),
             on_end=on_end,
         )

@@ -1,25 +1,30 @@
 """How much a policy rose, and the command that says it."""
 
+from statistics import fmean
+
 import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.training.assess import Assessment, rise
+from kernel_gym.training.estimators import Estimate
 
 
 def assessment(**rewards):
-    tasks = {name: {"gym/reward": 0.0, "rewards": values} for name, values in rewards.items()}
+    kept = {name: [v for v in values if v is not None] for name, values in rewards.items()}
+    tasks = {name: {"gym/reward": fmean(v), "rewards": rewards[name]} for name, v in kept.items()}
     return Assessment(0.0, 0.0, tasks, 4, "sim:gfx942", 0)
 
 
 def test_the_rise_is_the_difference_of_means_over_tasks_and_masked_replies_do_not_count():
     before = assessment(a=[0.1, 0.3, None], b=[0.2, 0.2])
-    after = assessment(a=[0.5, 0.5], b=[0.4, 0.6, None])
-    by, low, high = rise(before, after, ["a", "b"])
-    assert by == pytest.approx(0.3)
-    assert 0.1 < low < by < high < 0.5
-    assert rise(before, after, ["b"])[0] == pytest.approx(0.3)
-    assert rise(before, before, ["b"]) == (0.0, 0.0, 0.0)
+    after = assessment(a=[0.6, 0.6], b=[0.4, 0.6, None])
+    found = rise(before, after, ["a", "b"])
+    assert found.value == pytest.approx(0.35)
+    assert found.low == pytest.approx(0.3)
+    assert found.high == pytest.approx(0.4)
+    assert rise(before, after, ["b"]) == Estimate(pytest.approx(0.3))
+    assert rise(before, before, ["a", "b"]) == Estimate(0.0, 0.0, 0.0)
 
 
 def test_an_assessment_survives_its_file(tmp_path):
