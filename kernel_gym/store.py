@@ -5,6 +5,7 @@
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
     metrics.json     what `kernel-gym eval` made of it
+    reflections.jsonl  what a reflective agent thought of its turns
     report.html      written by `kernel-gym report`
 
 While a run goes on, lines are appended as they come. At its end they are put in order, by task,
@@ -24,7 +25,7 @@ from kernel_gym.records import Evaluation, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
-METRICS = "metrics.json"
+METRICS, REFLECTIONS = "metrics.json", "reflections.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -199,6 +200,6 @@ def _write(path: Path, text: str) -> None:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, RESULTS, REPORT, METRICS):
+    for name in (CONFIG, RESULTS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / SOURCES, ignore_errors=True)

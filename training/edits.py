@@ -101,20 +101,24 @@ def editable(episode: Episode) -> str:
 
 
 def launches(source: str) -> list[str]:
-    """The statements of a Triton module that launch kernels, each on one line.
+    """The calls of a Triton module that launch kernels, without their positional arguments.
 
     Args:
         source: Python.
 
     Returns:
-        `kernel[grid](arguments)` as Python writes it; none where the source is malformed.
+        `kernel[grid](..., NAME=value)` for each; none where the source is malformed.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [ast.unparse(call) for call in calls if isinstance(call.func, ast.Subscript)]
+    found = []
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript):
+            call.args = [ast.Constant(...)] if call.args else []
+            found.append(ast.unparse(call))
+    return found
 
 
 def launch_edits(source: str) -> list[Edit]:

@@ -134,9 +134,12 @@ def _play(
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.training.conversation import PROMPTS
+    from kernel_gym.training.policies.reflective import Reflective
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
+    if isinstance(policy, Reflective):
+        policy.remember(store.folder)
     arguments = executor_arguments(executor, config.device, config.seed, workers)
     total = len(tasks) * config.samples * config.turns
     with (

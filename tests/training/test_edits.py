@@ -82,7 +82,7 @@ def test_drawn_edits_are_of_the_start_kernel_and_of_edited_ones_by_turns():
 
 def test_launches_are_found_over_several_lines_and_in_nothing_malformed():
     assert launches("def f(x):\n    k[(1, 2)](\n        x, B=1\n    )\n    g(x)\n") == [
-        "k[1, 2](x, B=1)"
+        "k[1, 2](..., B=1)"
     ]
     assert launches("def f(:") == []
 
