@@ -131,6 +131,7 @@ def _play(
     policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
     """Plays the tasks through an executor under a progress bar."""
+    from kernel_gym.envs.shared import shared_executor
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.training.conversation import PROMPTS
@@ -140,6 +141,7 @@ def _play(
     config = store.config
     if isinstance(policy, Reflective):
         policy.remember(store.folder)
+        policy.arch = shared_executor(config.device).evaluator.device.spec.arch
     arguments = executor_arguments(executor, config.device, config.seed, workers)
     total = len(tasks) * config.samples * config.turns
     with (

@@ -1,5 +1,6 @@
 """How much a policy rose, and the command that says it."""
 
+from importlib.util import find_spec
 from statistics import fmean
 
 import pytest
@@ -41,6 +42,18 @@ def test_an_assessment_survives_its_file(tmp_path):
     ],
 )
 def test_the_command_refuses_bad_input_in_one_line(tmp_path, text, message):
+    refused(tmp_path, text, message)
+
+
+def test_vllm_is_refused_before_anything_runs_where_it_is_not_installed(tmp_path):
+    pytest.importorskip("trl")
+    if find_spec("vllm"):
+        pytest.skip("vllm is installed")
+    text = "out = 'x'\n[grpo]\nvllm = 'colocate'\n[tasks]\ntrain = ['a/b']\nheld_out = []\n"
+    refused(tmp_path, text, "key 'grpo.vllm': vllm is not installed")
+
+
+def refused(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     result = CliRunner().invoke(app, ["train", str(path)])

@@ -134,7 +134,7 @@ def test_episodes_of_two_turns_train(run, executor, tmp_path, credit):
     shutil.copy(folder / "corpus.jsonl", tmp_path / "run")
     training.run()
     (step,) = [line for line in metrics(tmp_path / "run", "grpo") if "gym/reward" in line]
-    assert step["completions/mean_length"] > 20
+    assert step["completions/mean_length"] > 10
     assert (tmp_path / "run" / "final" / "model.safetensors").exists()
 
 
