@@ -5,6 +5,7 @@
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
     metrics.json     what `kernel-gym eval` made of it
+    reflections.jsonl  what a reflective agent thought of its turns
     report.html      written by `kernel-gym report`
     figures/         what the report shows, as CSV and JSON
 
@@ -25,7 +26,7 @@ from kernel_gym.records import Evaluation, Outcome, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
-METRICS, FIGURES = "metrics.json", "figures"
+METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -214,7 +215,7 @@ def _write(path: Path, text: str) -> None:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, RESULTS, REPORT, METRICS):
+    for name in (CONFIG, RESULTS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     for name in (SOURCES, FIGURES):
         shutil.rmtree(folder / name, ignore_errors=True)
