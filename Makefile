@@ -24,7 +24,7 @@ demo: setup
 	    --out runs/demo --overwrite
 	$(IN)/kernel-gym report runs/demo
 
-test: setup
+test: $(STAMPS)/adapters
 	$(IN)/python -m pytest
 
 lint: setup
@@ -47,6 +47,11 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	@echo "Installing kernel-gym ..."
 	$(PIP) --editable '.[dev,train]'
+	touch $@
+
+# The other frameworks, a hundred packages between them, which only their own tests need.
+$(STAMPS)/adapters: $(STAMPS)/package
+	$(PIP) 'kernel-gym[openenv,verifiers]'
 	touch $@
 
 clean:

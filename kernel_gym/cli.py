@@ -43,10 +43,10 @@ def common(
     ] = None,
 ) -> None:
     """Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run."""
-    from kernel_gym.tasks import add_tasks_path
+    for folder in tasks_path or ():
+        from kernel_gym.tasks import add_tasks_path
 
-    with one_line_errors():
-        for folder in tasks_path or ():
+        with one_line_errors():
             add_tasks_path(folder)
 
 

@@ -5,7 +5,9 @@
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
     metrics.json     what `kernel-gym eval` made of it
+    reflections.jsonl  what a reflective agent thought of its turns
     report.html      written by `kernel-gym report`
+    figures/         what the report shows, as CSV and JSON
 
 While a run goes on, lines are appended as they come. At its end they are put in order, by task,
 sample and turn: two equal runs on the simulator give equal files but for `wall_seconds`.
@@ -20,11 +22,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernel_gym.records import Evaluation, Record
+from kernel_gym.records import Evaluation, Outcome, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
-METRICS = "metrics.json"
+METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -88,7 +90,8 @@ class RunStore:
         Args:
             folder: Where the run goes; made when absent.
             config: What is run.
-            resume: Continue the run that the folder holds, if any.
+            resume: Continue the run that the folder holds, if any. Submissions on which the
+                machine failed are forgotten, with what came after them: they are played again.
             overwrite: Throw away the run that the folder holds, if any.
 
         Returns:
@@ -119,8 +122,21 @@ class RunStore:
                     f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
                     "give --overwrite or another folder"
                 )
+        store._forget_failures()
         store.finish()
         return store
+
+    def _forget_failures(self) -> None:
+        """Drops each episode's turns from the first on which the machine failed."""
+        first: dict[tuple[str, int], int] = {}
+        for record in self.records():
+            if record.evaluation.outcome is Outcome.INFRA:
+                first.setdefault((record.task, record.sample), record.turn)
+        self._records = {
+            (task, sample, turn): record
+            for (task, sample, turn), record in self._records.items()
+            if turn < first.get((task, sample), turn + 1)
+        }
 
     def records(self) -> list[TurnRecord]:
         """Every submission so far, by task in the run's order, sample and turn."""
@@ -199,6 +215,7 @@ def _write(path: Path, text: str) -> None:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, RESULTS, REPORT, METRICS):
+    for name in (CONFIG, RESULTS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / SOURCES, ignore_errors=True)
+    for name in (SOURCES, FIGURES):
+        shutil.rmtree(folder / name, ignore_errors=True)

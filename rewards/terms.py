@@ -11,6 +11,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from kernel_gym.records import Evaluation
@@ -67,9 +68,15 @@ def value_of(
         The value; NaN counts as 0, and infinities as a million.
     """
     function, given = _find(name), dict(settings or {})
-    if "context" in inspect.signature(function).parameters:
+    if _takes_context(function):
         given["context"] = context
     return bounded(function(evaluation, **given))
+
+
+@cache
+def _takes_context(function: Term) -> bool:
+    """Whether a term asks for what is known beyond the evaluation."""
+    return "context" in inspect.signature(function).parameters
 
 
 def bounded(value: float) -> float:

@@ -1,42 +1,50 @@
-"""What to solve: problems, tasks, workloads and the suites that list them."""
+"""What to solve: problems, tasks, workloads and the suites that list them.
 
-from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw, draw_index
-from kernel_gym.tasks.problem import (
-    CATEGORIES,
-    Axis,
-    Check,
-    Dims,
-    Output,
-    Problem,
-    ScalarArg,
-    Scale,
-    TensorArg,
-    Value,
-    points,
-)
-from kernel_gym.tasks.prompt import prompt
-from kernel_gym.tasks.registry import (
-    TasksPathError,
-    UnknownName,
-    add_tasks_path,
-    get_problem,
-    get_task,
-    get_tuning,
-    problem_names,
-    task_ids,
-    tunable_names,
-)
-from kernel_gym.tasks.sampling import (
-    adversarial_workloads,
-    make_inputs,
-    train_workloads,
-    unseen_workloads,
-)
-from kernel_gym.tasks.signature import c_prototype, python_prototype
-from kernel_gym.tasks.suite import Suite, SuiteError, load_suite, suites
-from kernel_gym.tasks.task import Mode, Task
-from kernel_gym.tasks.tuning import Tuning
-from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
+Names are imported when first asked for: what reads records needs the words of workloads (splits,
+kinds) and no PyTorch, which takes seconds to load.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw, draw_index
+    from kernel_gym.tasks.problem import (
+        CATEGORIES,
+        Axis,
+        Check,
+        Dims,
+        Output,
+        Problem,
+        ScalarArg,
+        Scale,
+        TensorArg,
+        Value,
+        points,
+    )
+    from kernel_gym.tasks.prompting import prompt
+    from kernel_gym.tasks.registry import (
+        TasksPathError,
+        UnknownName,
+        add_tasks_path,
+        get_problem,
+        get_task,
+        get_tuning,
+        problem_names,
+        task_ids,
+        tunable_names,
+    )
+    from kernel_gym.tasks.sampling import (
+        adversarial_workloads,
+        make_inputs,
+        train_workloads,
+        unseen_workloads,
+    )
+    from kernel_gym.tasks.signature import c_prototype, python_prototype
+    from kernel_gym.tasks.suite import Suite, SuiteError, load_suite, suites
+    from kernel_gym.tasks.task import Mode, Task
+    from kernel_gym.tasks.tuning import Tuning
+    from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 __all__ = [
     "CATEGORIES",
@@ -82,3 +90,32 @@ __all__ = [
     "tunable_names",
     "unseen_workloads",
 ]
+
+_NAMES = {
+    "distributions": "DISTRIBUTIONS draw draw_index",
+    "problem": "CATEGORIES Axis Check Dims Output Problem ScalarArg Scale TensorArg Value points",
+    "prompting": "prompt",
+    "registry": "TasksPathError UnknownName add_tasks_path get_problem get_task get_tuning "
+    "problem_names task_ids tunable_names",
+    "sampling": "adversarial_workloads make_inputs train_workloads unseen_workloads",
+    "signature": "c_prototype python_prototype",
+    "suite": "Suite SuiteError load_suite suites",
+    "task": "Mode Task",
+    "tuning": "Tuning",
+    "workload": "UNSEEN_KINDS Kind Layout Split Workload",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module it is defined in (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -90,7 +90,7 @@ def get_problem(name: str) -> Problem:
             return generated_problem(name)
         except ValueError as error:
             raise UnknownName("problem", name, (), str(error)) from error
-    if name not in problem_names():
+    if not _is_problem(name):
         raise UnknownName("problem", name, problem_names())
     return _import_problem(name, problem_folders())
 
@@ -105,6 +105,12 @@ def _import_problem(name: str, folders: tuple[Path, ...]) -> Problem:
             f"problems/{name}/problem.py: name: found {problem.name!r}, expected {name!r}"
         )
     return problem
+
+
+def _is_problem(name: str) -> bool:
+    """Whether a folder of that name holds a problem; looks at no other folder."""
+    paths = (folder / name / "problem.py" for folder in problem_folders())
+    return name.isidentifier() and any(path.is_file() for path in paths)
 
 
 def _names_in(folder: Path) -> set[str]:
@@ -146,10 +152,16 @@ def get_task(task_id: str) -> Task:
     """
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
+    return _find_task(task_id, problem_folders())
+
+
+@cache
+def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
+    """The task, looked for once: a rollout asks for the same ones with every submission."""
     mode, _, name = task_id.partition("/")
     if mode not in {m.value for m in Mode}:
         raise UnknownName("task", task_id, task_ids())
-    if name not in problem_names() and not name.startswith(PREFIX):
+    if not name.startswith(PREFIX) and not _is_problem(name):
         raise UnknownName("task", task_id, task_ids())
     problem = get_problem(name)
     known = [Task(problem, m).id for m in modes_of(problem)]

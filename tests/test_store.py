@@ -75,6 +75,15 @@ def test_resume_keeps_what_is_there(store):
     assert resumed.turns(TASKS[1]) == []
 
 
+def test_resume_plays_what_the_machine_failed_on_again_and_what_came_after(store):
+    failed = failure(Outcome.INFRA, Stage.BUILD)
+    for task, turn, found in ((0, 1, failed), (0, 2, None), (1, 1, None), (1, 2, failed)):
+        store.append(record(TASKS[task], turn, found), "source")
+    RunStore.start(store.folder, CONFIG, resume=True)
+    left = [(r.task, r.turn) for r in RunStore(store.folder).records()]
+    assert left == [(TASKS[1], 1)]
+
+
 def test_resume_starts_a_run_where_there_is_none(tmp_path):
     assert RunStore.start(tmp_path / "new", CONFIG, resume=True).records() == []
 

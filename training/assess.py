@@ -11,12 +11,12 @@ from pathlib import Path
 from kernel_gym.tasks import get_task
 from kernel_gym.training.conversation import Prompt, converse
 from kernel_gym.training.episode import Episode
+from kernel_gym.training.estimators import Estimate, paired
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.policies import Policy
 from kernel_gym.training.scoring import Scorer
 
 ASSESSMENT = "evaluation.json"
-RESAMPLED = 2000
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def assess(
     return Assessment(mean(train), mean(held_out), tasks, samples, scorer.executor.device, step)
 
 
-def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> tuple[float, float, float]:
+def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> Estimate:
     """By how much the mean reward rose over tasks.
 
     Args:
@@ -106,23 +106,8 @@ def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> tuple[f
         tasks: Which of the assessed tasks count, each equally.
 
     Returns:
-        The rise and the ends of its 95 % interval: a percentile bootstrap that draws the replies
-        of each task and checkpoint anew.
+        The rise with the interval of a paired bootstrap over the tasks, as `kernel-gym compare`
+        gives it: what makes a task hard cancels.
     """
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-
-    def means(assessment: Assessment) -> np.ndarray:
-        """The mean over tasks, first as it is, then of each resampling."""
-        by_task = []
-        for task in tasks:
-            rewards = [r for r in assessment.tasks[task]["rewards"] if r is not None]  # type: ignore
-            found = np.array(rewards or [0.0])
-            drawn = generator.integers(len(found), size=(RESAMPLED, len(found)))
-            by_task.append(np.concatenate([[found.mean()], found[drawn].mean(axis=1)]))
-        return np.mean(by_task, axis=0)
-
-    first, *others = means(after) - means(before)
-    low, high = np.quantile(others, [0.025, 0.975])
-    return float(first), float(low), float(high)
+    sides = [[found.metrics()[task] for task in tasks] for found in (before, after)]
+    return paired(*sides)

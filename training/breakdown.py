@@ -117,6 +117,10 @@ def _turn(found: Sequence[Attempt], number: int) -> dict[str, Any]:
         "best_speedup": geometric_mean(a.speedup for a in so_far),
         "fixed": pairs.count((False, True)),
         "broken": pairs.count((True, False)),
+        **{
+            f"{name}_speedup": geometric_mean(a.speedup for a in so_far if _origin(a) == name)
+            for name in ("persistent", "rescued")
+        },
     }
 
 
@@ -128,13 +132,48 @@ def origin(found: Sequence[Attempt]) -> dict[str, Any]:
     """Attempts right from the first submission (persistent), right later (rescued), and never."""
     sets: dict[str, list[Attempt]] = {"persistent": [], "rescued": [], "never": []}
     for attempt in found:
-        at_once = bool(attempt.turns) and passed(attempt.turns[0])
-        later = "rescued" if attempt.correct else "never"
-        sets["persistent" if at_once else later].append(attempt)
+        sets[_origin(attempt)].append(attempt)
     return {
         name: {"attempts": len(own), "speedup": geometric_mean(a.speedup for a in own)}
         for name, own in sets.items()
     }
+
+
+def _origin(attempt: Attempt) -> str:
+    if attempt.turns and passed(attempt.turns[0]):
+        return "persistent"
+    return "rescued" if attempt.correct else "never"
+
+
+def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
+    """Every attempt of a run as a row of plain data: what it was on and what came of it.
+
+    Args:
+        store: The run, finished or not.
+
+    Returns:
+        Rows in the run's order. The speedups are those of the attempt's fastest right submission,
+        None when it has none.
+    """
+    rows = []
+    for attempt in attempts(store):
+        task, best = get_task(attempt.task), attempt.best
+        rows.append(
+            {
+                "task": attempt.task,
+                "sample": attempt.sample,
+                **{name: level(task) for name, level in FACTORS.items()},
+                "submissions": len(attempt.turns),
+                "origin": _origin(attempt),
+                "turn": best.turn if best else None,
+                "speedup": best.evaluation.speedup if best else None,
+                "unseen_speedup": best.evaluation.unseen_speedup if best else None,
+                "retention": best.evaluation.retention if best else None,
+                "speed_of_light": attempt.speed_of_light,
+                "reward": attempt.reward,
+            }
+        )
+    return rows
 
 
 def unseen(found: Sequence[Attempt]) -> dict[str, Any]:

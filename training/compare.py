@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from kernel_gym.store import RunStore, StoreError
-from kernel_gym.training.estimators import Estimate, draws, interval
+from kernel_gym.training.estimators import Estimate, paired
 from kernel_gym.training.metrics import MEASURES, Attempt, attempts, by_task
 
 
@@ -76,9 +76,6 @@ def _change(name: str, pairs: Sequence[tuple[list[Attempt], list[Attempt]]]) -> 
     value, link = MEASURES[name]
     means = np.array([[statistics.fmean(map(value, side)) for side in pair] for pair in pairs])
     before, after = (float(x) for x in link(means.mean(axis=0)))
-    differences = means[:, 1] - means[:, 0]
-    found = float(link(differences.mean()))
-    ends: tuple[float, float] | tuple[None, None] = (None, None)
-    if len(pairs) > 1:
-        ends = interval(link(differences[draws(len(pairs))].mean(axis=1)))
-    return Change(before, after, Estimate(found, *ends), factor=link is np.exp)
+    found = astuple(paired(means[:, 0], means[:, 1]))
+    change = Estimate(*(None if x is None else float(link(np.asarray(x))) for x in found))
+    return Change(before, after, change, factor=link is np.exp)

@@ -26,7 +26,7 @@ class Gym:
     reward: str = "kernel-opt"
     seed: int = 0
     """What unseen workloads and data are drawn from. With one seed equal sources are equal."""
-    prompt: Literal["full", "brief"] = "full"
+    prompt: Literal["full", "brief", "launch"] = "full"
 
 
 @dataclass(frozen=True)

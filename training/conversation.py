@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kernel_gym.envs.shared import shared_executor
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.task import Mode
+from kernel_gym.training.edits import launches
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies.base import Conversation, Message
 
@@ -14,15 +15,16 @@ Prompt = Callable[[Task], str]
 
 
 def full_prompt(device: str) -> Prompt:
-    """The prompts of `KernelOpt-v0`: device, operation, sources, workloads, rules, scoring.
+    """The prompts of `KernelOpt-v0`: device, operation, sources, workloads, rules, scoring, guide.
 
     Args:
-        device: A device name; its facts and the scale of its workloads are in the prompt.
+        device: A device name; its facts, guide and scale of workloads are in the prompt.
     """
 
     def write(task: Task) -> str:
         opened = shared_executor(device).evaluator.device
-        return prompt(task, opened.facts, train_workloads(task.problem, opened.scale))
+        workloads = train_workloads(task.problem, opened.scale)
+        return prompt(task, opened.facts, workloads, opened.spec.arch)
 
     return write
 
@@ -40,7 +42,41 @@ def brief_prompt(device: str) -> Prompt:
     return write
 
 
-PROMPTS: dict[str, Callable[[str], Prompt]] = {"full": full_prompt, "brief": brief_prompt}
+class LaunchPrompt:
+    """Prompts of one statement, the launch of the start kernel, to be answered with an edit of it.
+
+    For policies that are too small to read a kernel.
+
+    Args:
+        device: A device name; the prompt says nothing of it.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __call__(self, task: Task) -> str:
+        """The prompt of a task.
+
+        Raises:
+            ValueError: The task starts from nothing, or from no Triton kernel.
+        """
+        if task.start_source is None or task.language != "triton":
+            raise ValueError(
+                f"task {task.id!r} has no launch to edit: expected one of triton2triton, or "
+                "another prompt than 'launch'"
+            )
+        return self.of(task, task.start_source)
+
+    def of(self, task: Task, source: str) -> str:
+        """The same with another source to edit, such as one that was edited before."""
+        return "# Edit\n" + "\n".join(launches(source)) + "\n"
+
+
+PROMPTS: dict[str, Callable[[str], Prompt]] = {
+    "full": full_prompt,
+    "brief": brief_prompt,
+    "launch": LaunchPrompt,
+}
 """Ways to put a task to a policy, by name; each is made for a device."""
 
 

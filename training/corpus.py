@@ -1,19 +1,22 @@
 """A corpus: kernels with what they were found to be, one a line of JSONL.
 
-`generate` draws variants of the templates of each task's problem, evaluates them and keeps the ones
-that pass, fast and slow alike. They say how to write kernels and not which kernels are good: that
-is for reinforcement learning to find.
+`generate` draws kernels for each task, evaluates them and keeps the ones that pass, fast and slow
+alike: variants of its problem's templates, or edits of its start kernel. They say how to write
+kernels and not which kernels are good: that is for reinforcement learning to find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
 from kernel_gym.records import Outcome, Record
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import Task, get_task
+from kernel_gym.training.conversation import LaunchPrompt, Prompt
+from kernel_gym.training.edits import draw_edits
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies.search import ScheduleSearch
 from kernel_gym.training.scoring import Scored, Scorer
@@ -28,8 +31,10 @@ class CorpusRow(Record):
 
     task: str
     source: str
-    held_out: bool = False
-    """Whether its task is one that reinforcement learning never sees."""
+    prompt: str = ""
+    """What the reply answers; without one the task's own prompt."""
+    reply: str = ""
+    """What led to the source; without one it is the source itself."""
     structure: str = ""
     schedule: dict[str, int] = Field(default_factory=dict)
     outcome: Outcome
@@ -39,47 +44,72 @@ class CorpusRow(Record):
     reward: float | None = None
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    source: str
+    schedule: dict[str, int]
+    structure: str = ""
+    prompt: str = ""
+    reply: str = ""
+
+
 def generate(
-    scorer: Scorer, train: Sequence[str], held_out: Sequence[str], per_task: int, seed: int
+    scorer: Scorer, tasks: Sequence[str], per_task: int, seed: int, prompt: Prompt
 ) -> list[CorpusRow]:
-    """Draws, evaluates and keeps variants.
+    """Draws, evaluates and keeps kernels.
 
     Args:
         scorer: What evaluates; what it knows already is not evaluated again.
-        train: Task ids that reinforcement learning will see.
-        held_out: Task ids that it will not.
-        per_task: Variants drawn a task.
+        tasks: Task ids.
+        per_task: Kernels drawn a task.
         seed: What they are drawn from.
+        prompt: How tasks are put: edits are drawn where edits are asked for.
 
     Returns:
-        The variants that passed, in the order drawn, by task.
+        The kernels that passed, in the order drawn, by task.
 
     Raises:
-        CorpusError: A task has no templates.
+        CorpusError: There is nothing to draw from for a task.
     """
-    search, drawn = ScheduleSearch(seed), []
-    for task in (*train, *held_out):
-        order = search.order(Episode(get_task(task)))
-        if not order:
-            raise CorpusError(f"task {task!r} has no templates in Triton: give corpus.path")
-        drawn += [(task, variant) for variant in order[:per_task]]
-    scored = scorer([(task, variant.source) for task, variant in drawn])
-    pairs = zip(drawn, scored, strict=True)
+    drawn = []
+    for name in tasks:
+        task = get_task(name)
+        if isinstance(prompt, LaunchPrompt):
+            found, lacks = _edits(task, per_task, seed, prompt), "launch with BLOCK=NUMBER"
+        else:
+            found, lacks = _variants(task, per_task, seed), "templates in Triton"
+        if not found:
+            raise CorpusError(f"task {name!r} has no {lacks}: give corpus.path")
+        drawn += [(name, one) for one in found]
+    scored = scorer([(task, one.source) for task, one in drawn])
     return [
-        _row(result, variant.structure, dict(variant.schedule), task in held_out)
-        for (task, variant), result in pairs
+        _row(one, result)
+        for (_, one), result in zip(drawn, scored, strict=True)
         if result.evaluation is not None and result.evaluation.outcome is Outcome.PASSED
     ]
 
 
-def _row(found: Scored, structure: str, schedule: dict[str, int], held_out: bool) -> CorpusRow:
+def _variants(task: Task, count: int, seed: int) -> list[_Drawn]:
+    order = ScheduleSearch(seed).order(Episode(task))[:count]
+    return [_Drawn(one.source, dict(one.schedule), one.structure) for one in order]
+
+
+def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Drawn]:
+    return [
+        _Drawn(e.source, e.schedule, prompt=prompt.of(task, e.start), reply=e.reply)
+        for e in draw_edits(task.start_source or "", count, f"{seed}/{task.id}")
+    ]
+
+
+def _row(drawn: _Drawn, found: Scored) -> CorpusRow:
     assert found.evaluation is not None
     return CorpusRow(
         task=found.task,
-        source=found.source,
-        held_out=held_out,
-        structure=structure,
-        schedule=schedule,
+        source=drawn.source,
+        prompt=drawn.prompt,
+        reply=drawn.reply,
+        structure=drawn.structure,
+        schedule=drawn.schedule,
         outcome=found.evaluation.outcome,
         clock=found.evaluation.clock,
         speedup=found.evaluation.speedup,

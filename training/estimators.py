@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,36 @@ def ratio(
     return Estimate(value, *interval(resampled))
 
 
+def paired(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Estimate:
+    """The mean of after less before over pairs, with its interval.
+
+    A percentile bootstrap that draws pairs anew, by scipy (Efron and Tibshirani 1993, chapter 8).
+
+    Args:
+        before: One value a pair.
+        after: The other.
+        seed: Of the resampling.
+
+    Returns:
+        The mean; no interval for fewer than two pairs.
+    """
+    from scipy import stats
+
+    differences = np.asarray(after, float) - np.asarray(before, float)
+    value = float(differences.mean())
+    if len(differences) < 2:
+        return Estimate(value)
+    found = stats.bootstrap(
+        (differences,),
+        np.mean,
+        n_resamples=RESAMPLED,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Estimate(value, float(found.low), float(found.high))
+
+
 def draws(tasks: int, seed: int = 0) -> NDArray[np.int64]:
     """Tasks drawn with replacement, (2000, tasks); the same for the same seed."""
     return np.random.default_rng(seed).integers(tasks, size=(RESAMPLED, tasks))
@@ -138,8 +169,8 @@ def explained_deviance(
 ) -> Deviance | None:
     """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and what chance gives.
 
-    With one categorical factor the fit is the mean of each group, so it is computed in closed form.
-    The factor belongs to tasks, so the permutation test moves whole tasks between groups.
+    The model is fitted by statsmodels, each attempt an observation. The factor belongs to tasks, so
+    the permutation test moves whole tasks between its levels.
 
     Args:
         groups: Of each task, its level of the factor.
@@ -152,25 +183,43 @@ def explained_deviance(
     """
     levels, index = np.unique(np.asarray(groups), return_inverse=True)
     right, all_ = np.asarray(passed, float), np.asarray(tried, float)
-    null = float(_deviance(np.array([right.sum()]), np.array([all_.sum()])))
-    if len(levels) < 2 or null == 0.0:
+    if len(levels) < 2 or right.sum() in (0.0, all_.sum()):
         return None
+    model = _glm(index, right, all_)
+    found = 1 - model.deviance / model.null_deviance
 
     def share(index: NDArray[np.int64]) -> float:
-        sums = (np.bincount(index, each, len(levels)).astype(float) for each in (right, all_))
-        return 1 - float(_deviance(*sums)) / null
+        """The same with other levels, whose fit is the mean of each."""
+        sums = [np.bincount(index, each, len(levels)) for each in (right, all_)]
+        means = np.divide(*sums, out=np.zeros(len(levels)), where=sums[1] > 0)[index]
+        return 1 - _deviance(model.family, right, all_, means) / model.null_deviance
 
-    found, generator = share(index), np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     chance = np.array([share(generator.permutation(index)) for _ in range(RESAMPLED)])
-    as_large = int(np.count_nonzero(chance >= found - 1e-12))
+    as_large = int(np.count_nonzero(chance >= found - 1e-6))
     p_value = (1 + as_large) / (1 + RESAMPLED)
-    return Deviance(found, float(chance.mean()), len(levels) - 1, p_value)
+    return Deviance(float(found), float(chance.mean()), int(model.df_model), p_value)
 
 
-def _deviance(passed: Floats, tried: Floats) -> np.float64:
-    """-2 log likelihood of Bernoulli trials at the mean of their group; groups may be empty."""
-    from scipy.special import xlogy
+def _glm(index: NDArray[np.int64], right: Floats, tried: Floats) -> Any:
+    """The fitted model, an attempt an observation: successes and failures of tasks, weighted."""
+    import warnings
 
-    share = np.divide(passed, tried, out=np.zeros_like(tried), where=tried > 0)
-    logs = xlogy(passed, share) + xlogy(tried - passed, 1 - share)
-    return np.float64(-2 * logs.sum())
+    import statsmodels.api as sm
+
+    design = np.eye(index.max() + 1)[np.concatenate([index, index])]
+    outcome, weights = _attempts(right, tried)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a level of which all are right has no finite logit
+        return sm.GLM(outcome, design, sm.families.Binomial(), freq_weights=weights).fit()
+
+
+def _deviance(family: Any, right: Floats, tried: Floats, means: Floats) -> float:
+    outcome, weights = _attempts(right, tried)
+    return float(family.deviance(outcome, np.concatenate([means, means]), freq_weights=weights))
+
+
+def _attempts(right: Floats, tried: Floats) -> tuple[Floats, Floats]:
+    """Outcomes, 1 for each task and then 0, and how many attempts each stands for."""
+    ones = np.ones(len(right))
+    return np.concatenate([ones, 0 * ones]), np.concatenate([right, tried - right])

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.tasks import get_task
-from kernel_gym.training.config import ConfigError, Grpo, TrainConfig
+from kernel_gym.training.config import Grpo, TrainConfig
 from kernel_gym.training.conversation import Prompt
+from kernel_gym.training.edits import submission
+from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import Journal, gym_metrics
-from kernel_gym.training.policies import extract_source
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet
 from kernel_gym.training.turns import Episodes
@@ -61,10 +62,13 @@ class GymReward:
         log_metric: Callable[[str, float], None] | None,
     ) -> list[float | None]:
         texts = [c if isinstance(c, str) else str(c[0]["content"]) for c in completions]
-        batch = [(task, extract_source(text)) for task, text in zip(tasks, texts, strict=True)]
+        batch = [
+            (task, submission(Episode(get_task(task)), text))
+            for task, text in zip(tasks, texts, strict=True)
+        ]
         scored = self.scorer(batch)
         if log_metric is not None:
-            for name, value in gym_metrics(scored).items():
+            for name, value in {**gym_metrics(scored), "gym/busy": self.scorer.busy}.items():
                 log_metric(name, value)
         return [s.reward for s in scored]
 
@@ -167,13 +171,7 @@ def _arguments(config: TrainConfig, folder: Path) -> Any:
 
 def _vllm(options: Grpo) -> dict[str, Any]:
     """VLLM's arguments, where it is asked for; it is never a dependency of ours."""
-    if options.vllm == "off":
-        return {}
-    from importlib.util import find_spec
-
-    if find_spec("vllm") is None:
-        raise ConfigError(f"key 'grpo.vllm': found {options.vllm!r}, but vllm is not installed")
-    return {"use_vllm": True, "vllm_mode": options.vllm}
+    return {} if options.vllm == "off" else {"use_vllm": True, "vllm_mode": options.vllm}
 
 
 def _saving(on_save: Callable[[Any, Path, int], object], folder: Path) -> Any:

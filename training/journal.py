@@ -14,7 +14,15 @@ from kernel_gym.records import Outcome
 from kernel_gym.training.scoring import Scored
 
 METRICS, BOARD = "metrics.jsonl", "tensorboard"
-SHOWN = ("loss", "gym/reward", "gym/passed", "gym/speedup", "gym/cache_hits", "gym/seconds")
+SHOWN = (
+    "loss",
+    "gym/reward",
+    "gym/passed",
+    "gym/speedup",
+    "gym/cache_hits",
+    "gym/busy",
+    "gym/seconds",
+)
 
 
 class Journal:
@@ -90,7 +98,9 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
         `gym/reward`, the mean of those not masked; `gym/outcome/NAME` and `gym/hacks`, shares of
         all; geometric means `gym/speedup` and `gym/unseen_speedup` of those that passed, and
         `gym/transfer`, the second over the first; `gym/cache_hits`, a share; `gym/seconds`, the
-        mean from submission to result of those evaluated; `gym/masked`, a share.
+        mean from submission to result of those evaluated, and `gym/evaluation_seconds`, without
+        the time that they waited; `gym/masked`, a share; `gym/errors`, how often something of ours
+        raised.
     """
     total = max(len(scored), 1)
     rewards = [s.reward for s in scored if s.reward is not None]
@@ -98,13 +108,18 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
     outcomes = Counter(record.outcome for record in records)
     passed = [record for record in records if record.outcome is Outcome.PASSED]
     waited = [s.seconds for s in scored if not s.cached]
+    taken = [
+        sum(s.evaluation.wall_seconds.values()) for s in scored if s.evaluation and not s.cached
+    ]
     found = {
         "gym/reward": _mean(rewards),
         "gym/passed": len(passed) / total,
         "gym/hacks": outcomes[Outcome.HACK] / total,
         "gym/masked": (total - len(rewards)) / total if scored else 0.0,
         "gym/cache_hits": sum(s.cached for s in scored) / total,
-        "gym/seconds": _mean(waited) if waited else 0.0,
+        "gym/errors": float(sum(bool(s.error) for s in scored)),
+        "gym/seconds": _mean(waited),
+        "gym/evaluation_seconds": _mean(taken),
         **{f"gym/outcome/{name}": count / total for name, count in outcomes.items()},
     }
     train = [record.speedup for record in passed if record.speedup]

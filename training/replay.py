@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kernel_gym.executors import Executor, Request
 from kernel_gym.records import Clock, Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
 from kernel_gym.store import RunStore, TurnRecord
+
+if TYPE_CHECKING:
+    from kernel_gym.executors import Executor
 
 
 def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
@@ -92,6 +95,8 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     Yields:
         One result a submission, as they finish.
     """
+    from kernel_gym.executors import Request  # which loads PyTorch
+
     records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
     requests = (Request(r.task, store.source(r), r.evaluation.seed) for r in records)
     for position, evaluation in executor.results(requests):

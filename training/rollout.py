@@ -5,8 +5,10 @@ A policy that generates is asked for all episodes that wait for it at once, whil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Protocol
 
 from kernel_gym.feedback import feedback
@@ -18,9 +20,16 @@ from kernel_gym.training.conversation import Prompt, converse
 from kernel_gym.training.episode import Episode, Turn
 from kernel_gym.training.policies import Conversation, Policy, Reply, Scripted
 
+REPLIES_AHEAD = 64
+"""Replies asked for at once, at most, where the pool has less room: a model writes many side by
+side. A run that is killed loses those that were not evaluated."""
+
 
 class Pool(Protocol):
     """Anything that evaluates submissions in the background."""
+
+    room: int
+    """Submissions that it holds before it blocks."""
 
     def submit(self, task_id: str, source: str, /) -> Future[Evaluation]:
         """Queues one evaluation."""
@@ -30,8 +39,9 @@ class Pool(Protocol):
 class Rollout:
     """Plays a policy on tasks through a pool and writes every turn to a store.
 
-    Turns that the store holds already are not played again. An interruption loses the evaluations
-    under way and nothing else: the run can be resumed.
+    Turns that the store holds already are not played again. An interruption, a kill included, loses
+    what is under way and nothing else: a result is on disk before the next is waited for, and the
+    run can be resumed.
 
     Args:
         policy: What submits.
@@ -57,7 +67,10 @@ class Rollout:
         self.prompt = prompt
         self.policy, self.pool, self.reward, self.store = policy, pool, reward, store
         self.on_turn, self.on_end = on_turn, on_end
+        self._waiting: deque[Episode] = deque()
+        self._ready: deque[tuple[Episode, Reply]] = deque()
         self._pending: dict[Future[Evaluation], tuple[Episode, Reply]] = {}
+        self._finished: SimpleQueue[Future[Evaluation]] = SimpleQueue()
 
     def play(self, tasks: Iterable[Task]) -> None:
         """Plays every task to its end.
@@ -65,31 +78,54 @@ class Rollout:
         Args:
             tasks: The tasks, each of which the run's configuration names.
         """
+        samples = range(1, self.store.config.samples + 1)
         try:
-            samples = range(1, self.store.config.samples + 1)
-            self._advance([self._recorded(task, k) for task in tasks for k in samples])
-            while self._pending:
-                done, _ = wait(self._pending, return_when=FIRST_COMPLETED)
-                episodes = []
-                for future in done:
-                    episode, reply = self._pending.pop(future)
-                    episodes.append(self._record(episode, reply, future.result()))
-                self._advance(episodes)
+            self._waiting.extend(self._recorded(task, k) for task in tasks for k in samples)
+            while self._waiting or self._ready or self._pending:
+                if len(self._ready) < self.pool.room:
+                    self._ask()
+                self._submit()
+                if self._pending:
+                    self._take()
         finally:
             self.store.finish()
 
-    def _advance(self, episodes: Sequence[Episode]) -> None:
-        """Asks the policy for the next turn of each and queues it, or ends the episode."""
-        most = self.store.config.turns
-        going = [episode for episode in episodes if len(episode.turns) < most]
+    def _ask(self) -> None:
+        """Asks the policy for the next turn of those who wait; ends episodes that are over."""
+        most = max(self.pool.room, REPLIES_AHEAD)
+        going: list[Episode] = []
+        while self._waiting and len(going) < most:
+            episode = self._waiting.popleft()
+            if len(episode.turns) < self.store.config.turns:
+                going.append(episode)
+            else:
+                self.on_end(episode.task, len(episode.turns))
         replies = self.policy.reply([self._converse(e) for e in going]) if going else []
-        over = [(episode, None) for episode in episodes if len(episode.turns) >= most]
-        for episode, reply in (*over, *zip(going, replies, strict=True)):
+        for episode, reply in zip(going, replies, strict=True):
             if reply is None:
                 self.on_end(episode.task, len(episode.turns))
             else:
-                future = self.pool.submit(episode.task.id, reply.source)
-                self._pending[future] = (episode, reply)
+                self._ready.append((episode, reply))
+
+    def _submit(self) -> None:
+        """Queues as many replies as the pool takes without blocking."""
+        while self._ready and len(self._pending) < self.pool.room:
+            episode, reply = self._ready.popleft()
+            future = self.pool.submit(episode.task.id, reply.source)
+            self._pending[future] = (episode, reply)
+            future.add_done_callback(self._finished.put)
+
+    def _take(self) -> None:
+        """Waits for a result and records it, and those that came with it."""
+        episodes = [self._next()]
+        while not self._finished.empty():
+            episodes.append(self._next())
+        self._waiting.extendleft(reversed(episodes))  # an episode that has begun is ended first
+
+    def _next(self) -> Episode:
+        future = self._finished.get()
+        episode, reply = self._pending.pop(future)
+        return self._record(episode, reply, future.result())
 
     def _converse(self, episode: Episode) -> Conversation:
         if self.prompt is None or isinstance(self.policy, Scripted):

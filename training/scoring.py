@@ -6,6 +6,7 @@ nothing is evaluated twice.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from kernel_gym.executors.cache import Key
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
 
+log = logging.getLogger(__name__)
 LEDGER = "evaluations.jsonl"
 MOST = 1e6
 """No reward that reaches a trainer is larger than this in magnitude."""
@@ -32,10 +34,11 @@ class Scored:
     Attributes:
         task: The task.
         source: What was submitted.
-        evaluation: None when the machine failed before there was a record.
-        reward: None when the machine failed: to be left out of training.
+        evaluation: None when something of ours failed before there was a record.
+        reward: None when something of ours failed: to be left out of training.
         seconds: From submission to result; 0 when it was known.
         cached: Whether it was known.
+        error: What was raised, where something was; it has been logged.
     """
 
     task: str
@@ -44,6 +47,7 @@ class Scored:
     reward: float | None
     seconds: float
     cached: bool
+    error: str = ""
 
 
 class Scorer:
@@ -62,6 +66,10 @@ class Scorer:
         self.ledger = folder / LEDGER
         self._known: set[Key] = set()
         self._read()
+        self._ended = time.perf_counter()
+        self.busy = 0.0
+        """Of the evaluators' time since the batch before the last one, the share that they spent
+        evaluating."""
 
     def __call__(
         self, batch: Sequence[tuple[str, str]], contexts: Sequence[Context] | None = None
@@ -73,47 +81,56 @@ class Scorer:
             contexts: What the earlier turns of each submission's episode say.
 
         Returns:
-            One result a submission, in order. A fault of ours is a masked one.
+            One result a submission, in order. A fault of ours is a masked one; what was raised is
+            logged with its traceback.
         """
         waiting = [self._submit(task, source) for task, source in batch]
         contexts = contexts or [Context()] * len(batch)
-        return [
-            self._finish(task, source, *future, context)
-            for (task, source), future, context in zip(batch, waiting, contexts, strict=True)
+        scored = [
+            self._finish(one, context) for one, context in zip(waiting, contexts, strict=True)
         ]
+        self._account(scored)
+        return scored
 
-    def _submit(self, task: str, source: str) -> tuple[Future[Evaluation], float, bool]:
+    def _submit(self, task: str, source: str) -> _Waiting:
         key = Key.of(task, source, self.executor.device, self.seed)
-        cached = key in self._known
+        one = _Waiting(task, source, key, cached=key in self._known)
         self._known.add(key)
         try:
-            return self.executor.submit(task, source), time.perf_counter(), cached
+            future = self.executor.submit(task, source)
         except Exception as error:
-            failed: Future[Evaluation] = Future()
-            failed.set_exception(error)
-            return failed, time.perf_counter(), cached
+            future = Future()
+            future.set_exception(error)
+        future.add_done_callback(lambda future: one.end())
+        one.future = future
+        return one
 
-    def _finish(
-        self,
-        task: str,
-        source: str,
-        future: Future[Evaluation],
-        start: float,
-        cached: bool,
-        context: Context,
-    ) -> Scored:
+    def _finish(self, one: _Waiting, context: Context) -> Scored:
+        evaluation, value, error = None, None, ""
         try:
-            evaluation = future.result()
-            value = self.reward(evaluation, context.of(source)).value
-        except Exception:
-            return Scored(task, source, None, None, time.perf_counter() - start, cached)
-        seconds = 0.0 if cached else time.perf_counter() - start
-        if evaluation.outcome is Outcome.INFRA:
-            self._known.discard(Key.of(task, source, self.executor.device, self.seed))
-        elif not cached:
+            evaluation = one.future.result()
+        except Exception as failure:
+            error = _logged(f"{one.task} could not be evaluated", failure)
+        else:
+            try:
+                value = _finite(self.reward(evaluation, context.of(one.source)).value)
+            except Exception as failure:
+                error = _logged(f"the reward of a submission to {one.task} failed", failure)
+        if evaluation is None or evaluation.outcome is Outcome.INFRA:
+            self._known.discard(one.key)
+        elif not one.cached:
             with self.ledger.open("a", encoding="utf-8") as ledger:
                 ledger.write(evaluation.model_dump_json() + "\n")
-        return Scored(task, source, evaluation, _finite(value), seconds, cached)
+        seconds = 0.0 if one.cached else one.seconds
+        return Scored(one.task, one.source, evaluation, value, seconds, one.cached, error)
+
+    def _account(self, scored: Sequence[Scored]) -> None:
+        """Works out the share of the evaluators' time that was used."""
+        now = time.perf_counter()
+        fresh = [s.evaluation for s in scored if s.evaluation is not None and not s.cached]
+        spent = sum(sum(evaluation.wall_seconds.values()) for evaluation in fresh)
+        self.busy = min(spent / ((now - self._ended) * self.executor.workers), 1.0)
+        self._ended = now
 
     def _read(self) -> None:
         """Fills the cache; a line that was cut off by a crash is evaluated again."""
@@ -127,6 +144,26 @@ class Scorer:
             if found.protocol_version == key.protocol:
                 self.executor.cache.put(key, found)
                 self._known.add(key)
+
+
+class _Waiting:
+    """A submission under way."""
+
+    def __init__(self, task: str, source: str, key: Key, cached: bool) -> None:
+        self.task, self.source, self.key, self.cached = task, source, key, cached
+        self.future: Future[Evaluation] = Future()
+        self.seconds, self._start = 0.0, time.perf_counter()
+
+    def end(self) -> None:
+        """Notes how long it took."""
+        self.seconds = time.perf_counter() - self._start
+
+
+def _logged(what: str, error: Exception) -> str:
+    """Logs an error of ours with its traceback; what it says in one line."""
+    said = f"{type(error).__name__}: {error}"
+    log.error("%s: %s", what, said, exc_info=error)
+    return said
 
 
 def _finite(value: float | None) -> float | None:

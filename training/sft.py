@@ -41,8 +41,8 @@ def sft(
 
     examples = [
         {
-            "prompt": [{"role": "user", "content": prompt(get_task(row.task))}],
-            "completion": [{"role": "assistant", "content": row.source}],
+            "prompt": [{"role": "user", "content": row.prompt or prompt(get_task(row.task))}],
+            "completion": [{"role": "assistant", "content": row.reply or row.source}],
         }
         for row in rows
     ]

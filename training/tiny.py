@@ -1,8 +1,8 @@
 """A policy made from nothing: a tokenizer learnt from the corpus and a small Llama decoder.
 
-The tokenizer's pieces are at most a line long, and a number at the end of a line is a piece of its
-own. So a kernel takes some eighty tokens, most of them whole lines, and the numbers of its schedule
-are single choices. Any other text can be written too, byte by byte.
+The tokenizer's pieces are at most a word long, so that a text it has not seen is made of pieces
+that it has. Numbers at the end of a line or behind a `=` are pieces of their own, so that each
+number of a schedule is one choice. Any text can be written, byte by byte if need be.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CHAT = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """ChatML, the format of many open models."""
-_NUMBER_AT_THE_END = r"\d+(?=\n)"
-_LINE = r"\n"
+_NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
+_WORD = r"\n *| ?\w+| ?[^\w\s]+"
 
 
 def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
@@ -38,8 +38,8 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_NUMBER_AT_THE_END), "isolated"),
-            pre_tokenizers.Split(Regex(_LINE), "merged_with_previous"),
+            pre_tokenizers.Split(Regex(_NUMBER), "isolated"),
+            pre_tokenizers.Split(Regex(_WORD), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

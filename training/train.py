@@ -7,6 +7,7 @@
     grpo/checkpoint-N/  what the run can be resumed from
     final/              the checkpoint that it ends with
     config.json         what was asked for
+    held_out.toml       a suite of the tasks held out, for `kernel-gym eval`
 
 Each checkpoint has its `evaluation.json`. A run that was interrupted continues where it stopped.
 """
@@ -28,12 +29,13 @@ from kernel_gym.training.conversation import PROMPTS
 from kernel_gym.training.corpus import CorpusRow, generate, read_corpus, write_corpus
 from kernel_gym.training.grpo import grpo
 from kernel_gym.training.journal import Journal
-from kernel_gym.training.policies.huggingface import HuggingFace
+from kernel_gym.training.policies.huggingface import HuggingFace, Manner
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import sft
 from kernel_gym.training.tiny import make_model, make_tokenizer
 
-CONFIG, CORPUS, START, STEPS, FINAL = "config.json", "corpus.jsonl", "sft", "grpo", "final"
+CONFIG, HELD_OUT = "config.json", "held_out.toml"
+CORPUS, START, STEPS, FINAL = "corpus.jsonl", "sft", "grpo", "final"
 
 
 class Training:
@@ -87,10 +89,8 @@ class Training:
         if path.exists():
             return read_corpus(path)
         self.say("corpus: evaluating variants")
-        tasks = config.tasks
-        rows = generate(
-            self.scorer, tasks.train, tasks.held_out, config.corpus.per_task, config.seed
-        )
+        per_task = config.corpus.per_task
+        rows = generate(self.scorer, config.tasks.train, per_task, config.seed, self.prompt)
         write_corpus(path, rows)
         self.say(f"corpus: {len(rows)} kernels")
         return rows
@@ -134,7 +134,7 @@ class Training:
             tokenizer = AutoTokenizer.from_pretrained(shape.path, padding_side="left")
             return AutoModelForCausalLM.from_pretrained(shape.path), tokenizer
         prompts = [self.prompt(get_task(task)) for task in sorted({row.task for row in rows})]
-        texts = [row.source for row in rows] + prompts * len(rows)
+        texts = [row.reply or row.source for row in rows] + prompts * len(rows)
         tokenizer = make_tokenizer(texts, shape.vocabulary)
         return make_model(tokenizer, shape, self.config.seed), tokenizer
 
@@ -153,7 +153,9 @@ class Training:
         model.eval()
         torch.manual_seed(config.seed)
         tasks, samples, temperature = config.tasks, config.assess.samples, config.assess.temperature
-        policy = HuggingFace.of(model, tokenizer, config.grpo.max_tokens, temperature)
+        manner = Manner(config.gym.prompt, config.grpo.max_tokens, temperature)
+        manner.write(folder)
+        policy = HuggingFace.of(model, tokenizer, manner, batch_size=samples)
         found = assess(policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step)
         found.write(folder)
         self.journal.log("assess", step, found.metrics())
@@ -179,4 +181,8 @@ def _claim(folder: Path, config: TrainConfig, resume: bool) -> None:
                 )
         return
     folder.mkdir(parents=True, exist_ok=True)
+    if config.tasks.held_out:
+        tasks = json.dumps(config.tasks.held_out)  # a list of words is the same in TOML
+        text = f'name = "held-out"\nsummary = "Tasks held out of {folder.name}."\ntasks = {tasks}\n'
+        (folder / HELD_OUT).write_text(text, encoding="utf-8")
     path.write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")

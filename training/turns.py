@@ -8,18 +8,19 @@ of prompts and feedback in it are masked out of the loss.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from kernel_gym.feedback import feedback
-from kernel_gym.records import Evaluation
-from kernel_gym.rewards import Context, returns
+from kernel_gym.rewards import Context, RewardResult, returns
 from kernel_gym.tasks import get_task
 from kernel_gym.training.config import Grpo
-from kernel_gym.training.episode import Episode
+from kernel_gym.training.edits import submission
+from kernel_gym.training.episode import Episode, Turn
 from kernel_gym.training.journal import gym_metrics
-from kernel_gym.training.policies import Conversation, Message, extract_source
-from kernel_gym.training.policies.huggingface import HuggingFace
+from kernel_gym.training.policies import Conversation, Message
+from kernel_gym.training.policies.huggingface import HuggingFace, Manner
 from kernel_gym.training.scoring import Scored, Scorer
 
 _HERE = "\x00reply\x00"
@@ -29,11 +30,26 @@ class Transcript:
     """One episode as tokens: what was read and written in each turn."""
 
     def __init__(self, task: str, message: Message) -> None:
-        self.task, self.messages = task, [message]
+        self.episode, self.messages = Episode(get_task(task)), [message]
         self.read: list[list[int]] = []
         self.written: list[list[int]] = []
         self.scored: list[Scored] = []
         self.context = Context()
+
+    def hear(self, text: str, found: Scored, feedback_chars: int) -> None:
+        """Takes what came of the last reply. After a fault of ours there is nothing to say."""
+        told = ""
+        self.scored.append(found)
+        if found.evaluation is not None:
+            told = feedback(self.episode.task, found.evaluation)[:feedback_chars]
+            result = RewardResult(found.reward)
+            turn = Turn(found.source, found.evaluation, result, told, text)
+            self.episode = self.episode.after(turn)
+            self.context = self.context.after(found.evaluation)
+        self.messages += [
+            Message(role="assistant", content=text),
+            Message(role="user", content=told),
+        ]
 
     def prompt_ids(self, turn: int) -> list[int]:
         """Everything before the reply of a turn."""
@@ -85,13 +101,15 @@ class Episodes:
         ]
         model = trainer.accelerator.unwrap_model(trainer.model)
         options = self.options
-        policy = HuggingFace.of(
-            model, trainer.processing_class, options.max_tokens, options.temperature, len(played)
-        )
+        manner = Manner(max_tokens=options.max_tokens, temperature=options.temperature)
+        policy = HuggingFace.of(model, trainer.processing_class, manner, len(played))
+        busy = []
         for _ in range(options.turns):
             self.play(policy, played)
+            busy.append(self.scorer.busy)
         scored = [found for transcript in played for found in transcript.scored]
-        for name, value in gym_metrics(scored).items():
+        found = {**gym_metrics(scored), "gym/busy": statistics.fmean(busy)}
+        for name, value in found.items():
             trainer._metrics["train" if trainer.model.training else "eval"][name].append(value)
         return self._by_turn(played) if by_turn else self._by_episode(played)
 
@@ -105,17 +123,13 @@ class Episodes:
         ):
             transcript.written.append(written or [policy.tokenizer.eos_token_id])
         texts = [policy.tokenizer.decode(t.written[-1], skip_special_tokens=True) for t in played]
-        batch = [(t.task, extract_source(text)) for t, text in zip(played, texts, strict=True)]
+        batch = [
+            (t.episode.task.id, submission(t.episode, text))
+            for t, text in zip(played, texts, strict=True)
+        ]
         scored = self.scorer(batch, [t.context for t in played])
         for transcript, text, found in zip(played, texts, scored, strict=True):
-            transcript.scored.append(found)
-            told = _told(transcript.task, found.evaluation)[: self.options.feedback_chars]
-            transcript.messages += [
-                Message(role="assistant", content=text),
-                Message(role="user", content=told),
-            ]
-            if found.evaluation is not None:
-                transcript.context = transcript.context.after(found.evaluation)
+            transcript.hear(text, found, self.options.feedback_chars)
 
     def _by_turn(self, played: Sequence[Transcript]) -> dict[str, Any]:
         turns = range(self.options.turns)
@@ -141,8 +155,7 @@ def _reading(policy: HuggingFace, transcript: Transcript) -> list[int]:
     """The tokens between the last reply, or the beginning, and the next one."""
     tokenizer = policy.tokenizer
     if not transcript.written:
-        episode = Episode(get_task(transcript.task))
-        return policy.prompt_ids(Conversation(episode, tuple(transcript.messages)))
+        return policy.prompt_ids(Conversation(transcript.episode, tuple(transcript.messages)))
     around = [
         Message(role="user", content=""),
         Message(role="assistant", content=_HERE),
@@ -153,7 +166,3 @@ def _reading(policy: HuggingFace, transcript: Transcript) -> list[int]:
     if transcript.written[-1][-1] == tokenizer.eos_token_id:
         after = after.removeprefix(tokenizer.eos_token)
     return list(tokenizer(after, add_special_tokens=False)["input_ids"])
-
-
-def _told(task: str, evaluation: Evaluation | None) -> str:
-    return "" if evaluation is None else feedback(get_task(task), evaluation)

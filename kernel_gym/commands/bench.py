@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from kernel_gym.commands import bench_gpu
+from kernel_gym.commands import bench_gpu, bench_hostile, bench_scale
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -205,3 +205,5 @@ def _show(rates: dict[str, float], json: bool) -> None:
 
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
+app.command()(bench_scale.scale)
+app.command()(bench_hostile.hostile)

@@ -136,12 +136,17 @@ def _play(
     policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
     """Plays the tasks through an executor under a progress bar."""
+    from kernel_gym.envs.shared import shared_executor
     from kernel_gym.executors import make_executor
     from kernel_gym.rewards import get_reward
-    from kernel_gym.training.conversation import full_prompt
+    from kernel_gym.training.conversation import PROMPTS
+    from kernel_gym.training.policies.reflective import Reflective
     from kernel_gym.training.rollout import Rollout
 
     config = store.config
+    if isinstance(policy, Reflective):
+        policy.remember(store.folder)
+        policy.arch = shared_executor(config.device).evaluator.device.spec.arch
     arguments = executor_arguments(executor, config.device, config.seed, workers)
     total = len(tasks) * config.samples * config.turns
     with (
@@ -161,7 +166,7 @@ def _play(
             pool,
             get_reward(config.reward),
             store,
-            prompt=full_prompt(config.device),
+            prompt=PROMPTS[getattr(policy, "prompt", "full")](config.device),
             on_turn=lambda record: progress.advance(bar),
             on_end=on_end,
         )

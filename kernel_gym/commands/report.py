@@ -14,16 +14,20 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
     json: JsonOption = False,
 ) -> None:
-    """Write DIR/report.html: tables, plots, and every submission with its feedback.
+    """Write DIR/report.html: figures, plots, and every submission with its feedback.
+
+    The same figures as data go to DIR/figures/, as CSV each and together as JSON.
 
     Example: kernel-gym report runs/demo
     """
-    from kernel_gym.report import write_report
-    from kernel_gym.store import RunStore
+    from kernel_gym.report import Measures, write_report
+    from kernel_gym.store import FIGURES, RunStore
+    from kernel_gym.training.breakdown import attempt_rows, run_metrics
 
     with one_line_errors():
-        path = write_report(RunStore(folder))
+        store = RunStore(folder)
+        path = write_report(store, Measures(run_metrics(store), attempt_rows(store)))
     if json:
-        print_json({"report": str(path)})
+        print_json({"report": str(path), "figures": str(folder / FIGURES)})
     else:
         console.print(f"report: {path}", highlight=False, soft_wrap=True)

@@ -41,7 +41,7 @@ def train(
     with one_line_errors():
         asked = read_config(config)
         asked = replace(asked, out=str(out or asked.out), seed=asked.seed if seed is None else seed)
-        _installed()
+        _installed(vllm=asked.grpo.vllm != "off")
         gym = asked.gym
         for task in (*asked.tasks.train, *asked.tasks.held_out):
             get_task(task)
@@ -66,21 +66,27 @@ def _run(config: Any, executor: Any, resume: bool) -> None:
         start, final = Training(config, executor, resume, note).run()
     for name, tasks in (("trained on", config.tasks.train), ("held out", config.tasks.held_out)):
         if tasks:
-            by, low, high = rise(start, final, tasks)
+            found = rise(start, final, tasks)
+            span = "no interval, "
+            if found.low is not None:
+                span = f"95 % interval {found.low:+.3f} to {found.high:+.3f}, paired over "
             console.print(
-                f"mean reward over tasks {name} rose by {by:+.3f} (95 % interval {low:+.3f} to "
-                f"{high:+.3f}, {config.assess.samples} replies a task)",
+                f"mean reward over tasks {name} rose by {found.value:+.3f} ({span}{len(tasks)} "
+                f"tasks, {config.assess.samples} replies each)",
                 highlight=False,
                 soft_wrap=True,
             )
     console.print(f"run folder: {config.out}", highlight=False, soft_wrap=True)
 
 
-def _installed() -> None:
-    """Stops with one line when the extra is missing."""
+def _installed(vllm: bool) -> None:
+    """Stops with one line when something that the run needs is missing."""
     from importlib.util import find_spec
 
     missing = [name for name in ("trl", "transformers", "datasets") if find_spec(name) is None]
     if missing:
         note(f"error: {', '.join(missing)} is missing; pip install 'kernel-gym[train]'")
+        raise typer.Exit(2)
+    if vllm and find_spec("vllm") is None:
+        note("error: key 'grpo.vllm': vllm is not installed; pip install vllm, or set it to 'off'")
         raise typer.Exit(2)

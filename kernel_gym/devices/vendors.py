@@ -41,8 +41,6 @@ class Vendor:
     wavefront: int
     launch_symbols: tuple[str, ...]
     """The functions that `<<<>>>` calls; the worker counts launches there."""
-    backend: str
-    """Triton's name of it."""
 
     def compile_command(self, compiler: str, arch: str) -> list[str]:
         """Compiler and options that make a shared object from a HIP source; files follow."""
@@ -72,7 +70,6 @@ CUDA = Vendor(
     suffix=".cu",
     wavefront=32,
     launch_symbols=("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchCooperativeKernel"),
-    backend="cuda",
 )
 ROCM = Vendor(
     name="rocm",
@@ -85,7 +82,6 @@ ROCM = Vendor(
     suffix=".hip",
     wavefront=64,
     launch_symbols=("hipLaunchKernel", "hipLaunchCooperativeKernel"),
-    backend="hip",
 )
 
 

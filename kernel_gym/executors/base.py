@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -40,6 +41,8 @@ class Executor(ABC):
     """
 
     workers: int = 1
+    room: int = 1
+    """Submissions that it holds before :meth:`submit` blocks."""
 
     def __init__(
         self, device: str = "auto", seed: int | None = None, cache: EvaluationCache | None = None
@@ -96,19 +99,17 @@ class Executor(ABC):
         """
         stream = iter(enumerate(requests))
         pending: dict[Future[Evaluation], int] = {}
-        exhausted = False
-        while pending or not exhausted:
-            while not exhausted and len(pending) < 2 * self.workers:
-                drawn = next(stream, None)
-                if drawn is None:
-                    exhausted = True
-                else:
-                    position, request = drawn
-                    future = self.submit(request.task, request.source, request.seed)
-                    pending[future] = position
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield pending.pop(future), future.result()
+        finished: SimpleQueue[Future[Evaluation]] = SimpleQueue()
+        while True:
+            while len(pending) < 2 * self.workers and (drawn := next(stream, None)):
+                position, request = drawn
+                future = self.submit(request.task, request.source, request.seed)
+                pending[future] = position
+                future.add_done_callback(finished.put)
+            if not pending:
+                return
+            future = finished.get()
+            yield pending.pop(future), future.result()
 
     @abstractmethod
     def close(self) -> None:

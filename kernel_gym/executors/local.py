@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from concurrent.futures import Future
+from typing import Protocol
 
 from kernel_gym.evaluator import Caches, Evaluator
 from kernel_gym.executors.base import Request
@@ -17,6 +18,7 @@ from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.tasks.registry import get_task
+from kernel_gym.tasks.task import Task
 
 
 class LocalExecutor(SupervisedExecutor):
@@ -47,6 +49,18 @@ class LocalExecutor(SupervisedExecutor):
         return ProcessWorker(self.device)
 
 
+class Evaluates(Protocol):
+    """What a worker holds."""
+
+    def evaluate(self, task: Task, source: str, seed: int | None) -> Evaluation:
+        """Evaluates one submission."""
+        ...
+
+    def close(self) -> None:
+        """Frees what it holds."""
+        ...
+
+
 class LocalWorker:
     """An evaluator in a thread of its own.
 
@@ -57,7 +71,7 @@ class LocalWorker:
         evaluator: What evaluates; closed with the worker.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluates) -> None:
         self._evaluator = evaluator
         self._requests: queue.SimpleQueue[tuple[Request, Future[Evaluation]] | None]
         self._requests = queue.SimpleQueue()

@@ -18,13 +18,17 @@ from kernel_gym.executors.supervised import DEADLINE, OurFault, SupervisedExecut
 from kernel_gym.records import Evaluation
 
 NODE_LOST = "node has died"
+GPU_SHARE = 0.125
+"""Of a GPU that an actor takes. Its memory must hold eight evaluators then: 140 GB do, for a GPU of
+80 GB `resources` should say 0.25."""
 
 
 class RayExecutor(SupervisedExecutor):
     """Evaluates in Ray actors.
 
-    On the simulator an actor takes one CPU. On a GPU it takes the whole GPU, never a share of it:
-    two evaluations on one GPU would spoil each other's times.
+    On the simulator an actor takes one CPU. On a GPU it takes a share of one, since most of an
+    evaluation is compiling: the actors of a GPU wait for each other by its lock, and timing has it
+    alone.
 
     Args:
         device: A device name, as the nodes know it.
@@ -34,7 +38,7 @@ class RayExecutor(SupervisedExecutor):
             in the cluster counts.
         cache: Shared with other executors of a run.
         arch: Place actors only on nodes with this custom resource, such as `gfx942`, for clusters
-            of several architectures: start such a node with `--resources='{"gfx942": 8}'`.
+            of several architectures: start a node of eight with `--resources='{"gfx942": 8}'`.
         address: The cluster; by default the one that this process is connected to already, else
             the one of `RAY_ADDRESS`, else a new one on this machine.
         resources: What an actor takes, instead of the above: `num_cpus`, `num_gpus` and more of
@@ -58,9 +62,11 @@ class RayExecutor(SupervisedExecutor):
         self._owns_ray = not ray.is_initialized()
         if self._owns_ray:
             ray.init(address=address, include_dashboard=False, log_to_driver=False)
-        options: dict[str, Any] = {"num_cpus": 1} if device.startswith("sim:") else {"num_gpus": 1}
+        options: dict[str, Any] = {"num_cpus": 1}
+        if not device.startswith("sim:"):
+            options["num_gpus"] = GPU_SHARE
         if arch is not None:
-            options["resources"] = {arch: 1}
+            options["resources"] = {arch: options.get("num_gpus", 1)}
         options = {**options, **(resources or {}), "max_restarts": 0, "max_task_retries": 0}
         self._actor = ray.remote(**options)(RayEvaluator)
         super().__init__(device, workers, seed, deadline, cache)

@@ -4,9 +4,13 @@ Workers are made when there is work for them, up to a number, and replaced when 
 too long. What becomes of an evaluation:
 
 - a result is a result, whatever its outcome: a kernel that fails is never tried again;
-- a worker that cannot be made, and an outcome `infra`, are faults of ours: tried again, elsewhere;
-- a worker that dies or overruns its deadline may have done so because of the submission, so it is
-  not tried again: the outcome is `infra`, which training masks, and the pool goes on.
+- a worker that cannot be made, and an outcome `infra`, are faults of ours: tried again, by another
+  worker;
+- a worker that dies does so hardly ever because of the submission, which runs in a child of it. It
+  is tried once more, and no more, since it may have been the submission after all;
+- a worker that overruns its deadline may have done so because of the submission: not tried again.
+
+What is given up on has the outcome `infra`, which training masks, and the pool goes on.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ DEADLINE = 600.0
 """Seconds an evaluation may take. The evaluator's own limits end a candidate long before."""
 RETRIES = 2
 """How often an evaluation is tried again after a fault of ours."""
+LOSSES = 1
+"""How often it is tried again after its worker died."""
 QUEUE_PER_WORKER = 4
 
 
@@ -57,6 +63,7 @@ class _Job:
     request: Request
     answer: Future[Evaluation] = field(default_factory=Future)
     retries: int = RETRIES
+    losses: int = LOSSES
 
 
 @dataclass(eq=False)
@@ -92,7 +99,8 @@ class SupervisedExecutor(Executor):
         self.workers, self.deadline = workers, deadline
         self.replaced = 0
         """Workers lost so far."""
-        self._room = threading.BoundedSemaphore(workers * (1 + QUEUE_PER_WORKER))
+        self.room = workers * (1 + QUEUE_PER_WORKER)
+        self._room = threading.BoundedSemaphore(self.room)
         self._changed = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._idle: list[Worker] = []
@@ -143,7 +151,7 @@ class SupervisedExecutor(Executor):
             for run in done:
                 self._finish(run)
             for run in late:
-                self._lose(run, f"no result within {self.deadline:g} s", retry=False)
+                self._lose(run, f"no result within {self.deadline:g} s", again=False)
             self._dispatch()
             if self._closing and not self._runs and not self._queue:
                 return
@@ -186,28 +194,29 @@ class SupervisedExecutor(Executor):
         """Takes the result of a run that ended by itself."""
         error = run.future.exception()
         if error is not None:
-            ours = isinstance(error, OurFault)
-            self._lose(run, f"the worker was lost: {error}", retry=ours)
+            again = isinstance(error, OurFault) or run.job.losses > 0
+            run.job.losses -= not isinstance(error, OurFault)
+            self._lose(run, f"the worker was lost: {error}", again)
             return
-        self._idle.append(run.worker)
         evaluation = run.future.result()
-        if evaluation.outcome is Outcome.INFRA and run.job.retries > 0:
-            self._again(run.job, evaluation.message)
+        if evaluation.outcome is Outcome.INFRA:
+            self._lose(run, evaluation.message, again=True, last=evaluation)
         else:
+            self._idle.append(run.worker)
             _answer(run.job, evaluation)
 
-    def _lose(self, run: _Run, why: str, retry: bool) -> None:
+    def _lose(self, run: _Run, why: str, again: bool, last: Evaluation | None = None) -> None:
         """Gives a worker up. The next evaluation gets a fresh one."""
         self.replaced += 1
         run.worker.kill()
-        if retry:
-            self._again(run.job, why)
+        if again:
+            self._again(run.job, why, last)
         else:
             _answer(run.job, self._infra(run.job.request, why))
 
-    def _again(self, job: _Job, why: str) -> None:
+    def _again(self, job: _Job, why: str, last: Evaluation | None = None) -> None:
         if job.retries < 1 or self._closing:
-            _answer(job, self._infra(job.request, why))
+            _answer(job, last or self._infra(job.request, why))
             return
         job.retries -= 1
         with self._changed:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kernel_gym.feedback import feedback
-from kernel_gym.formatting import describe, duration, factor, percent, plain_name, roofline_share
+from kernel_gym.formatting import NOTHING, factor, percent
 from kernel_gym.records import Clock
-from kernel_gym.report.code import highlight_diff, highlight_source, highlight_styles
-from kernel_gym.report.plots import seen_against_unseen, speedup_by_task
-from kernel_gym.report.profile_plot import profile_plot
-from kernel_gym.store import REPORT, RunStore, TurnRecord
-from kernel_gym.summary import RunSummary, TaskSummary, summarise
-from kernel_gym.tasks import Task, get_task
+from kernel_gym.report import hardware_plots, plots
+from kernel_gym.report.code import highlight_styles
+from kernel_gym.report.figures import Measures, Tables, figures, write_figures
+from kernel_gym.report.task_view import task_view
+from kernel_gym.store import REPORT, RunStore
+from kernel_gym.summary import RunSummary, summarise
 
 READING = {
     Clock.MODELLED: (
@@ -31,55 +31,57 @@ READING = {
 
 
 @dataclass(frozen=True)
-class TurnView:
-    """One submission as the page shows it."""
+class Card:
+    """A headline number."""
 
-    record: TurnRecord
-    best: bool
-    feedback: str
-    source: Markup
-    compared_with: str
-    diff: Markup
-    """Empty when there is nothing to compare with, or no difference."""
-    workloads: list[dict[str, str]]
-    profiles: list[tuple[str, Markup]]
-    """Of the best submission's kernels: name and plot."""
+    value: str
+    label: str
+    interval: str = ""
 
 
 @dataclass(frozen=True)
-class TaskView:
-    """One task as the page shows it."""
+class Plot:
+    """A plot with its words."""
 
-    task: Task
-    summary: TaskSummary
-    anchor: str
-    turns: list[TurnView]
+    title: str
+    svg: Markup
+    caption: str
+    wide: bool = False
 
 
-def write_report(store: RunStore) -> Path:
-    """Writes the report into the run folder.
+def write_report(store: RunStore, measures: Measures) -> Path:
+    """Writes the report into the run folder, and its figures as CSV and JSON beside it.
 
     Args:
         store: The run.
+        measures: Its metrics.
 
     Returns:
-        The file.
+        The page.
     """
+    summary = summarise(store)
+    tables = figures(store, summary, measures)
     path = store.folder / REPORT
-    path.write_text(render_report(store), encoding="utf-8")
+    path.write_text(_render(store, summary, measures, tables), encoding="utf-8")
+    write_figures(store, tables)
     return path
 
 
-def render_report(store: RunStore) -> str:
+def render_report(store: RunStore, measures: Measures) -> str:
     """The report as one HTML document.
 
     Args:
         store: The run.
+        measures: Its metrics.
 
     Returns:
         The text of the file.
     """
     summary = summarise(store)
+    return _render(store, summary, measures, figures(store, summary, measures))
+
+
+def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Tables) -> str:
     environment = Environment(
         loader=PackageLoader("kernel_gym.report", "."),
         autoescape=True,
@@ -87,79 +89,115 @@ def render_report(store: RunStore) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(factor=factor, reward=_reward)
+    environment.filters.update(factor=factor, percent=percent, reward=_reward)
     return environment.get_template("report.html.j2").render(
         config=store.config,
         summary=summary,
+        metrics=measures.metrics,
+        tables=tables,
+        cards=_cards(summary, measures.metrics),
         reading=READING.get(summary.clock, "") if summary.clock else "",
         versions=_versions(store),
-        tasks=[_task_view(store, task) for task in summary.tasks],
-        plots=_plots(summary),
+        tasks=[task_view(store, task) for task in summary.tasks],
+        plots=_plots(summary, tables),
         styles=Markup(_text("report.css") + highlight_styles()),
     )
 
 
-def _task_view(store: RunStore, summary: TaskSummary) -> TaskView:
-    task = get_task(summary.task)
-    turns = []
-    for record in store.turns(task.id):
-        if record.turn == 1:
-            before, name = task.start_source or "", "the start kernel"
-        source = store.source(record)
-        best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
-        turns.append(
-            TurnView(
-                record=record,
-                best=best,
-                feedback=feedback(task, record.evaluation),
-                source=highlight_source(source, task.language),
-                compared_with=name,
-                diff=highlight_diff(before, source) if before else Markup(),
-                workloads=_workloads(record),
-                profiles=_profiles(record) if best else [],
-            )
-        )
-        before, name = source, f"turn {record.turn}"
-    return TaskView(task, summary, task.id.replace("/", "-"), turns)
+def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
+    """The headline numbers, each with its interval."""
+    headline, unseen = metrics["headline"], metrics["unseen"]
+    clock = f" ({summary.clock})" if summary.clock else ""
 
+    def card(found: dict[str, Any], label: str, text: Any) -> Card:
+        known = found["low"] is not None
+        span = f"{text(found['low'])} to {text(found['high'])}" if known else ""
+        return Card(text(found["value"]), label, span)
 
-def _workloads(record: TurnRecord) -> list[dict[str, str]]:
-    """Every workload of an evaluation; people may read what the policy was never shown."""
     return [
-        {
-            "split": str(result.split),
-            "kind": "" if str(result.kind) == str(result.split) else str(result.kind),
-            "workload": describe(result),
-            "verdict": "right" if result.passed else result.message or "wrong",
-            "baseline": duration(result.baseline_seconds),
-            "candidate": duration(result.candidate_seconds),
-            "speedup": factor(result.speedup),
-            "roofline": percent(roofline_share(result)),
-        }
-        for result in record.evaluation.workloads
+        Card(f"{summary.solved} of {len(summary.tasks)}", "tasks solved"),
+        card(headline["execution_accuracy"], "attempts right", percent),
+        card(headline["fast_1"], "right and faster", percent),
+        card(headline["geometric_speedup_of_correct"], f"speedup of right{clock}", factor),
+        card(unseen["retention"], "speed kept on unseen shapes", factor),
+        card(unseen["conditional_correctness"], "also right on unseen shapes", percent),
+        card(headline["speed_of_light"], "of the roofline", percent),
+        card(headline["reward"], "mean best reward", _reward),
     ]
 
 
-def _profiles(record: TurnRecord) -> list[tuple[str, Markup]]:
-    """A plot a kernel that the device has profiled."""
-    evaluation = record.evaluation
-    prefix = f"profile-{evaluation.task.replace('/', '-')}"
-    found = []
-    for number, kernel in enumerate(evaluation.kernels):
-        plot = profile_plot(kernel, evaluation.clock, f"{prefix}-{number}")
-        if plot:
-            found.append((plain_name(kernel.name), Markup(plot)))
+def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
+    """The plots by section; only those that have something to show."""
+    clock = str(summary.clock) if summary.clock else ""
+    found: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
+    if not tables["attempts"] or not summary.submissions:
+        return found
+    found["speed"].append(
+        Plot(
+            "How many are how fast",
+            Markup(plots.fast_p_curve(tables, clock)),
+            "fast_p: the share of attempts that are right and more than p times as fast. "
+            "Bars are 95 % intervals over tasks.",
+        )
+    )
+    found["groups"].append(
+        Plot(
+            "By category and mode",
+            Markup(hardware_plots.heat_map(tables)),
+            "Geometric mean speedup of the right attempts; below it, how many are right.",
+        )
+    )
+    if len(tables["trajectory"]) > 1:
+        found["turns"].append(
+            Plot(
+                "Solved by turn",
+                Markup(plots.solved_by_turn(tables)),
+                "Persistent: right from the first submission on. Rescued: by a later one.",
+            )
+        )
+    if any(row["speedup"] for row in tables["attempts"]):
+        _add_speeds(found, tables, clock)
     return found
 
 
-def _plots(summary: RunSummary) -> list[tuple[str, Markup]]:
-    """The plots with their captions; none for a run in which nothing was solved."""
-    if not any(task.speedup for task in summary.tasks):
-        return []
-    return [
-        ("Speedup of each task's best submission", Markup(speedup_by_task(summary))),
-        ("Seen against unseen: speed should carry over", Markup(seen_against_unseen(summary))),
+def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
+    """The plots that need an attempt that is right."""
+    found["speed"] += [
+        Plot(
+            "Speedups",
+            Markup(plots.speedup_distribution(tables, clock)),
+            "Of each attempt's fastest right submission.",
+        ),
+        Plot(
+            "By task",
+            Markup(plots.speedup_by_task(tables, clock)),
+            "Of each task's best submission, by reward. A dot leads to its task.",
+            wide=True,
+        ),
     ]
+    found["transfer"].append(
+        Plot(
+            "Seen against unseen",
+            Markup(hardware_plots.seen_against_unseen(tables, clock)),
+            "A dot an attempt. On the dashed line speed carries over whole.",
+        )
+    )
+    if roof := hardware_plots.roofline(tables, clock):
+        found["transfer"].append(
+            Plot(
+                "Roofline",
+                Markup(roof),
+                "Timed workloads of each task's best submission, above their baseline.",
+            )
+        )
+    if len(tables["trajectory"]) > 1:
+        found["turns"].append(
+            Plot(
+                "Speed by turn",
+                Markup(plots.speed_by_turn(tables, clock)),
+                "Geometric mean of the best so far: kernels right at once, and repaired ones.",
+            )
+        )
 
 
 def _versions(store: RunStore) -> dict[str, str]:
@@ -171,7 +209,7 @@ def _versions(store: RunStore) -> dict[str, str]:
 
 
 def _reward(value: float | None) -> str:
-    return "masked" if value is None else f"{value:.3f}"
+    return NOTHING if value is None else f"{value:.3f}"
 
 
 def _text(name: str) -> str:

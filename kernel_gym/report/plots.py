@@ -1,170 +1,197 @@
-"""The plots, as SVG that takes its colours and fonts from the page around it."""
+"""How often, how fast and after how many turns: the plots of what attempts came to."""
 
 from __future__ import annotations
 
-import io
-import math
-import re
-from collections.abc import Callable
 from typing import Any
 
-from matplotlib import rc_context
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
-from kernel_gym.summary import RunSummary, TaskSummary
+from kernel_gym.report.drawing import (
+    BAD,
+    FAINT,
+    LINE,
+    SEEN,
+    UNSEEN,
+    anchor,
+    draw_svg,
+    legend_above,
+    linked_dots,
+    share_axis,
+    speedup_axis,
+)
+from kernel_gym.report.figures import Row, Tables
 
-# Matplotlib knows no CSS variables: it draws with these colours, which are then replaced by them.
-INK, FAINT, SEEN, UNSEEN = "#010101", "#020202", "#030303", "#040404"
-_VARIABLES = {INK: "--ink", FAINT: "--faint", SEEN: "--seen", UNSEEN: "--unseen"}
-_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
-_POINTS_A_DECADE = 130
-_LABEL_POINTS = 10
-_ODD_RATIO = 1.15
-_SETTINGS: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "kernel-gym",
-    "font.family": "sans-serif",
-    "font.size": 11,
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-}
+_HEIGHT = 3.4
+_BINS = np.geomspace(0.1, 10, 21)
 
 
-def speedup_by_task(summary: RunSummary) -> str:
-    """Dots by task: the speedup on the train workloads and on the unseen ones, log scale.
+def fast_p_curve(tables: Tables, clock: str) -> str:
+    """The share of attempts that are right and more than p times as fast, over p.
 
     Args:
-        summary: A run with at least one solved task.
+        tables: A run's figures, with at least one attempt.
+        clock: What the times are: modelled or measured.
 
     Returns:
         An `svg` element.
     """
-    tasks = list(reversed(summary.tasks))
-    unsolved = [row for row, task in enumerate(tasks) if task.speedup is None]
+    attempts = [row["speedup"] or 0.0 for row in tables["attempts"]]
+    steps = sorted({speedup for speedup in attempts if speedup})
+    marks = [row for row in tables["fast_p"] if row["p"] and row["low"] is not None]
+
+    def share(p: float) -> float:
+        return sum(speedup > p for speedup in attempts) / len(attempts)
+
+    def draw(axes: Axes) -> None:
+        edges = [0.09, *steps, 11.0]
+        axes.plot(edges, [share(p) for p in edges], drawstyle="steps-post", color=SEEN, linewidth=2)
+        for row in marks:
+            axes.plot([row["p"]] * 2, [row["low"], row["high"]], color=SEEN, alpha=0.35, lw=4)
+        axes.axvline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
+        axes.grid(axis="y")
+        speedup_axis(axes, "x")
+        share_axis(axes, "y")
+        axes.set_xlabel(f"p, times as fast as the baseline ({clock})")
+        axes.set_ylabel("share of all attempts")
+
+    return draw_svg(draw, _HEIGHT, "fast-p", "fast_p over p")
+
+
+def speedup_distribution(tables: Tables, clock: str) -> str:
+    """How many attempts reached which speedup, and how many failed.
+
+    Args:
+        tables: A run's figures.
+        clock: What the times are.
+
+    Returns:
+        An `svg` element.
+    """
+    right = [row for row in tables["attempts"] if row["speedup"]]
+    wrong = len(tables["attempts"]) - len(right)
+
+    def counts(name: str) -> Any:
+        return np.histogram([row[name] for row in right if row[name]], _BINS)[0]
+
+    def draw(axes: Axes) -> None:
+        if wrong:
+            axes.bar(0.072, wrong, width=0.025, color=BAD, alpha=0.8, label="not right")
+        axes.stairs(counts("speedup"), _BINS, fill=True, color=SEEN, alpha=0.55, label="train")
+        axes.stairs(counts("unseen_speedup"), _BINS, color=UNSEEN, linewidth=2, label="unseen")
+        axes.axvline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
+        axes.grid(axis="y")
+        speedup_axis(axes, "x", 0.055 if wrong else 0.09)
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.set_xlabel(f"speedup over the baseline ({clock})")
+        axes.set_ylabel("attempts")
+        legend_above(axes, 3)
+
+    return draw_svg(draw, _HEIGHT, "speedups", "histogram of speedups")
+
+
+def speedup_by_task(tables: Tables, clock: str) -> str:
+    """Dots by task: the speedup on the train workloads and on the unseen ones.
+
+    Args:
+        tables: A run's figures, with at least one solved task.
+        clock: What the times are.
+
+    Returns:
+        An `svg` element.
+    """
+    tasks = list(reversed(tables["tasks"]))
+    unsolved = [row for row, task in enumerate(tasks) if task["speedup"] is None]
+
+    def points(name: str) -> list[tuple[float, float, str]]:
+        return [(t[name], row, t["task"]) for row, t in enumerate(tasks) if t[name]]
 
     def draw(axes: Axes) -> None:
         for row, task in enumerate(tasks):
-            if task.speedup and task.unseen_speedup:
-                axes.plot([task.speedup, task.unseen_speedup], [row, row], color=FAINT, zorder=1)
-        _dots(axes, tasks, lambda row, task: (task.speedup, row), "train workloads", SEEN, "o")
-        _dots(axes, tasks, lambda row, task: (task.unseen_speedup, row), "unseen", UNSEEN, "D")
+            if task["speedup"] and task["unseen_speedup"]:
+                span = [task["speedup"], task["unseen_speedup"]]
+                axes.plot(span, [row, row], color=FAINT, linewidth=1.5, alpha=0.6, zorder=1)
+        linked_dots(axes, points("speedup"), SEEN, "o", "train")
+        linked_dots(axes, points("unseen_speedup"), UNSEEN, "D", "unseen")
         if unsolved:
-            crosses = [1.0] * len(unsolved)
-            axes.plot(crosses, unsolved, "x", color=FAINT, label="not solved")
+            axes.plot([1.0] * len(unsolved), unsolved, "x", color=BAD, label="not solved")
         axes.axvline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
-        axes.set_yticks(range(len(tasks)), [task.task for task in tasks])
+        axes.set_yticks(range(len(tasks)), [task["task"] for task in tasks])
+        for label, task in zip(axes.get_yticklabels(), tasks, strict=True):
+            label.set_url(f"#{anchor(task['task'])}")
+        axes.tick_params(axis="y", length=0, labelsize=9)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="y", color=LINE)
         axes.set_ylim(-0.6, len(tasks) - 0.4)
-        _log_axis(axes, "x")
-        axes.set_xlabel(f"speedup over the baseline ({summary.clock})")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        speedup_axis(axes, "x", 0.09)
+        axes.set_xlabel(f"speedup over the baseline ({clock})")
+        legend_above(axes, 3)
 
-    return draw_svg(draw, (7.0, 1.3 + 0.32 * len(tasks)), "by-task")
+    return draw_svg(draw, 1.1 + 0.26 * len(tasks), "by-task", "speedup of each task")
 
 
-def seen_against_unseen(summary: RunSummary) -> str:
-    """A dot a solved task: its speedup where it was shown against where it was not.
+def solved_by_turn(tables: Tables) -> str:
+    """The share of attempts right by each turn: from the first on, and rescued by a later one.
 
     Args:
-        summary: A run with at least one solved task.
+        tables: A run's figures, with at least one turn.
 
     Returns:
         An `svg` element.
     """
-    solved = [task for task in summary.tasks if task.speedup and task.unseen_speedup]
+    turns = tables["trajectory"]
+    first = turns[0]["solved"]
 
     def draw(axes: Axes) -> None:
-        axes.plot([0.1, 10], [0.1, 10], color=FAINT, linestyle="--", linewidth=1, zorder=0)
-        _dots(axes, solved, lambda row, task: (task.speedup, task.unseen_speedup), "", SEEN, "o")
-        for task, lift in _spread_labels([task for task in solved if _transfers_oddly(task)]):
-            at = (task.speedup or 1, task.unseen_speedup or 1)
-            axes.annotate(
-                task.task.split("/")[1],
-                at,
-                xytext=(5, 5 + lift),
-                textcoords="offset points",
-                fontsize=9,
-            )
-        _log_axis(axes, "x")
-        _log_axis(axes, "y")
-        axes.set_xlabel(f"speedup on train workloads ({summary.clock})")
-        axes.set_ylabel(f"on unseen workloads ({summary.clock})")
+        numbers = [row["turn"] for row in turns]
+        rescued = [row["solved"] - first for row in turns]
+        axes.bar(numbers, [first] * len(turns), 0.6, color=SEEN, alpha=0.8, label="persistent")
+        axes.bar(numbers, rescued, 0.6, [first] * len(turns), color=UNSEEN, label="rescued")
+        of_turn = [row["execution_accuracy"] for row in turns]
+        axes.plot(numbers, of_turn, "D:", color=FAINT, markersize=5, label="of that turn")
+        axes.grid(axis="y")
+        share_axis(axes, "y")
+        _turns(axes, numbers)
+        axes.set_ylabel("share of attempts")
+        legend_above(axes, 3)
 
-    return draw_svg(draw, (5.5, 4.8), "transfer")
+    return draw_svg(draw, _HEIGHT, "solved", "share solved by turn")
 
 
-def _transfers_oddly(task: TaskSummary) -> bool:
-    """Whether its two speedups differ enough for the plot to name it."""
-    ratio = (task.unseen_speedup or 1) / (task.speedup or 1)
-    return not 1 / _ODD_RATIO < ratio < _ODD_RATIO
+def speed_by_turn(tables: Tables, clock: str) -> str:
+    """The best speedup so far by turn, of attempts right at once and of rescued ones.
+
+    Args:
+        tables: A run's figures, with at least one solved task.
+        clock: What the times are.
+
+    Returns:
+        An `svg` element.
+    """
+    turns = tables["trajectory"]
+
+    def line(axes: Axes, name: str, color: str, marker: str) -> None:
+        found: list[Row] = [row for row in turns if row[f"{name}_speedup"]]
+        where = [row["turn"] for row in found]
+        speedups = [row[f"{name}_speedup"] for row in found]
+        if found:
+            axes.plot(where, speedups, f"{marker}-", color=color, linewidth=2, label=name)
+
+    def draw(axes: Axes) -> None:
+        line(axes, "persistent", SEEN, "o")
+        line(axes, "rescued", UNSEEN, "D")
+        axes.axhline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
+        axes.grid(axis="y")
+        speedup_axis(axes, "y")
+        _turns(axes, [row["turn"] for row in turns])
+        axes.set_ylabel(f"best speedup so far ({clock})")
+        legend_above(axes, 2)
+
+    return draw_svg(draw, _HEIGHT, "speed-by-turn", "best speedup by turn")
 
 
-def _spread_labels(tasks: list[TaskSummary]) -> list[tuple[TaskSummary, float]]:
-    """Each task with the points by which its label moves up, so that no two labels overlap."""
-    placed, lowest_free = [], -math.inf
-    for task in sorted(tasks, key=lambda task: task.unseen_speedup or 1):
-        wanted = math.log10(task.unseen_speedup or 1) * _POINTS_A_DECADE
-        height = max(wanted, lowest_free)
-        lowest_free = height + _LABEL_POINTS
-        placed.append((task, height - wanted))
-    return placed
-
-
-def _dots(
-    axes: Axes,
-    tasks: list[TaskSummary],
-    place: Callable[[int, TaskSummary], tuple[float | None, float | None]],
-    label: str,
-    color: str,
-    marker: str,
-) -> None:
-    points = [place(row, task) for row, task in enumerate(tasks)]
-    shown = [(x, y) for x, y in points if x is not None and y is not None]
-    axes.plot(
-        [x for x, _ in shown],
-        [y for _, y in shown],
-        linestyle="",
-        marker=marker,
-        color=color,
-        label=label,
-    )
-
-
-def _log_axis(axes: Axes, which: str) -> None:
-    """A log axis over the range of rewarded speedups, with plain numbers."""
-    getattr(axes, f"set_{which}scale")("log")
-    getattr(axes, f"set_{which}lim")(0.09, 11)
-    axis = getattr(axes, f"{which}axis")
-    axis.set_ticks(_TICKS)
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def draw_svg(draw: Callable[[Axes], None], size: tuple[float, float], name: str) -> str:
-    """Draws a figure and returns it as an element whose ids are its own."""
-    with rc_context(_SETTINGS):
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.add_subplot()
-        axes.spines[["top", "right"]].set_visible(False)
-        draw(axes)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(buffer.getvalue(), name)
-
-
-def _for_page(svg: str, name: str) -> str:
-    """Drops the file's prologue, prefixes ids, and puts CSS variables in place of colours."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r"font-family: [^;]*; ", "", svg)
-    for color, variable in _VARIABLES.items():
-        svg = svg.replace(color, f"var({variable})")
-    return svg.strip()
+def _turns(axes: Axes, numbers: list[int]) -> None:
+    axes.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_xlabel("turn")

@@ -56,6 +56,7 @@ class Template:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._sock = ours
+        self._silent = False
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
@@ -122,6 +123,11 @@ class Template:
         status = self._ask({"kill": pid, "grace": grace}, [])["status"]
         return status - 256 if status is not None and status > 128 else status
 
+    @property
+    def alive(self) -> bool:
+        """Whether it can still fork; one that was killed a moment ago is known by its silence."""
+        return not self._silent and self._process.poll() is None
+
     def close(self) -> None:
         """Ends the template and every child of it."""
         self._sock.close()
@@ -137,18 +143,22 @@ class Template:
                 socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
                 answer = self._sock.recv(1 << 12)
             except OSError as error:
+                self._silent = True
                 raise TemplateError(f"the worker template is gone: {error}") from error
         if not answer:
+            self._silent = True
             raise TemplateError(f"the worker template died (pid {self._process.pid})")
         return json.loads(answer)
 
 
 _shared: dict[int, Template] = {}
+_sharing = threading.Lock()
 
 
 def shared_template() -> Template:
-    """The one template of this process, started at first use (and anew after a fork)."""
+    """The one template of this process: started at first use, anew after a fork or its death."""
     pid = os.getpid()
-    if pid not in _shared:
-        _shared[pid] = Template()
-    return _shared[pid]
+    with _sharing:  # two at a time would each start one, and the first would end with its children
+        if pid not in _shared or not _shared[pid].alive:
+            _shared[pid] = Template()
+        return _shared[pid]

@@ -293,16 +293,16 @@ class Engine:
         full = trace is Trace.FULL
         modelled = self._model(kernel, request, residency, full) if wanted else None
         if audit:
-            self._find_undefined(kernel, request)
+            self._try_suspects(kernel, request)
         if request.fault_kind:
             return findings.fault_of(kernel, request, self._allocations), None
         return None, modelled
 
-    def _find_undefined(self, kernel: Kernel, request: native.LaunchRequest) -> None:
-        """Make a fault of a read of undefined storage that matters."""
+    def _try_suspects(self, kernel: Kernel, request: native.LaunchRequest) -> None:
+        """Make a fault of a suspicious read that matters."""
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
-            found = findings.undefined_read(self.library, self._handle, program, request)
+            found = findings.read_that_matters(self.library, self._handle, program, request)
             if found is not None:
                 findings.accuse(request, found)
         self._api.sim_forget(self._handle)

@@ -23,6 +23,7 @@ KINDS = {
     13: "missing_waitcnt",
     14: "uninitialised_lds",
     15: "uninitialised_register",
+    16: "unwaited_write",
 }
 NUMBERS = {name: number for number, name in KINDS.items()}
 LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
@@ -43,7 +44,7 @@ class Fault:
         lane: Lane in the wave.
         address: Address of the access (LDS: byte offset), 0 if there is none.
         size: Bytes of the access, 0 if there is none.
-        other_source: ``file:line`` of the other access of a race, or of the load not waited for.
+        other_source: ``file:line`` of the other access of a race, or of the access not waited for.
     """
 
     kind: str
@@ -124,6 +125,10 @@ def describe(
             "and only one survives: reduce first, or use an atomic"
         ),
         "missing_waitcnt": "a register is used before its load has arrived: s_waitcnt is missing",
+        "unwaited_write": (
+            f"{where} is read after a barrier, but the write of another wave need not have landed: "
+            "s_waitcnt is missing between that write and the barrier, which does not wait itself"
+        ),
         "uninitialised_lds": (
             f"uninitialised LDS: {where} is read before anything was written there, and the result "
             "depends on it"
@@ -140,6 +145,8 @@ def describe_other(kind: str, instruction: str, source: str, wave: int, workgrou
     place = f"{source}: {instruction}" if source else instruction
     if kind == "missing_waitcnt":
         return f"the load is at {place}"
+    if kind == "unwaited_write":
+        return f"the write is by wave {wave} at {place}"
     if kind == "deadlock":
         return f"others wait at {place}"
     return f"the other access is by wave {wave} of workgroup {workgroup} at {place}"

@@ -1,7 +1,8 @@
-"""What is found in a launch: faults in words, and undefined reads that matter.
+"""What is found in a launch: faults in words, and suspicious reads that matter.
 
-Compilers legally read undefined registers and throw the result away. An audited launch therefore
-only notes suspects; here the launch runs again with other contents in the suspected storage. A
+Compilers legally read undefined registers, and let several waves load what one of them updates in
+place, and throw the result away. An audited launch therefore only notes suspects; here the launch
+runs again with other contents in the suspected storage, or as the result of the suspected load. A
 suspect is a finding if, and only if, memory differs afterwards.
 """
 
@@ -15,11 +16,12 @@ from kernel_gym.sim.faults import KINDS, NUMBERS, Fault, describe, describe_othe
 from kernel_gym.sim.kernel import Kernel
 
 BEFORE, AFTER = 0, 1  # contents that the engine keeps
+REGISTER, LDS, RACE = 0, 1, 2  # enum SuspectKind in csrc/audit.h
 FILLS = (0x7B7B7B7B, 0xFBFBFBFB, 0x7FC17FC1)
 """Large, large negative, NaN: as f32, f16, bf16 and integers. Registers start as 0, LDS as NaN."""
 
 
-def undefined_read(
+def read_that_matters(
     library: native.Library, engine: int, program: int, request: native.LaunchRequest
 ) -> native.Suspect | None:
     """The first suspect of an audited launch whose contents reach memory.
@@ -63,8 +65,10 @@ def _again(
         again.audit = again.sample_count = again.footprint = 0
         again.instructions = 0
         again.fill = fill
-        if suspect.is_lds:
+        if suspect.kind == LDS:
             again.lds_map = suspect.map
+        elif suspect.kind == RACE:
+            again.poison = suspect.map
         else:
             again.fill_row = suspect.place
         yield again
@@ -72,11 +76,15 @@ def _again(
 
 def accuse(request: native.LaunchRequest, suspect: native.Suspect) -> None:
     """Write a finding into the request as its fault."""
-    kind = "uninitialised_lds" if suspect.is_lds else "uninitialised_register"
-    request.fault_kind = NUMBERS[kind]
+    kinds = {REGISTER: "uninitialised_register", LDS: "uninitialised_lds", RACE: "global_race"}
+    request.fault_kind = NUMBERS[kinds[suspect.kind]]
     request.fault_instruction = suspect.instruction
     request.fault_wave, request.fault_lane = suspect.wave, suspect.lane
     request.fault_address = suspect.place
+    if suspect.kind == RACE:
+        request.fault_other_instruction = suspect.other_instruction
+        request.fault_other_wave = suspect.other_wave
+        request.fault_other_workgroup = suspect.workgroup
     grid = request.grid
     across = suspect.workgroup // grid[0]
     request.fault_workgroup[:] = suspect.workgroup % grid[0], across % grid[1], across // grid[1]

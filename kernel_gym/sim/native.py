@@ -50,6 +50,7 @@ class LaunchRequest(ct.Structure):
         ("audit", ct.c_uint32),
         ("reverse_waves", ct.c_uint32),
         ("sample_seed", ct.c_uint64),
+        ("poison", ct.c_uint64),
         ("instructions", ct.c_uint64),
         ("read_lines", ct.c_uint64),
         ("written_lines", ct.c_uint64),
@@ -69,16 +70,18 @@ class LaunchRequest(ct.Structure):
 
 
 class Suspect(ct.Structure):
-    """Mirror of ``Suspect`` in csrc/audit.h: storage that was read before it was written."""
+    """Mirror of ``Suspect`` in csrc/audit.h: an undefined read, or a load that races."""
 
     _fields_ = [
-        ("is_lds", ct.c_uint32),
+        ("kind", ct.c_uint32),
         ("instruction", ct.c_uint32),
         ("wave", ct.c_uint32),
         ("lane", ct.c_uint32),
         ("workgroup", ct.c_uint64),
         ("place", ct.c_uint64),
         ("map", ct.c_uint64),
+        ("other_instruction", ct.c_uint32),
+        ("other_wave", ct.c_uint32),
     ]
 
 

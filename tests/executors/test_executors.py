@@ -7,6 +7,7 @@ import pytest
 from kernel_gym.executors import EvaluationCache, Request, UnknownExecutor, make_executor
 from kernel_gym.executors.local import LocalExecutor
 from kernel_gym.records import Outcome
+from kernel_gym.sandbox import spawn
 from kernel_gym.tasks import UnknownName, get_task
 
 TASK = "triton2triton/softmax"
@@ -92,6 +93,17 @@ def test_a_worker_that_cannot_be_made_is_tried_again(recording):
         assert found.outcome is Outcome.INFRA
         assert "no room for a worker" in found.message
         assert executor.failures == 99 - 3
+
+
+def test_a_dead_template_costs_nothing():
+    """Everything of an evaluation that is no candidate can be killed without a trace of it."""
+    wrong = "def softmax(x): return x\n"
+    with make_executor("local", workers=2, seed=0, **SIM) as executor:
+        expected = executor.evaluate(TASK, wrong).outcome
+        spawn.shared_template()._process.kill()
+        again = [executor.submit(TASK, f"{wrong}# {i}") for i in range(2)]
+        assert [future.result().outcome for future in again] == [expected] * 2
+        assert expected is not Outcome.INFRA
 
 
 def test_a_full_executor_makes_the_caller_wait_and_closing_frees_it():

@@ -27,16 +27,22 @@ def test_an_architecture_that_no_node_has_is_waited_for_until_the_deadline(clust
         assert executor.evaluate(TASK, "x(").outcome is Outcome.INFRA
 
 
-def test_a_lost_actor_is_replaced_and_its_submission_not_tried_again(cluster, recording):
+def test_a_lost_actor_costs_nothing_and_a_second_one_its_submission(cluster, recording):
     import ray
 
+    with make_executor("inline", seed=0, **SIM) as inline:
+        expected = inline.evaluate(TASK, "x(")
     with recording(RayExecutor)(workers=1, seed=0, **SIM) as executor:
+        lost = executor.submit(TASK, "x(")
+        ray.kill(executor.made.get().actor)
+        assert lost.result().canonical() == expected.canonical()
+        assert executor.replaced == 1
         lost = executor.submit(TASK, SLEEPS)
+        ray.kill(executor.made.get().actor)  # the one made for the retry above
         ray.kill(executor.made.get().actor)
         assert lost.result().outcome is Outcome.INFRA
         assert "worker was lost" in lost.result().message
-        assert executor.evaluate(TASK, "x(").outcome is Outcome.COMPILE_ERROR
-        assert executor.replaced == 1
+        assert executor.evaluate(TASK, "y(").outcome is Outcome.COMPILE_ERROR
 
 
 def test_an_actor_that_overruns_is_replaced(cluster, recording):

@@ -35,4 +35,4 @@ def test_a_kernel_for_the_shapes_shown_earns_less_than_two_fifths_of_one_for_all
         assert bound.speedup == pytest.approx(good.speedup, rel=0.1)
     reward = get_reward("kernel-opt")
     assert reward(bound).value < 0.4 * reward(good).value
-    assert reward(good).value > 0.34
+    assert reward(good).value > 0.35

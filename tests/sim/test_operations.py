@@ -252,6 +252,40 @@ def test_compares(any_engine, relation, kind):
     assert bits == sum(int(c) << i for i, c in enumerate(COMPARES[relation](x, y)))
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "v_pk_add_f32 v[20:21], v[10:11], {pair} op_sel_hi:[1,0] neg_lo:[0,1] neg_hi:[0,1]",
+        "v_pk_fma_f32 v[20:21], {pair}, v[10:11], v[10:11] op_sel:[1,0,0] neg_lo:[1,0,1]",
+        "v_fma_f32 v20, -v10, {word}, v11",
+        "v_fma_f32 v20, v10, |v11|, -{word}",
+        "v_fma_f16 v20, v10, -v11, {word}",
+        "v_fma_f16 v20, -{word}, v11, v10",
+        "v_med3_f16 v20, {word}, -v11, |v10|",
+        "v_div_fixup_f32 v20, v10, -{word}, v11",
+        "v_cndmask_b32_e64 v20, -v10, {word}, s[10:11]",
+        "v_lshl_add_u64 v[20:21], v[10:11], 3, {pair}",
+        "v_mad_u64_u32 v[20:21], s[12:13], v10, {word}, v[10:11]",
+        "v_mad_i64_i32 v[20:21], s[12:13], {word}, v11, v[10:11]",
+        "v_perm_b32 v20, v10, v11, {word}",
+    ],
+)
+def test_a_scalar_source_is_like_a_row_of_it(any_engine, template):
+    setup = """
+	s_mov_b32 s8, 0xc0d03c01
+	s_mov_b32 s9, 0x40490fdb
+	s_mov_b32 s10, 0x55aa0ff0
+	s_mov_b32 s11, 0x12345678
+	v_mov_b32_e32 v14, s8
+	v_mov_b32_e32 v15, s9"""
+    scalar, vector = (
+        execute(any_engine, template.format(word=word, pair=pair), [FA, FB], 2, setup)
+        for word, pair in (("s8", "s[8:9]"), ("v14", "v[14:15]"))
+    )
+    np.testing.assert_array_equal(scalar, vector)
+    assert (scalar[0] != 0x7FC0DEAD).all()
+
+
 def test_inactive_lanes_keep_their_value(any_engine):
     setup = "s_mov_b64 exec, 0x5555"
     result = execute(any_engine, "v_add_u32_e32 v20, v10, v11", [A, B], setup=setup)[0]

@@ -1,25 +1,31 @@
 """How much a policy rose, and the command that says it."""
 
+from importlib.util import find_spec
+from statistics import fmean
+
 import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.training.assess import Assessment, rise
+from kernel_gym.training.estimators import Estimate
 
 
 def assessment(**rewards):
-    tasks = {name: {"gym/reward": 0.0, "rewards": values} for name, values in rewards.items()}
+    kept = {name: [v for v in values if v is not None] for name, values in rewards.items()}
+    tasks = {name: {"gym/reward": fmean(v), "rewards": rewards[name]} for name, v in kept.items()}
     return Assessment(0.0, 0.0, tasks, 4, "sim:gfx942", 0)
 
 
 def test_the_rise_is_the_difference_of_means_over_tasks_and_masked_replies_do_not_count():
     before = assessment(a=[0.1, 0.3, None], b=[0.2, 0.2])
-    after = assessment(a=[0.5, 0.5], b=[0.4, 0.6, None])
-    by, low, high = rise(before, after, ["a", "b"])
-    assert by == pytest.approx(0.3)
-    assert 0.1 < low < by < high < 0.5
-    assert rise(before, after, ["b"])[0] == pytest.approx(0.3)
-    assert rise(before, before, ["b"]) == (0.0, 0.0, 0.0)
+    after = assessment(a=[0.6, 0.6], b=[0.4, 0.6, None])
+    found = rise(before, after, ["a", "b"])
+    assert found.value == pytest.approx(0.35)
+    assert found.low == pytest.approx(0.3)
+    assert found.high == pytest.approx(0.4)
+    assert rise(before, after, ["b"]) == Estimate(pytest.approx(0.3))
+    assert rise(before, before, ["a", "b"]) == Estimate(0.0, 0.0, 0.0)
 
 
 def test_an_assessment_survives_its_file(tmp_path):
@@ -36,6 +42,18 @@ def test_an_assessment_survives_its_file(tmp_path):
     ],
 )
 def test_the_command_refuses_bad_input_in_one_line(tmp_path, text, message):
+    refused(tmp_path, text, message)
+
+
+def test_vllm_is_refused_before_anything_runs_where_it_is_not_installed(tmp_path):
+    pytest.importorskip("trl")
+    if find_spec("vllm"):
+        pytest.skip("vllm is installed")
+    text = "out = 'x'\n[grpo]\nvllm = 'colocate'\n[tasks]\ntrain = ['a/b']\nheld_out = []\n"
+    refused(tmp_path, text, "key 'grpo.vllm': vllm is not installed")
+
+
+def refused(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     result = CliRunner().invoke(app, ["train", str(path)])

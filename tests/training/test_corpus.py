@@ -1,11 +1,15 @@
 """The corpus: drawn from templates, evaluated, kept when right, written and read back."""
 
+import re
+
 import pytest
 
 from kernel_gym.executors import make_executor
 from kernel_gym.rewards import get_reward
 from kernel_gym.tasks import get_task
+from kernel_gym.training.conversation import LaunchPrompt, brief_prompt
 from kernel_gym.training.corpus import CorpusError, generate, read_corpus, write_corpus
+from kernel_gym.training.edits import submission
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies import ScheduleSearch
 from kernel_gym.training.scoring import Scorer
@@ -31,9 +35,8 @@ def episode():
 def test_a_corpus_has_what_was_found_and_survives_its_file(tmp_path):
     with make_executor("inline", device="sim:gfx942", seed=0) as executor:
         scorer = Scorer(executor, get_reward(), tmp_path)
-        rows = generate(scorer, [TASK], [OTHER], per_task=2, seed=0)
+        rows = generate(scorer, [TASK, OTHER], 2, 0, brief_prompt("sim:gfx942"))
         assert [row.task for row in rows] == [TASK, TASK, OTHER, OTHER]
-        assert [row.held_out for row in rows] == [False, False, True, True]
         evaluation = executor.evaluate(TASK, rows[0].source)
     assert rows[0].reward == get_reward()(evaluation).value
     assert rows[0].speedup == evaluation.speedup
@@ -42,11 +45,23 @@ def test_a_corpus_has_what_was_found_and_survives_its_file(tmp_path):
     assert read_corpus(tmp_path / "corpus.jsonl") == rows
 
 
+def test_a_corpus_of_edits_has_what_each_reply_answers(tmp_path):
+    task = "triton2triton/row_sum"
+    with make_executor("inline", device="sim:gfx942", seed=0) as executor:
+        scorer = Scorer(executor, get_reward(), tmp_path)
+        rows = generate(scorer, [task], 2, 0, LaunchPrompt("sim:gfx942"))
+        with pytest.raises(CorpusError, match="'triton2triton/gelu' has no launch with BLOCK"):
+            generate(scorer, ["triton2triton/gelu"], 2, 0, LaunchPrompt("sim:gfx942"))
+    assert submission(Episode(get_task(task)), rows[0].reply) == rows[0].source
+    assert [f"BLOCK={row.schedule['BLOCK']}" in row.source for row in rows] == [True, True]
+    assert all(re.search(r"SEARCH\n(.*)\n", row.reply)[1] in row.prompt for row in rows)
+
+
 def test_a_task_without_templates_and_a_bad_line_are_named(tmp_path):
     with make_executor("inline", device="sim:gfx942", seed=0) as executor:
         scorer = Scorer(executor, get_reward(), tmp_path)
         with pytest.raises(CorpusError, match="'hip2hip/softmax' has no templates"):
-            generate(scorer, ["hip2hip/softmax"], [], per_task=2, seed=0)
+            generate(scorer, ["hip2hip/softmax"], 2, 0, brief_prompt("sim:gfx942"))
     (tmp_path / "bad.jsonl").write_text('{"task": "a/b"}\n')
     with pytest.raises(CorpusError, match="line 1, key 'source'"):
         read_corpus(tmp_path / "bad.jsonl")

@@ -11,6 +11,7 @@ from kernel_gym.training.estimators import (
     RESAMPLED,
     best_at_k,
     explained_deviance,
+    paired,
     pass_at_k,
     ratio,
 )
@@ -75,6 +76,18 @@ def test_the_interval_is_that_of_scipy():
     assert found.high == pytest.approx(other.high, abs=0.06 * width)
     assert found == ratio(sums, counts, np.exp)
     assert found != ratio(sums, counts, np.exp, seed=1)
+
+
+def test_a_paired_interval_is_that_of_all_resamples():
+    before, after = [0.1, 0.2, 0.3, 0.3, 0.2], [0.2, 0.5, 0.4, 0.9, 0.2]
+    differences = np.subtract(after, before)
+    means = [np.mean(drawn) for drawn in itertools.product(differences, repeat=5)]
+    found = paired(before, after)
+    assert found.value == pytest.approx(0.22)
+    assert found.low == pytest.approx(np.quantile(means, 0.025), abs=0.01)
+    assert found.high == pytest.approx(np.quantile(means, 0.975), abs=0.01)
+    assert paired(before, after) == found != paired(before, after, seed=1)
+    assert paired([0.5], [0.7]).low is None
 
 
 def test_one_task_has_no_interval_and_none_has_no_value():

@@ -13,15 +13,15 @@ from kernel_gym.training.config import make_config
 pytest.importorskip("trl")
 pytestmark = pytest.mark.train
 
-TASKS = {"train": ["torch2triton/gelu"], "held_out": ["torch2triton/swiglu"]}
+TASKS = {"train": ["triton2triton/row_sum"], "held_out": ["triton2triton/row_argmax"]}
 TABLES = {
-    "gym": {"device": "sim:gfx942", "prompt": "brief"},
+    "gym": {"device": "sim:gfx942", "prompt": "launch"},
     "corpus": {"per_task": 3},
     "model": {"hidden": 64, "layers": 2, "heads": 2},
     "sft": {"steps": 60, "batch": 6, "learning_rate": 1e-2},
     "assess": {"samples": 2},
 }
-GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 80, "save_every": 1}
+GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 40, "save_every": 1}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
     assert losses[-1] < losses[0] / 4
     steps = [line for line in metrics(folder, "grpo") if "gym/reward" in line]
     assert [line["step"] for line in steps] == [1, 2]
-    assert {"gym/cache_hits", "gym/seconds", "frac_reward_zero_std"} <= set(steps[0])
+    assert {"gym/cache_hits", "gym/busy", "gym/seconds", "frac_reward_zero_std"} <= set(steps[0])
     before, after = weights(folder / "sft"), weights(folder / "final")
     moved = any((before[name] != after[name]).any() for name in before)
     assert moved == any(line.get("grad_norm", 0) > 0 for line in steps)
@@ -100,20 +100,22 @@ def test_the_policy_reloads_with_the_same_tokens(run):
     from transformers import AutoTokenizer
 
     from kernel_gym.tasks import get_task
-    from kernel_gym.training.conversation import brief_prompt, converse
+    from kernel_gym.training.conversation import LaunchPrompt, converse
     from kernel_gym.training.corpus import read_corpus
     from kernel_gym.training.episode import Episode
     from kernel_gym.training.policies import make_policy
+    from kernel_gym.training.policies.huggingface import Manner
 
     folder, _ = run
-    source = read_corpus(folder / "corpus.jsonl")[0].source
+    row = read_corpus(folder / "corpus.jsonl")[0]
     tokenizer = AutoTokenizer.from_pretrained(folder / "final")
-    ids = tokenizer(source)["input_ids"]
-    assert tokenizer.decode(ids) == source
-    assert len(ids) < 60
+    for text in (row.reply, row.prompt, row.source):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    assert len(tokenizer(row.reply)["input_ids"]) < 40
     policy = make_policy(f"hf:{folder / 'final'}")
-    policy.max_tokens = 8
-    chat = converse(Episode(get_task(TASKS["train"][0])), brief_prompt("sim:gfx942"))
+    assert policy.manner == Manner("launch", 40, 0.5)
+    policy.manner = replace(policy.manner, max_tokens=8)
+    chat = converse(Episode(get_task(TASKS["train"][0])), LaunchPrompt("sim:gfx942"))
     replies = policy.reply([chat, chat, chat])
     assert [reply.completion_tokens for reply in replies] == [8, 8, 8]
     assert replies[0].prompt_tokens == len(policy.prompt_ids(chat))
@@ -132,7 +134,7 @@ def test_episodes_of_two_turns_train(run, executor, tmp_path, credit):
     shutil.copy(folder / "corpus.jsonl", tmp_path / "run")
     training.run()
     (step,) = [line for line in metrics(tmp_path / "run", "grpo") if "gym/reward" in line]
-    assert step["completions/mean_length"] > 20
+    assert step["completions/mean_length"] > 10
     assert (tmp_path / "run" / "final" / "model.safetensors").exists()
 
 
@@ -140,15 +142,15 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     """A transcript's mask is 1 on the tokens that the policy wrote and on no other."""
     from kernel_gym.rewards import get_reward
     from kernel_gym.tasks import get_task
-    from kernel_gym.training.conversation import brief_prompt
+    from kernel_gym.training.conversation import LaunchPrompt
     from kernel_gym.training.policies import make_policy
     from kernel_gym.training.scoring import Scorer
     from kernel_gym.training.turns import Episodes, Transcript
 
     policy = make_policy(f"hf:{run[0] / 'final'}")
-    policy.max_tokens = 12
+    policy.manner = replace(policy.manner, max_tokens=12)
     options = config(tmp_path, turns=2, credit="episode").grpo
-    prompt = brief_prompt("sim:gfx942")
+    prompt = LaunchPrompt("sim:gfx942")
     episodes = Episodes(options, [], Scorer(executor, get_reward(), tmp_path))
     task = TASKS["train"][0]
     (played,) = [Transcript(task, {"role": "user", "content": prompt(get_task(task))})]

@@ -6,12 +6,18 @@ import pytest
 
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
-from kernel_gym.store import RunStore
+from kernel_gym.store import REFLECTIONS, RunStore
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.guide import guide
 from kernel_gym.training.breakdown import run_metrics
 from kernel_gym.training.episode import Episode, Turn
-from kernel_gym.training.policies import Conversation, Reply, make_policy
+from kernel_gym.training.policies import (
+    Conversation,
+    PolicyError,
+    Reply,
+    ScheduleSearch,
+    make_policy,
+)
 from kernel_gym.training.policies.reflective import Modules, Reflective, nearest
 from kernel_gym.training.rollout import Rollout
 from tests.records import failure, passing
@@ -52,6 +58,8 @@ class Scripted:
 
 class Ladder:
     """Takes only what has climbed four steps; more are faster."""
+
+    room = 1
 
     def submit(self, task_id, source):
         steps = source.count("step")
@@ -144,5 +152,28 @@ def test_the_example_is_the_most_similar_kernel_but_never_the_tasks_own():
     assert nearest(TASK, own) not in ("", own)
 
 
-def test_it_is_made_over_a_policy_by_name():
-    assert isinstance(make_policy("reflective:search"), Reflective)
+def test_it_is_made_over_a_policy_by_name_with_modules_switched_off():
+    assert make_policy("reflective:search").modules == Modules()
+    agent = make_policy("reflective:no-reflector,no-example:search")
+    assert agent.modules == Modules(reflector=False, example=False)
+    assert isinstance(agent.policy, ScheduleSearch)
+    with pytest.raises(PolicyError, match="no module 'guide'; knowledge, example"):
+        make_policy("reflective:no-guide:search")
+
+
+def test_reflections_survive_an_interruption_and_are_paid_for_once(tmp_path):
+    chat = Conversation(episode(*RIGHT), ({"role": "user", "content": "the task"},))
+    first, second = Scripted(), Scripted()
+    agent = Reflective(first)
+    agent.remember(tmp_path)
+    (reply,) = agent.reply([chat])
+    with (tmp_path / REFLECTIONS).open("a") as memory:
+        memory.write('{"turn": ["cut off')
+    resumed = Reflective(second)
+    resumed.remember(tmp_path)
+    (again,) = resumed.reply([chat])
+    assert (len(first.batches), len(second.batches)) == (2, 1)
+    assert first.batches[-1] == second.batches[-1]
+    assert "Reflection: use level" in second.batches[-1][0]
+    assert again.cost == reply.cost == 1.5
+    assert (tmp_path / REFLECTIONS).read_text().count("\n") == 1

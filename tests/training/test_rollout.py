@@ -33,6 +33,8 @@ class Counting(Scripted):
 class Recorded:
     """Answers out of order, and not at all after a number of answers."""
 
+    room = 4
+
     def __init__(self, answers=10**6):
         self.threads, self.answers = ThreadPoolExecutor(3), answers
 
@@ -85,6 +87,21 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(tmp_path, answers):
     play(resumed, policy)
     assert keys(resumed) == EVERY_TURN
     assert not set(policy.asked) & set(done)
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_results_are_on_disk_before_more_is_submitted_than_the_pool_has_room_for(tmp_path, room):
+    class Narrow(Recorded):
+        def submit(self, task_id, source):
+            self.asked = getattr(self, "asked", 0) + 1
+            assert len(RunStore(tmp_path).records()) >= self.asked - self.room
+            return super().submit(task_id, source)
+
+    pool = Narrow()
+    pool.room = room
+    store = RunStore.start(tmp_path, CONFIG)
+    play(store, Counting(), pool)
+    assert keys(store) == EVERY_TURN
 
 
 def test_a_finished_run_is_not_played_again(tmp_path):

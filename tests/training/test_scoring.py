@@ -10,6 +10,7 @@ from kernel_gym.executors.cache import Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.training import scoring
 from kernel_gym.training.grpo import GymReward, leave_one_out
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.scoring import LEDGER, Scorer
@@ -63,9 +64,50 @@ def test_a_batch_is_scored_in_order_and_faults_of_ours_are_masked(tmp_path):
     assert executor.asked.count("good") == 1
 
 
+def test_an_error_of_ours_is_masked_logged_with_its_traceback_and_counted(tmp_path, caplog):
+    def reward(evaluation, context):
+        if evaluation.outcome is Outcome.PASSED:
+            raise ZeroDivisionError("no baseline")
+        return RewardResult(0.5)
+
+    _, scored = score(tmp_path, ["good", "bad", "crash"], reward=reward)
+    assert [s.reward for s in scored] == [None, 0.5, None]
+    assert scored[0].evaluation is not None
+    assert [s.error for s in scored] == ["ZeroDivisionError: no baseline", "", "RuntimeError: gone"]
+    assert gym_metrics(scored)["gym/errors"] == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError, RuntimeError]
+    assert TASK in caplog.text
+
+
+def test_an_evaluation_whose_reward_failed_is_not_lost(tmp_path):
+    def reward(evaluation, context):
+        raise ZeroDivisionError
+
+    score(tmp_path, ["good"], reward=reward)
+    executor, scored = score(tmp_path, ["good"])
+    assert executor.asked == []
+    assert scored[0].reward > 0
+
+
 def test_a_task_that_is_unknown_is_masked_and_nothing_raises(tmp_path):
     scorer = Scorer(Answers(), get_reward(), tmp_path)
-    assert scorer([("no/task", "x")])[0].reward is None
+    (scored,) = scorer([("no/task", "x")])
+    assert scored.reward is None
+    assert "no/task" in scored.error
+
+
+def test_the_busy_share_is_of_the_time_of_all_workers(tmp_path, monkeypatch):
+    clock = iter([10.0, 10.0, 10.5, 15.0])  # made, submitted, ended, accounted
+    monkeypatch.setattr(scoring.time, "perf_counter", lambda: next(clock))
+    took = GOOD.model_copy(update={"wall_seconds": {"build": 1.0, "train": 3.0}})
+    executor = Answers(good=took)
+    executor.workers = 2
+    scorer = Scorer(executor, get_reward(), tmp_path)
+    scored = scorer([(TASK, "good")])
+    assert gym_metrics(scored)["gym/evaluation_seconds"] == 4.0
+    assert scored[0].seconds == 0.5
+    assert scorer.busy == pytest.approx(4.0 / (2 * 5.0))
 
 
 @pytest.mark.parametrize(("value", "expected"), [(math.inf, 1e6), (math.nan, None)])

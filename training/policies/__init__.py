@@ -5,7 +5,6 @@ one, write the class in a module of its own and name it in
 :mod:`kernel_gym.training.policies.make`.
 """
 
-from kernel_gym.envs.reply import extract_source
 from kernel_gym.training.policies.base import (
     Conversation,
     Message,
@@ -32,6 +31,5 @@ __all__ = [
     "Reply",
     "ScheduleSearch",
     "Scripted",
-    "extract_source",
     "make_policy",
 ]

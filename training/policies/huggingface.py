@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_gym.envs.reply import extract_source
+from kernel_gym.training.edits import submission
 from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
 
 if TYPE_CHECKING:
     import torch
+
+MANNER = "gym.json"
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a checkpoint is played; one that this project trained carries it, as `gym.json`.
+
+    Attributes:
+        prompt: How tasks are put, one of `kernel_gym.training.conversation.PROMPTS`.
+        max_tokens: Length of a reply, at most.
+        temperature: 0 takes the likeliest token.
+    """
+
+    prompt: str = "full"
+    max_tokens: int = 4096
+    temperature: float = 1.0
+
+    @classmethod
+    def of(cls, folder: Path) -> Manner:
+        """That of a checkpoint; the usual one where it carries none."""
+        path = folder / MANNER
+        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else cls()
+
+    def write(self, folder: Path) -> None:
+        """Puts it into a checkpoint."""
+        (folder / MANNER).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
 
 class HuggingFace:
@@ -19,8 +48,7 @@ class HuggingFace:
     Args:
         path: A checkpoint folder with model and tokenizer, or of a LoRA adapter; a model's name
             where the Hugging Face hub can be reached.
-        max_tokens: Length of a reply, at most.
-        temperature: 0 takes the likeliest token.
+        manner: How it is played; by default as the checkpoint says.
         batch_size: Conversations at a time; generation with continuous batching ignores it.
         continuous: Continuous batching, which transformers offers on GPUs.
         seed: What is drawn depends on it and on the calls before.
@@ -32,8 +60,7 @@ class HuggingFace:
     def __init__(
         self,
         path: str | Path,
-        max_tokens: int = 4096,
-        temperature: float = 1.0,
+        manner: Manner | None = None,
         batch_size: int = 32,
         continuous: bool = False,
         seed: int = 0,
@@ -51,33 +78,31 @@ class HuggingFace:
             what = str(error).splitlines()[0]
             raise PolicyError(f"policy 'hf': no checkpoint at {path}: {what}") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._set(model.to(device).eval(), tokenizer, max_tokens, temperature, batch_size)
+        self._set(model.to(device).eval(), tokenizer, manner or Manner.of(Path(path)), batch_size)
         self.continuous = continuous and hasattr(model, "generate_batch")
         torch.manual_seed(seed)
 
     @classmethod
-    def of(
-        cls, model: Any, tokenizer: Any, max_tokens: int, temperature: float, batch_size: int = 32
-    ) -> HuggingFace:
+    def of(cls, model: Any, tokenizer: Any, manner: Manner, batch_size: int = 32) -> HuggingFace:
         """The policy of a model that is in memory already, such as one in training."""
         policy = cls.__new__(cls)
-        policy._set(model, tokenizer, max_tokens, temperature, batch_size)
+        policy._set(model, tokenizer, manner, batch_size)
         policy.continuous = False
         return policy
 
-    def _set(
-        self, model: Any, tokenizer: Any, max_tokens: int, temperature: float, batch_size: int
-    ) -> None:
+    def _set(self, model: Any, tokenizer: Any, manner: Manner, batch_size: int) -> None:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
-        self.max_tokens, self.temperature = max_tokens, temperature
+        self.manner, self.prompt = manner, manner.prompt
 
     def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
         """Answers all, the batch at a time."""
         prompts = [self.prompt_ids(conversation) for conversation in conversations]
         replies: list[Reply | None] = []
-        for prompt, written in zip(prompts, self.generate(prompts), strict=True):
+        for chat, prompt, written in zip(
+            conversations, prompts, self.generate(prompts), strict=True
+        ):
             text = self.tokenizer.decode(written, skip_special_tokens=True)
-            source = extract_source(text)
+            source = submission(chat.episode, text)
             replies.append(Reply(text, source, len(prompt), len(written)))
         return replies
 
@@ -127,10 +152,11 @@ class HuggingFace:
     def _generation(self) -> Any:
         from transformers import GenerationConfig
 
-        sampling = {"do_sample": True, "temperature": self.temperature, "top_k": 0, "top_p": 1.0}
+        heat = self.manner.temperature
+        sampling = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": 1.0}
         return GenerationConfig(
-            max_new_tokens=self.max_tokens,
+            max_new_tokens=self.manner.max_tokens,
             eos_token_id=self.tokenizer.eos_token_id,
             pad_token_id=self.tokenizer.pad_token_id,
-            **(sampling if self.temperature > 0 else {"do_sample": False}),
+            **(sampling if heat > 0 else {"do_sample": False}),
         )

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.envs.reply import extract_source
+from kernel_gym.training.edits import submission
+from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
 
 log = logging.getLogger(__name__)
@@ -105,9 +106,9 @@ class OpenAI:
         if status in TOO_LONG and conversation.episode.turns:
             log.warning("%s ends here: %s", conversation.episode.task.id, _message(found))
             return None
-        return self._read(self._checked(status, found))
+        return self._read(conversation.episode, self._checked(status, found))
 
-    def _read(self, found: Any) -> Reply:
+    def _read(self, episode: Episode, found: Any) -> Reply:
         """The reply in an answer."""
         try:
             text = found["choices"][0]["message"]["content"] or ""
@@ -119,7 +120,7 @@ class OpenAI:
             raise self._error(f"an answer without choices: {str(found)[:200]}") from error
         prices = self.sampling
         cost = (read * prices.prompt_price + written * prices.completion_price) / 1e6
-        return Reply(text, extract_source(text), read, written, cost)
+        return Reply(text, submission(episode, text), read, written, cost)
 
     def _first_served(self) -> str:
         found = self._checked(*self._send("GET", "/models"))

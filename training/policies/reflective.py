@@ -8,20 +8,32 @@ gym.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import sqrt
+from pathlib import Path
 
 from kernel_gym.records import Outcome
+from kernel_gym.store import REFLECTIONS
 from kernel_gym.tasks import Task, get_task, task_ids
 from kernel_gym.tasks.guide import guide
 from kernel_gym.training.episode import Episode, Turn
-from kernel_gym.training.policies.base import Conversation, Message, Policy, Reply
+from kernel_gym.training.policies.base import (
+    Conversation,
+    Message,
+    Policy,
+    PolicyError,
+    Reply,
+)
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+
+_Key = tuple[str, int, int]
+"""Task, sample and turn."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,8 @@ class Modules:
 class Reflective:
     """Asks another policy twice a turn: to reflect, and to write.
 
-    Reflections are kept in memory: a resumed run has those from its resumption on.
+    Reflections are kept in memory and, once :meth:`remember` has named a folder, on disk: a resumed
+    run has those from before, and pays for none of them twice.
 
     Args:
         policy: What reflects and writes; one that reads messages.
@@ -60,14 +73,46 @@ class Reflective:
         self, policy: Policy, modules: Modules | None = None, arch: str = "gfx942"
     ) -> None:
         self.policy, self.modules, self.arch = policy, modules or Modules(), arch
-        self._reflections: dict[tuple[str, int, int], str] = {}
+        self.prompt = getattr(policy, "prompt", "full")
+        self._reflections: dict[_Key, Reply] = {}
+        self._memory: Path | None = None
 
     @classmethod
     def over(cls, name: str) -> Reflective:
-        """The agent over the policy of that name."""
+        """The agent over the policy of that name, less the modules named before it.
+
+        Args:
+            name: A policy, or `no-MODULE,no-MODULE:` and a policy, such as `no-reflector:search`.
+
+        Raises:
+            PolicyError: No such policy or module.
+        """
         from kernel_gym.training.policies.make import make_policy
 
-        return cls(make_policy(name))
+        switches, _, rest = name.partition(":")
+        if not switches.startswith("no-"):
+            return cls(make_policy(name))
+        off = {word.removeprefix("no-"): False for word in switches.split(",")}
+        known = [f.name for f in fields(Modules) if isinstance(f.default, bool)]
+        for word in off:
+            if word not in known:
+                raise PolicyError(f"policy 'reflective': no module {word!r}; {', '.join(known)}")
+        return cls(make_policy(rest), replace(Modules(), **off))  # type: ignore[arg-type]
+
+    def remember(self, folder: Path) -> None:
+        """Reads the reflections of a run, and keeps those to come there.
+
+        Args:
+            folder: The run folder. A line that was cut off by a crash is reflected upon again.
+        """
+        self._memory = folder / REFLECTIONS
+        text = self._memory.read_text(encoding="utf-8") if self._memory.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        for line in whole.splitlines():
+            found = json.loads(line)
+            self._reflections[tuple(found["turn"])] = Reply(**found["reply"])
+        if whole != text:
+            self._memory.write_text(whole, encoding="utf-8")
 
     def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
         """Reflects on all that have a turn behind them, then writes for all."""
@@ -79,14 +124,24 @@ class Reflective:
             for chat, reply in zip(conversations, replies, strict=True)
         ]
 
-    def _reflect(self, conversations: Sequence[Conversation]) -> dict[tuple[str, int, int], Reply]:
-        if not self.modules.reflector or not conversations:
+    def _reflect(self, conversations: Sequence[Conversation]) -> dict[_Key, Reply]:
+        """The reflection on the last turn of each, whether it is new or not."""
+        if not self.modules.reflector:
             return {}
-        asked = [Conversation(c.episode, (_user(_question(c.episode)),)) for c in conversations]
-        replies = zip(conversations, self.policy.reply(asked), strict=True)
-        found = {_key(chat.episode): reply for chat, reply in replies if reply}
-        self._reflections.update({key: reply.text.strip() for key, reply in found.items()})
-        return found
+        episodes = {_key(chat.episode): chat.episode for chat in conversations}
+        new = {key: e for key, e in episodes.items() if key not in self._reflections}
+        asked = [Conversation(e, (_user(_question(e)),)) for e in new.values()]
+        replies = self.policy.reply(asked) if asked else []
+        for key, reply in zip(new, replies, strict=True):
+            if reply:
+                self._keep(key, reply)
+        return {key: self._reflections[key] for key in episodes if key in self._reflections}
+
+    def _keep(self, key: _Key, reply: Reply) -> None:
+        self._reflections[key] = reply
+        if self._memory is not None:
+            with self._memory.open("a", encoding="utf-8") as memory:
+                memory.write(json.dumps({"turn": key, "reply": asdict(reply)}) + "\n")
 
     def ask(self, chat: Conversation) -> str:
         """What the policy is asked to write: the task, what helps, and what has been tried."""
@@ -126,7 +181,8 @@ class Reflective:
     def _told(self, episode: Episode, turn: Turn) -> str:
         """A submission, its speed, what came of it and what was thought of it."""
         number = episode.turns.index(turn) + 1
-        thought = self._reflections.get((episode.task.id, episode.sample, number), "")
+        kept = self._reflections.get((episode.task.id, episode.sample, number))
+        thought = kept.text.strip() if kept else ""
         speed = f"Speedup {_speed(turn):.3g}x.\n" if _right(turn) else ""
         said = f"{speed}```\n{turn.source}\n```\n{turn.feedback}"
         return f"{said}\nReflection: {thought}" if thought else said
@@ -189,7 +245,7 @@ def _speed(turn: Turn) -> float:
     return turn.evaluation.speedup or 0.0
 
 
-def _key(episode: Episode) -> tuple[str, int, int]:
+def _key(episode: Episode) -> _Key:
     """Which turn was the last of which episode."""
     return episode.task.id, episode.sample, len(episode.turns)
 

@@ -55,6 +55,7 @@ Audit::Audit(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size)
   lds_.resize(lds_size / 4 + 1);
   lds_writer_.resize(lds_.size());
   lds_reader_.resize(lds_.size());
+  lds_written_.resize(lds_.size());
   lds_defined_.assign(4 * lds_.size(), 0);
 }
 
@@ -66,6 +67,8 @@ void Audit::barrier() {
   for (WaveState& state : waves_) {
     state.acquired = acquired;
     state.acquired_in_epoch = false;
+    state.landed[0] = state.issued[0] - (u32)state.local.size();
+    state.landed[1] = state.issued[1] - (u32)state.vector.size();
   }
 }
 
@@ -184,6 +187,8 @@ void Audit::start_load(WaveState& state, const AuditInst& info, u32 index) {
   // The hardware lets no more be under way than its counters can count.
   if (state.vector.size() >= kMostVector) wait(state, {kWaits, kMostVector - 1, 0xffff, 0, {}, {}});
   if (state.local.size() >= kMostLocal) wait(state, {kWaits, 0xffff, kMostLocal - 1, 0, {}, {}});
+  state.issued[0] += (info.kind & (kLocalCounter | kScalarCounter)) != 0;
+  state.issued[1] += (info.kind & kVectorCounter) != 0;
   if (info.kind & kVectorCounter) start(state.vector, kVectorCounter);
   if (info.kind & kLocalCounter) start(state.local, kLocalCounter);
   if (info.kind & kScalarCounter) start(state.local, kScalarCounter);
@@ -199,8 +204,8 @@ void Audit::note_reads(Wave& wave, WaveState& state, const AuditInst& info, u32 
       if (LIKELY(!missing) || launch_.row_suspects[row]) continue;
       launch_.row_suspects[row] = 1;
       if (launch_.suspects.size() >= kMostSuspects) continue;
-      launch_.suspects.push_back({0, index, wave.number, (u32)__builtin_ctzll(missing),
-                                  workgroup_, row, nullptr});
+      launch_.suspects.push_back({kRegisterSuspect, index, wave.number,
+                                  (u32)__builtin_ctzll(missing), workgroup_, row, nullptr, 0, 0});
     }
   }
   for (const Registers& range : info.writes) {
@@ -331,7 +336,8 @@ void Audit::suspect_lds(const Wave& wave, u32 instruction, u32 lane, u32 place, 
     if (launch_.suspects.size() >= kMostSuspects) return;
     launch_.maps.emplace_back(new std::vector<u8>(lds_defined_.size(), 0));
     map = launch_.maps.back()->data();
-    launch_.suspects.push_back({1, instruction, wave.number, lane, workgroup_, place, map});
+    launch_.suspects.push_back(
+        {kLdsSuspect, instruction, wave.number, lane, workgroup_, place, map, 0, 0});
   }
   for (u32 b = place; b < place + size; b++) map[b] |= !lds_defined_[b];
 }
@@ -341,6 +347,7 @@ bool Audit::read_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size
   for (u32 b = 0; b < size; b++) undefined |= !lds_defined_[place + b];
   if (UNLIKELY(undefined)) suspect_lds(wave, inst->index, lane, place, size);
   if (waves_.size() == 1 || atomic_only(launch_.table[inst->index].kind)) return true;
+  if (in_flight_at_barrier(wave, inst, lane, place, size)) return false;
   const u16 mine = (u16)(1u << wave.number);
   if (!(place & 3) && size >= 4) {  // whole words that only this wave has written
     const u64 all = 0x0001000100010001ull << wave.number;
@@ -369,11 +376,29 @@ bool Audit::read_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size
   return true;
 }
 
+// A barrier does not wait for LDS: a write that was under way when its wave came to the last one may
+// not have landed yet.
+bool Audit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size) {
+  if (waves_[wave.number].acquired_in_epoch) return false;
+  for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
+    const LdsWrite& write = lds_written_[w];
+    if (LIKELY(write.epoch >= epoch_ || write.wave == wave.number)) continue;
+    if (write.sequence <= waves_[write.wave].landed[write.vector]) continue;
+    raise_fault(wave, inst, FaultKind::kUnwaitedWrite, lane, place, size);
+    wave.fault.other_instruction = lds_writer_[w];
+    wave.fault.other_wave = write.wave;
+    wave.fault.other_workgroup = workgroup_;
+    return true;
+  }
+  return false;
+}
+
 bool Audit::wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed) {
   memset(lds_defined_.data() + place, 1, size);
   if (waves_.size() == 1) return true;
   const u16 mine = (u16)(1u << wave.number);
-  const bool atomic = atomic_only(launch_.table[inst->index].kind);
+  const u16 kind = launch_.table[inst->index].kind;
+  const bool atomic = atomic_only(kind), vector = copies(kind);
   for (u32 b = 0; b < size; b++) {
     const u32 p = place + b, part = p % 4;
     LdsWord& word = lds_[p / 4];
@@ -387,6 +412,7 @@ bool Audit::wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 siz
       }
       if (!atomic) word.writers[part] = mine;
       lds_writer_[p / 4] = inst->index;
+      lds_written_[p / 4] = {epoch_, waves_[wave.number].issued[vector], (u16)wave.number, vector};
     } else if (!atomic && word.writers[part]) {
       word.writers[part] |= mine;  // the same value again
     }
@@ -413,8 +439,23 @@ bool Audit::ordered(const Wave& wave, Mark mark) const {
   return launch_.released(event, waves_[wave.number].acquired);
 }
 
-bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other) {
+// Compilers let several waves load what only one of them updates in place, and throw the copies
+// away. Such a load becomes a suspect: if another value there changes memory, it is a race.
+bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other, bool reading) {
   const Event& event = launch_.event(other);
+  const u32 load = reading ? inst->index : event.instruction;
+  const AuditInst& info = launch_.table[load];
+  const u16 access = info.kind & (kReadsMemory | kWritesMemory | kAtomicAccess | kScalarCounter);
+  if (event.workgroup == workgroup_ && access == kReadsMemory && info.writes[0].count) {
+    auto& poison = launch_.poisons[load];
+    if (!poison) {
+      poison.reset(new Poison{load, info.writes[0], {}});
+      launch_.suspects.push_back({kRaceSuspect, inst->index, wave.number, lane, workgroup_, address,
+                                  poison.get(), event.instruction, event.wave});
+    }
+    poison->waves[workgroup_] |= 1u << (reading ? wave.number : event.wave);
+    return true;
+  }
   raise_fault(wave, inst, FaultKind::kGlobalRace, lane, address, 4);
   wave.fault.other_instruction = event.instruction;
   wave.fault.other_wave = event.wave;
@@ -427,7 +468,7 @@ bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark 
   if (UNLIKELY(word.write & made & kBytes)) {
     const bool swapped = launch_.compares && (word.write & kAtomicMark);
     if (!(word.write & kSharedMark) && !swapped && !ordered(wave, word.write)) {
-      return race(wave, inst, lane, address, word.write);
+      if (!race(wave, inst, lane, address, word.write, true)) return false;
     }
   }
   (word.first_read ? word.read : word.first_read) = made;
@@ -446,7 +487,8 @@ bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark
     if (LIKELY(!(*other & changed))) continue;
     if (atomic && (*other & kAtomicMark)) continue;
     if (atomic && launch_.compares && other != &word.write) continue;
-    if (!ordered(wave, *other)) return race(wave, inst, lane, address, *other);
+    if (ordered(wave, *other)) continue;
+    if (!race(wave, inst, lane, address, *other, false)) return false;
   }
   const u32 others = word.write ^ made;
   const bool same = word.write && !(others & (kAtomicMark | kSharedMark)) &&

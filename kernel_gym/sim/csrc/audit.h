@@ -46,16 +46,27 @@ struct AuditInst {
 };
 static_assert(sizeof(AuditInst) == 40, "shared with Python");
 
-// Storage that was read before it was written. Whether that matters, a second run with other
-// contents decides. Mirrored by kernel_gym/sim/native.py.
+// Loads whose values must not matter: by workgroup, the waves whose executions are meant.
+struct Poison {
+  u32 instruction;
+  Registers target;
+  std::unordered_map<u64, u32> waves;
+};
+
+// Storage that was read before it was written, or a load that races with a store of another wave
+// of the workgroup. Whether that matters, a second run with other contents decides. Mirrored by
+// kernel_gym/sim/native.py.
+enum SuspectKind : u32 { kRegisterSuspect, kLdsSuspect, kRaceSuspect };
 struct Suspect {
-  u32 is_lds;
+  u32 kind;
   u32 instruction;
   u32 wave;
   u32 lane;
   u64 workgroup;
-  u64 place;       // row, or byte of LDS
-  const u8* map;   // of LDS: which bytes, one a byte
+  u64 place;         // row, byte of LDS, or address
+  const void* map;   // of LDS: which bytes, one a byte; of a race: the Poison
+  u32 other_instruction;
+  u32 other_wave;
 };
 
 // One execution of a global memory instruction by a wave.
@@ -96,6 +107,7 @@ class AuditLaunch {
   std::vector<std::unique_ptr<std::vector<u8>>> maps;
   std::vector<u8> row_suspects;
   std::unordered_map<u32, u8*> lds_suspects;  // map by instruction
+  std::unordered_map<u32, std::unique_ptr<Poison>> poisons;  // by instruction
 
  private:
   static constexpr u64 kPageWords = 1024;
@@ -134,6 +146,8 @@ class Audit {
     u32 cursor = 0;                      // next source instruction
     u32 acquired = 0;                    // tick
     bool acquired_in_epoch = false;
+    u32 issued[2] = {0, 0};              // local and vector memory operations so far
+    u32 landed[2] = {0, 0};              // of them done when the last barrier was reached
   };
   // A write whose effect is looked at when it is done.
   struct Write {
@@ -146,6 +160,12 @@ class Audit {
   };
   struct LdsWord {
     u16 writers[4], readers[4], atomics[4];  // waves, by byte, since the last barrier
+  };
+  struct LdsWrite {  // the last one that changed a word
+    u32 epoch = ~0u;
+    u32 sequence = 0;  // among the wave's operations of that counter
+    u16 wave = 0;
+    u16 vector = 0;    // counted by vmcnt: a load that writes LDS
   };
 
   bool step(Wave& wave, WaveState& state, u32 index, const Inst* inst);
@@ -164,7 +184,8 @@ class Audit {
   void suspect_lds(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
   bool ordered(const Wave& wave, Mark mark) const;
   Mark mark(const Wave& wave, const Inst* inst, u8 flags);
-  bool race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other);
+  bool race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other, bool reading);
+  bool in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size);
   bool lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u16 others,
                 u32 instruction);
 
@@ -174,6 +195,7 @@ class Audit {
   std::vector<WaveState> waves_;
   std::vector<LdsWord> lds_;
   std::vector<u32> lds_writer_, lds_reader_;  // instructions, by word
+  std::vector<LdsWrite> lds_written_;         // by word
   std::vector<u8> lds_defined_;
   std::vector<Write> writes_;
 };

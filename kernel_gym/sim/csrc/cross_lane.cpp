@@ -76,47 +76,59 @@ struct DppPatterns {
   }
 };
 
-const DppPattern& dpp_pattern(u32 control, u32 arg) {
-  static const DppPatterns all;
-  return all.patterns[control][arg & 255];
+const DppPatterns kDppPatterns;
+
+// The bit of lane `lanes[l]` for every lane l.
+SIM_INLINE u64 moved_bits(u64 bits, const u32* lanes) {
+  u64 result = 0;
+  for (int c = 0; c < kChunks; c++) {
+    const U from = load(lanes, c);
+    const U half = select((I)(from < 32u), splat((u32)bits), splat((u32)(bits >> 32)));
+    result |= to_bits((I)((half >> (from & 31u) & 1u) != 0u), c);
+  }
+  return result;
 }
 
-[[maybe_unused]] bool stays_in_row(u32 control) {
-  return control <= kRowRor || control == kRowMirror || control == kRowHalfMirror ||
-         control == kRowNewBcast;
+// out[l] = data[lanes[l]] where `live` has a bit, else 0; `out` may be `data` or `lanes`.
+SIM_INLINE void move_lanes(u32* out, const u32* data, const u32* lanes, u64 live) {
+#if defined(SIM_AVX512)
+  const __m512i d0 = (__m512i)load(data, 0), d1 = (__m512i)load(data, 1);
+  const __m512i d2 = (__m512i)load(data, 2), d3 = (__m512i)load(data, 3);
+  for (int c = 0; c < kChunks; c++) {
+    const __m512i from = (__m512i)load(lanes, c);  // the permutations look at five bits
+    const __mmask16 upper = _mm512_test_epi32_mask(from, _mm512_set1_epi32(32));
+    const __m512i low = _mm512_permutex2var_epi32(d0, from, d1);
+    const __m512i high = _mm512_permutex2var_epi32(d2, from, d3);
+    const __m512i moved = _mm512_mask_blend_epi32(upper, low, high);
+    put(out, c, (U)_mm512_maskz_mov_epi32((__mmask16)(live >> (16 * c)), moved));
+  }
+#else
+  Row result;
+  for (int l = 0; l < kLanes; l++) result.words[l] = live >> l & 1 ? data[lanes[l]] : 0;
+  memcpy(out, result.words, sizeof result);
+#endif
+}
+
+// Lanes enabled by row_mask and bank_mask: a bit for each bank of 4 lanes becomes four.
+SIM_INLINE u64 enabled_lanes(u32 banks) {
+  if (LIKELY(banks == 0xffff)) return kAllLanes;
+  u64 lanes = 0;
+  for (int bank = 0; bank < 16; bank++) lanes |= (u64)(banks >> bank & 1) << (4 * bank);
+  return lanes * 15;
 }
 
 // imm: control | argument << 8 | bound_ctrl << 16; aux: lanes enabled by row_mask and bank_mask,
 // 16 bits, a bit for each bank of 4 lanes.
 const Inst* dpp_begin(Wave& wave, const Inst* inst) {
-  Row ra;
-  const u32* a = source(wave, inst->src[0], ra);
+  if (has_modifiers(inst, 1)) return run_modified(wave, inst, dpp_begin, 1);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
   u32* temporary = wave.regs + inst->dst;  // never a source itself
-  const u32 control = inst->imm & 0xff;
-  const DppPattern& pattern = dpp_pattern(control, inst->imm >> 8);
+  const DppPattern& pattern = kDppPatterns.patterns[inst->imm & 0xff][inst->imm >> 8 & 0xff];
   const u64 exec = wave.exec();
   u64 live = pattern.valid;
-  if (exec != kAllLanes) {
-    u64 active = 0;
-    for (int l = 0; l < kLanes; l++) active |= (exec >> pattern.lanes[l] & 1) << l;
-    live &= active;
-  }
-#if defined(SIM_AVX512)
-  if (stays_in_row(control)) {
-    for (int c = 0; c < kChunks; c++) {
-      const __m512i index = _mm512_load_si512(pattern.lanes + kWidth * c);
-      const __m512i moved = _mm512_permutexvar_epi32(index, (__m512i)load(a, c));
-      put(temporary, c, (U)_mm512_maskz_mov_epi32((__mmask16)(live >> (16 * c)), moved));
-    }
-  } else
-#endif
-  {
-    for (int l = 0; l < kLanes; l++) temporary[l] = live >> l & 1 ? a[pattern.lanes[l]] : 0;
-  }
-  u64 enabled = inst->aux == 0xffff ? kAllLanes : 0;
-  for (int bank = 0; bank < 16 && enabled != kAllLanes; bank++) {
-    if (inst->aux >> bank & 1) enabled |= 0xfull << (4 * bank);
-  }
+  if (exec != kAllLanes) live &= moved_bits(exec, pattern.lanes);
+  move_lanes(temporary, a, pattern.lanes, live);
+  const u64 enabled = enabled_lanes(inst->aux);
   const bool bound_ctrl = inst->imm >> 16;
   wave.saved_exec = exec;
   wave.exec() = exec & (bound_ctrl ? enabled : enabled & live);
@@ -132,15 +144,14 @@ REGISTER(dpp_end, dpp_end);
 
 // ---- LDS-crossbar permutes (no memory is touched); aux: byte offset
 const Inst* ds_bpermute_b32(Wave& wave, const Inst* inst) {
-  Row result;
   const u32* address = wave.regs + inst->src[0].index;
   const u32* data = wave.regs + inst->src[1].index;
   const u64 exec = wave.exec();
-  for (int l = 0; l < kLanes; l++) {
-    const u32 from = ((address[l] + inst->aux) >> 2) & 63;
-    result.words[l] = exec >> from & 1 ? data[from] : 0;
-  }
-  store_row(exec, wave.regs + inst->dst, result.words);
+  u32* lanes = wave.spare[0].words;
+  for (int c = 0; c < kChunks; c++) put(lanes, c, (load(address, c) + inst->aux) >> 2 & 63u);
+  const u64 live = exec == kAllLanes ? kAllLanes : moved_bits(exec, lanes);
+  move_lanes(lanes, data, lanes, live);
+  store_row(exec, wave.regs + inst->dst, lanes);
   return inst + 1;
 }
 REGISTER(ds_bpermute_b32, ds_bpermute_b32);
@@ -171,22 +182,19 @@ u32 swizzle_source(u32 l, u32 pattern) {
 }
 
 const Inst* ds_swizzle_b32(Wave& wave, const Inst* inst) {
-  Row result;
   const u32* data = wave.regs + inst->src[0].index;
   const u64 exec = wave.exec();
-  for (u32 l = 0; l < kLanes; l++) {
-    const u32 from = swizzle_source(l, inst->aux);
-    result.words[l] = exec >> from & 1 ? data[from] : 0;
-  }
-  store_row(exec, wave.regs + inst->dst, result.words);
+  u32* lanes = wave.spare[0].words;
+  for (u32 l = 0; l < kLanes; l++) lanes[l] = swizzle_source(l, inst->aux);
+  move_lanes(lanes, data, lanes, moved_bits(exec, lanes));
+  store_row(exec, wave.regs + inst->dst, lanes);
   return inst + 1;
 }
 REGISTER(ds_swizzle_b32, ds_swizzle_b32);
 
 // ---- scalar and vector registers
 const Inst* v_readfirstlane_b32(Wave& wave, const Inst* inst) {
-  Row ra;
-  const u32* a = source(wave, inst->src[0], ra);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
   const u64 exec = wave.exec();
   wave.scalars[inst->dst] = a[exec ? __builtin_ctzll(exec) : 0];
   return inst + 1;
@@ -194,8 +202,7 @@ const Inst* v_readfirstlane_b32(Wave& wave, const Inst* inst) {
 REGISTER(v_readfirstlane_b32, v_readfirstlane_b32);
 
 const Inst* v_readlane_b32(Wave& wave, const Inst* inst) {
-  Row ra;
-  const u32* a = source(wave, inst->src[0], ra);
+  const u32* a = source(wave, inst->src[0], wave.spare[0]);
   wave.scalars[inst->dst] = a[wave.scalars[inst->src[1].index] & 63];
   return inst + 1;
 }

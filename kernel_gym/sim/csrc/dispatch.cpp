@@ -100,6 +100,7 @@ struct Slot {
   u64 executed = 0;
   u64 accounted = 0;  // part of it that the launch's total contains
   u32 slices = 0;
+  u32 poisoned = 0;   // waves whose suspected loads give another value
 
   ~Slot() {
     free(registers);
@@ -138,6 +139,7 @@ class Launch {
       engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
     }
     choose_samples();
+    number_threads();
   }
 
   void run();
@@ -149,6 +151,7 @@ class Launch {
     if (start && size) memory_.internal[memory_.internal_count++] = {start, start + size};
   }
   void choose_samples();
+  void number_threads();
   void work(u32 worker);
   bool start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident);
   std::unique_ptr<Slot> take_slot(u32 worker);
@@ -176,6 +179,7 @@ class Launch {
   // the state of all waves when it was last kept, to see whether it comes back
   u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
   std::vector<u64> samples_;  // workgroup numbers, ascending
+  std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
   std::vector<std::vector<AccessCounts>> accesses_;  // by worker; empty without a model
@@ -204,6 +208,16 @@ void Launch::choose_samples() {
     samples_.push_back(first + mix(request_.sample_seed + i) % (end - first));
   }
   recorders_.resize(samples_.size());
+}
+
+// x | y << 10 | z << 20 of every thread.
+void Launch::number_threads() {
+  thread_ids_.resize(waves_);
+  const u32* block = request_.block;
+  for (u32 t = 0; t < waves_ * kLanes; t++) {
+    const u32 x = t % block[0], y = t / block[0] % block[1], z = t / block[0] / block[1];
+    thread_ids_[t / kLanes].words[t % kLanes] = x | y << 10 | z << 20;
+  }
 }
 
 std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
@@ -250,6 +264,12 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
       if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
     }
   }
+  slot.poisoned = 0;
+  if (UNLIKELY(request_.poison != 0)) {
+    const auto& waves = ((const Poison*)request_.poison)->waves;
+    const auto found = waves.find(workgroup);
+    if (found != waves.end()) slot.poisoned = found->second;
+  }
   if (request_.audit) {
     slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
   }
@@ -261,7 +281,8 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave = Wave();
   wave.regs = slot.registers + (size_t)number * row_stride_ * kLanes;
   wave.spare = (Row*)wave.regs + program_.rows;
-  wave.constants = program_.constants->words;
+  wave.bases[kVector] = wave.regs;
+  wave.bases[kConstant] = program_.constants->words;
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
   wave.accesses = accesses_.empty() ? nullptr : accesses_[worker].data();
@@ -301,11 +322,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   if (request_.fill_row < program_.rows) {
     splat_row(wave.regs + request_.fill_row * kLanes, request_.fill);
   }
-  const u32* block = request_.block;
-  for (u32 l = 0; l < kLanes; l++) {
-    const u32 t = number * kLanes + l;
-    wave.regs[l] = t % block[0] | (t / block[0] % block[1]) << 10 | (t / block[0] / block[1]) << 20;
-  }
+  memcpy(wave.regs, thread_ids_[number].words, sizeof(Row));
 }
 
 // The limit that is exceeded, after counting what the workgroup has executed.
@@ -356,6 +373,21 @@ static void run_audited(Wave& wave) {
   }
 }
 
+// Runs a wave with some of its loads giving another value.
+static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
+  const Inst* inst = wave.resume;
+  while (inst) {
+    const bool meant = inst->index == poison.instruction && inst->handler != block_head;
+    const u64 exec = wave.exec();
+    inst = inst->handler(wave, inst);
+    if (!meant) continue;
+    const Registers& target = poison.target;
+    for (u32 row = target.first; row < (u32)target.first + target.count; row++) {
+      for (int c = 0; c < kChunks; c++) store(exec, wave.regs + row * kLanes, c, splat(fill));
+    }
+  }
+}
+
 // Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
 Outcome Launch::run_slice(Slot& slot) {
   for (;;) {
@@ -371,6 +403,8 @@ Outcome Launch::run_slice(Slot& slot) {
         wave.sync_operations = 0;
         if (UNLIKELY(wave.audit != nullptr)) {
           run_audited(wave);
+        } else if (UNLIKELY(slot.poisoned >> wave.number & 1)) {
+          run_poisoned(wave, *(const Poison*)request_.poison, request_.fill);
         } else {
           for (const Inst* inst = wave.resume; inst;) inst = inst->handler(wave, inst);
         }

@@ -52,6 +52,7 @@ struct LaunchRequest {
   u32 audit;             // look for what values need not show
   u32 reverse_waves;     // run the waves of a workgroup in the other order
   u64 sample_seed;       // decides which workgroups are recorded
+  u64 poison;            // a Poison whose loads give `fill` instead; 0: none
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines

@@ -105,6 +105,15 @@ SIM_INLINE u64 to_bits(I condition, int chunk) {
 #endif
 }
 
+// The top bits of the words, as to_bits().
+SIM_INLINE u64 sign_bits(U x, int chunk) {
+#if defined(__x86_64__)
+  return to_bits((I)x, chunk);
+#else
+  return to_bits((I)x < 0, chunk);
+#endif
+}
+
 // Write `value` to the lanes of `row` that are active in `exec`.
 SIM_INLINE void store(u64 exec, u32* row, int chunk, U value) {
   if (LIKELY(exec == kAllLanes)) {
@@ -181,11 +190,17 @@ SIM_INLINE U quieted(U result, U a, U b, U a_signals, U b_signals, u32 quiet) {
 // Whether a vector of comparison results has a true one.
 SIM_INLINE bool any_lane(U condition) { return to_bits((I)condition, 0) != 0; }
 SIM_INLINE F max_ieee(F a, F b) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_range_ps((__m512)a, (__m512)b, 5);  // of numbers and NaN as above, signs compared
+#endif
   const F result = max_lanes(a, b);
   if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
   return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);
 }
 SIM_INLINE F min_ieee(F a, F b) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_range_ps((__m512)a, (__m512)b, 4);
+#endif
   const F result = min_lanes(a, b);
   if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
   return (F)quieted((U)result, (U)a, (U)b, signaling((U)a), signaling((U)b), 0x400000u);
@@ -278,6 +293,20 @@ SIM_INLINE U low16(U x) { return x & 0xffffu; }
 SIM_INLINE U pack16(U low, U high) { return (low & 0xffffu) | (high << 16); }
 SIM_INLINE U select(I condition, U yes, U no) { return condition ? yes : no; }
 
+// x * 2^n with one rounding.
+SIM_INLINE F ldexp_lanes(F x, I n) {
+#if defined(SIM_AVX512)
+  return (F)_mm512_scalef_ps((__m512)x, (__m512)__builtin_convertvector(n, F));
+#else
+  F r;
+  for (int i = 0; i < kWidth; i++) {  // exact in double
+    const i64 power = n[i] < -400 ? -400 : n[i] > 400 ? 400 : n[i];
+    r[i] = (float)((double)x[i] * as_f64((u64)(1023 + power) << 52));
+  }
+  return r;
+#endif
+}
+
 // 2^x as the hardware does it: denormal inputs and results are flushed.
 SIM_INLINE F exp2_lanes(F x) {
   F clamped = x;
@@ -292,10 +321,14 @@ SIM_INLINE F exp2_lanes(F x) {
   p = fma_lanes(p, part, splatf(2.4022648e-1f));
   p = fma_lanes(p, part, splatf(6.9314720e-1f));
   p = fma_lanes(p, part, splatf(1.f));
+#if defined(SIM_AVX512)
+  F r = (F)_mm512_scalef_ps((__m512)p, (__m512)whole);
+#else
   const I exponent = __builtin_convertvector(whole, I);
   const I half = exponent >> 1;
   const I rest = exponent - half;
   F r = p * (F)((half + 127) << 23) * (F)((rest + 127) << 23);
+#endif
   r = (x < -126.f) ? F{} : r;
   r = (x >= 128.f) ? (F)splat(0x7f800000u) : r;
   return (x != x) ? x : r;

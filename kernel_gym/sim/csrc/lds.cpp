@@ -32,70 +32,90 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, const u32* addresses, u32 o
   return true;
 }
 
+// The first of the lanes' addresses if all are active and lie one behind the other in LDS; null
+// otherwise, also when somebody looks on who wants each lane's address.
+template <u32 size>
+SIM_INLINE u8* locate_dense(Wave& wave, const u32* addresses, u32 offset) {
+  if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return nullptr;
+  if ((u64)addresses[0] + offset + kLanes * size > wave.lds_size) return nullptr;
+  return ascending<size>(addresses) ? wave.lds + addresses[0] + offset : nullptr;
+}
+
+// Reads from one of the places of an instruction; false after a fault. The destination may overlap
+// the addresses.
 template <Kind kind>
-SIM_INLINE void read_lanes(Wave& wave, u32* dst, const u32* addresses, u32 offset) {
+SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* addresses,
+                           u32 offset) {
+  if (const u8* first = locate_dense<size_of(kind)>(wave, addresses, offset)) {
+    load_dense<kind>(dst, first);
+    return true;
+  }
+  if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
   const u8* base = wave.lds + offset;
-  const u64 exec = wave.exec();
 #if defined(SIM_AVX512)
-  // Reading 32 bits at a 16-bit place may pass the end by two bytes: LDS has padding for it.
-  if constexpr (kind == Kind::kU16 || kind == Kind::kWords1) {
+  // Reading 32 bits at the place of fewer may pass the end: LDS has padding for it.
+  if constexpr (!is_words(kind)) {
+    const u64 exec = wave.exec();
+    const auto place = [&](int l) { return exec >> l & 1 ? base + addresses[l] : kNothing; };
     for (int c = 0; c < kChunks; c++) {
-      const __mmask16 mask = (__mmask16)(exec >> (16 * c));
-      const __m512i index = (__m512i)load(addresses, c);
-      __m512i value = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), mask, index, base, 1);
-      if (kind == Kind::kU16) value = _mm512_and_si512(value, _mm512_set1_epi32(0xffff));
-      store(exec, dst, c, (U)value);
+      const U x = collect_words(c, place) & (size_of(kind) == 2 ? 0xffffu : 0xffu);
+      store(exec, dst, c, widened(kind, x, load(dst, c)));
     }
-    return;
+    return true;
   }
 #endif
-  Row copy;  // the destination may overlap the addresses
+  Row copy;
   memcpy(copy.words, addresses, sizeof copy);
-  load_lanes<kind>(exec, dst, [&](int l) { return base + copy.words[l]; });
+  load_lanes<kind>(wave.exec(), dst, [&](int l) { return base + copy.words[l]; });
+  return true;
+}
+
+template <Kind kind>
+SIM_INLINE bool write_place(Wave& wave, const Inst* inst, const u32* rows, const u32* addresses,
+                            u32 offset) {
+  if (u8* first = locate_dense<size_of(kind)>(wave, addresses, offset)) {
+    store_dense<kind>(rows, first);
+    return true;
+  }
+  if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
+  u8* base = wave.lds + offset;
+  store_lanes<kind>(wave.exec(), rows, [&](int l) { return base + addresses[l]; });
+  return true;
 }
 
 template <Kind kind>
 const Inst* ds_read(Wave& wave, const Inst* inst) {
   const u32* addresses = wave.regs + inst->src[0].index;
-  if (!locate(wave, inst, addresses, inst->aux, size_of(kind))) return nullptr;
-  read_lanes<kind>(wave, wave.regs + inst->dst, addresses, inst->aux);
-  return inst + 1;
+  const bool done = read_place<kind>(wave, inst, wave.regs + inst->dst, addresses, inst->aux);
+  return done ? inst + 1 : nullptr;
 }
 
 template <Kind kind>
 const Inst* ds_write(Wave& wave, const Inst* inst) {
   const u32* addresses = wave.regs + inst->src[0].index;
-  if (!locate(wave, inst, addresses, inst->aux, size_of(kind))) return nullptr;
-  u8* base = wave.lds + inst->aux;
   const u32* rows = wave.regs + inst->src[2].index;
-  store_lanes<kind>(wave.exec(), rows, [&](int l) { return base + addresses[l]; });
-  return inst + 1;
+  return write_place<kind>(wave, inst, rows, addresses, inst->aux) ? inst + 1 : nullptr;
 }
 
 template <Kind kind>
 const Inst* ds_read2(Wave& wave, const Inst* inst) {
-  Row addresses;
-  memcpy(addresses.words, wave.regs + inst->src[0].index, sizeof addresses);
-  if (!locate(wave, inst, addresses.words, inst->aux, size_of(kind))) return nullptr;
-  if (!locate(wave, inst, addresses.words, inst->imm, size_of(kind))) return nullptr;
+  u32* addresses = wave.spare[0].words;
+  memcpy(addresses, wave.regs + inst->src[0].index, sizeof(Row));
   u32* dst = wave.regs + inst->dst;
-  read_lanes<kind>(wave, dst, addresses.words, inst->aux);
-  read_lanes<kind>(wave, dst + kLanes * (size_of(kind) / 4), addresses.words, inst->imm);
-  return inst + 1;
+  const bool done = read_place<kind>(wave, inst, dst, addresses, inst->aux) &&
+                    read_place<kind>(wave, inst, dst + kLanes * (size_of(kind) / 4), addresses,
+                                     inst->imm);
+  return done ? inst + 1 : nullptr;
 }
 
 template <Kind kind>
 const Inst* ds_write2(Wave& wave, const Inst* inst) {
   const u32* addresses = wave.regs + inst->src[0].index;
-  if (!locate(wave, inst, addresses, inst->aux, size_of(kind))) return nullptr;
-  if (!locate(wave, inst, addresses, inst->imm, size_of(kind))) return nullptr;
-  const u32 offsets[2] = {inst->aux, inst->imm};
-  for (int i = 0; i < 2; i++) {
-    const u32* rows = wave.regs + inst->src[2 + i].index;
-    u8* base = wave.lds + offsets[i];
-    store_lanes<kind>(wave.exec(), rows, [&](int l) { return base + addresses[l]; });
-  }
-  return inst + 1;
+  const u32* first = wave.regs + inst->src[2].index;
+  const u32* second = wave.regs + inst->src[3].index;
+  const bool done = write_place<kind>(wave, inst, first, addresses, inst->aux) &&
+                    write_place<kind>(wave, inst, second, addresses, inst->imm);
+  return done ? inst + 1 : nullptr;
 }
 
 // flags: operation | wide << 8 | returns << 9. For a compare-and-swap src[2] holds the compared

@@ -7,199 +7,6 @@
 #include "dispatch.h"
 #include "recorder.h"
 
-const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
-                        u32 size) {
-  wave.fault.kind = kind;
-  wave.fault.instruction = inst->index;
-  wave.fault.wave = wave.number;
-  wave.fault.lane = lane;
-  wave.fault.address = address;
-  wave.fault.size = size;
-  wave.resume = inst;
-  wave.status = Status::kFaulted;
-  return nullptr;
-}
-
-// ---- checks
-namespace {
-
-SIM_INLINE bool inside(const Region& region, u64 low, u64 high) {
-  return low >= region.start && high <= region.end && low <= high;
-}
-
-// The allocation (or read-only region) that holds [low, high).
-const Region* find_region(const MemoryMap& memory, u64 low, u64 high, bool write) {
-  const Region* end = memory.allocations + memory.count;
-  const Region* next = std::upper_bound(memory.allocations, end, low,
-                                        [](u64 x, const Region& r) { return x < r.start; });
-  if (next != memory.allocations && inside(next[-1], low, high)) return next - 1;
-  if (write) return nullptr;
-  for (u32 i = 0; i < memory.internal_count; i++) {
-    if (inside(memory.internal[i], low, high)) return &memory.internal[i];
-  }
-  return nullptr;
-}
-
-bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
-                     bool write) {
-  for (; lanes; lanes &= lanes - 1) {
-    const int l = __builtin_ctzll(lanes);
-    const u64 address = addresses[l];
-    if (inside(wave.recent, address, address + size)) continue;
-    const Region* region = find_region(*wave.memory, address, address + size, write);
-    if (!region) {
-      raise_fault(wave, inst,
-                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l, address,
-                  size);
-      return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-// Notes the touched lines for the timing model. Dense accesses are one range.
-void mark_footprint(Wave& wave, const u64* addresses, u64 lanes, u64 low, u64 high, u32 size,
-                    bool write) {
-  const u64 active = __builtin_popcountll(lanes);
-  if (high - low <= 2 * active * size) {
-    wave.footprint->mark(low, high, write, wave.epoch);
-    return;
-  }
-  for (u64 rest = lanes; rest; rest &= rest - 1) {
-    const u64 address = addresses[__builtin_ctzll(rest)];
-    wave.footprint->mark(address, address + size, write, wave.epoch);
-  }
-}
-
-}  // namespace
-
-bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
-                  bool write) {
-  if (!lanes) return true;
-  u64 low = ~0ull, high = 0;
-  if (lanes == kAllLanes) {
-    for (int l = 0; l < kLanes; l++) {
-      low = std::min(low, addresses[l]);
-      high = std::max(high, addresses[l]);
-    }
-  } else {
-    for (u64 rest = lanes; rest; rest &= rest - 1) {
-      const u64 address = addresses[__builtin_ctzll(rest)];
-      low = std::min(low, address);
-      high = std::max(high, address);
-    }
-  }
-  if (wave.footprint) mark_footprint(wave, addresses, lanes, low, high + size, size, write);
-  if (wave.accesses) {
-    count_access(wave.accesses[inst->index], addresses, lanes, low, high + size, size, write);
-  }
-  if (LIKELY(inside(wave.recent, low, high + size))) return true;
-  const Region* region = find_region(*wave.memory, low, high + size, write);
-  if (!region) return check_each_lane(wave, inst, addresses, lanes, size, write);
-  const bool writable = region >= wave.memory->allocations &&
-                        region < wave.memory->allocations + wave.memory->count;
-  if (writable) wave.recent = *region;
-  return true;
-}
-
-bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
-  if (inside(wave.recent, address, address + size)) return true;
-  if (find_region(*wave.memory, address, address + size, false)) return true;
-  raise_fault(wave, inst, FaultKind::kReadOutOfBounds, 0, address, size);
-  return false;
-}
-
-// ---- transposition
-void rows_from_words(u64 exec, u32* rows, const u32* words, int count) {
-  if (count == 1) {
-    for (int c = 0; c < kChunks; c++) {
-      U x;
-      memcpy(&x, words + kWidth * c, sizeof x);  // no alignment is known
-      store(exec, rows, c, x);
-    }
-    return;
-  }
-#if defined(SIM_AVX512)
-  if (count == 2) {
-    const __m512i even =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i odd =
-        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-    for (int c = 0; c < kChunks; c++) {
-      const __m512i w0 = _mm512_loadu_si512(words + 32 * c);
-      const __m512i w1 = _mm512_loadu_si512(words + 32 * c + 16);
-      store(exec, rows, c, (U)_mm512_permutex2var_epi32(w0, even, w1));
-      store(exec, rows + kLanes, c, (U)_mm512_permutex2var_epi32(w0, odd, w1));
-    }
-    return;
-  }
-  if (count == 4) {
-    const __m512i first =
-        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
-    const __m512i second =
-        _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
-    for (int c = 0; c < kChunks; c++) {
-      const __m512i w0 = _mm512_loadu_si512(words + 64 * c);
-      const __m512i w1 = _mm512_loadu_si512(words + 64 * c + 16);
-      const __m512i w2 = _mm512_loadu_si512(words + 64 * c + 32);
-      const __m512i w3 = _mm512_loadu_si512(words + 64 * c + 48);
-      const __m512i a = _mm512_permutex2var_epi32(w0, first, w1);
-      const __m512i b = _mm512_permutex2var_epi32(w0, second, w1);
-      const __m512i d = _mm512_permutex2var_epi32(w2, first, w3);
-      const __m512i e = _mm512_permutex2var_epi32(w2, second, w3);
-      store(exec, rows, c, (U)_mm512_shuffle_i64x2(a, d, 0x44));
-      store(exec, rows + kLanes, c, (U)_mm512_shuffle_i64x2(a, d, 0xee));
-      store(exec, rows + 2 * kLanes, c, (U)_mm512_shuffle_i64x2(b, e, 0x44));
-      store(exec, rows + 3 * kLanes, c, (U)_mm512_shuffle_i64x2(b, e, 0xee));
-    }
-    return;
-  }
-#endif
-  Row row;
-  for (int i = 0; i < count; i++) {
-    for (int l = 0; l < kLanes; l++) row.words[l] = words[l * count + i];
-    store_row(exec, rows + kLanes * i, row.words);
-  }
-}
-
-void words_from_rows(const u32* rows, u32* words, int count) {
-  if (count == 1) {
-    memcpy(words, rows, 4 * kLanes);
-    return;
-  }
-#if defined(SIM_AVX512)
-  if (count == 4) {
-    for (int c = 0; c < kChunks; c++) {
-      const __m512i r0 = _mm512_load_si512(rows + 16 * c);
-      const __m512i r1 = _mm512_load_si512(rows + kLanes + 16 * c);
-      const __m512i r2 = _mm512_load_si512(rows + 2 * kLanes + 16 * c);
-      const __m512i r3 = _mm512_load_si512(rows + 3 * kLanes + 16 * c);
-      const __m512i t0 = _mm512_unpacklo_epi32(r0, r1), t1 = _mm512_unpackhi_epi32(r0, r1);
-      const __m512i t2 = _mm512_unpacklo_epi32(r2, r3), t3 = _mm512_unpackhi_epi32(r2, r3);
-      // 128-bit part j of u_k holds lane 4 j + k
-      const __m512i u0 = _mm512_unpacklo_epi64(t0, t2), u1 = _mm512_unpackhi_epi64(t0, t2);
-      const __m512i u2 = _mm512_unpacklo_epi64(t1, t3), u3 = _mm512_unpackhi_epi64(t1, t3);
-      const __m512i p0 = _mm512_shuffle_i32x4(u0, u1, 0x44);
-      const __m512i p1 = _mm512_shuffle_i32x4(u2, u3, 0x44);
-      const __m512i p2 = _mm512_shuffle_i32x4(u0, u1, 0xee);
-      const __m512i p3 = _mm512_shuffle_i32x4(u2, u3, 0xee);
-      _mm512_store_si512(words + 64 * c, _mm512_shuffle_i32x4(p0, p1, 0x88));
-      _mm512_store_si512(words + 64 * c + 16, _mm512_shuffle_i32x4(p0, p1, 0xdd));
-      _mm512_store_si512(words + 64 * c + 32, _mm512_shuffle_i32x4(p2, p3, 0x88));
-      _mm512_store_si512(words + 64 * c + 48, _mm512_shuffle_i32x4(p2, p3, 0xdd));
-    }
-    return;
-  }
-#endif
-  for (int l = 0; l < kLanes; l++) {
-    for (int i = 0; i < count; i++) words[l * count + i] = rows[kLanes * i + l];
-  }
-}
-
 namespace {
 
 // ---- addresses.
@@ -351,8 +158,42 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
 }
 
 // ---- loads and stores. aux: counts as polling (a load that bypasses caches)
+// The address of lane 0 if all lanes are active and lie one behind the other in an allocation;
+// 0 otherwise, also when somebody looks on who wants each lane's address.
+template <Mode mode, u32 size>
+SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
+  if (mode == Mode::kScratch || mode == Mode::kFlat || inst->src[0].space != kVector) return 0;
+  if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return 0;
+  const u32* rows = wave.regs + inst->src[0].index;
+  if (!ascending<size>(rows)) return 0;
+  u64 low;
+  if (mode == Mode::kBuffer) {
+    const u32* resource = wave.scalars + inst->src[1].index;
+    const u32 scalar_offset = wave.scalars[inst->dst2];
+    const u32 first = rows[0] + inst->imm;
+    if (resource[1] >> 16 & 0x3fff || first >= ~0u - kLanes * size) return 0;
+    if ((u64)first + kLanes * size + scalar_offset > resource[2]) return 0;
+    low = (resource[0] | (u64)(resource[1] & 0xffff) << 32) + scalar_offset + first;
+  } else if (inst->src[1].space == kScalar) {
+    low = read64(wave.scalars, inst->src[1].index) + (u64)(i64)(i32)inst->imm + rows[0];
+  } else {
+    U differ = U{};
+    for (int c = 0; c < kChunks; c++) differ |= load(rows + kLanes, c) ^ rows[kLanes];
+    if (any_lane((U)(differ != 0u))) return 0;
+    low = pair(rows, 0) + (u64)(i64)(i32)inst->imm;
+  }
+  const u64 high = low + kLanes * size;
+  if (UNLIKELY(!inside(recent_region(wave, inst), low, high)) &&
+      !enter_range(wave, inst, low, high, write)) {
+    return 0;
+  }
+  if (wave.footprint) wave.footprint->mark(low, high, write, wave.epoch);
+  if (wave.accesses) count_dense(wave.accesses[inst->index], kLanes, high - low, low, high, write);
+  return low;
+}
+
 template <Mode mode, Kind kind>
-const Inst* memory_load(Wave& wave, const Inst* inst) {
+const Inst* load_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
   u32* dst = wave.regs + inst->dst;
@@ -363,11 +204,28 @@ const Inst* memory_load(Wave& wave, const Inst* inst) {
 }
 
 template <Mode mode, Kind kind>
-const Inst* memory_store(Wave& wave, const Inst* inst) {
+const Inst* memory_load(Wave& wave, const Inst* inst) {
+  const u64 first = locate_dense<mode, size_of(kind)>(wave, inst, false);
+  if (!first) return load_scattered<mode, kind>(wave, inst);
+  load_dense<kind>(wave.regs + inst->dst, (const u8*)first);
+  wave.sync_operations += inst->aux;
+  return inst + 1;
+}
+
+template <Mode mode, Kind kind>
+const Inst* store_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
   const u32* rows = wave.regs + inst->src[2].index;
   store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
+  return inst + 1;
+}
+
+template <Mode mode, Kind kind>
+const Inst* memory_store(Wave& wave, const Inst* inst) {
+  const u64 first = locate_dense<mode, size_of(kind)>(wave, inst, true);
+  if (!first) return store_scattered<mode, kind>(wave, inst);
+  store_dense<kind>(wave.regs + inst->src[2].index, (u8*)first);
   return inst + 1;
 }
 

@@ -71,10 +71,11 @@ SIM_INLINE int first_row(int quad, int g) {
   return M == 32 ? 8 * quad + 4 * g : 4 * g;
 }
 
-// Four rows of the result for M columns.
+// Four rows of the result for M columns. Element `e` of the lanes of group `g` belongs to
+// k = g * per_lane + e.
 template <int M>
-SIM_INLINE void multiply_rows(const float* a, const float* b, int k, Addend c, int quad, int g,
-                              u32* out) {
+SIM_INLINE void multiply_rows(const float* a, const float* b, int per_lane, Addend c, int quad,
+                              int g, u32* out) {
   constexpr int kVectors = M / kWidth;
   F sums[4][kVectors];
   for (int r = 0; r < 4; r++) {
@@ -83,12 +84,16 @@ SIM_INLINE void multiply_rows(const float* a, const float* b, int k, Addend c, i
     }
   }
   const int row = first_row<M>(quad, g);
-  for (int i = 0; i < k; i++) {
-    F columns[kVectors];
-    for (int n = 0; n < kVectors; n++) columns[n] = *(const F*)(b + M * i + kWidth * n);
-    for (int r = 0; r < 4; r++) {
-      const F value = splatf(a[M * i + row + r]);
-      for (int n = 0; n < kVectors; n++) sums[r][n] = fma_lanes(value, columns[n], sums[r][n]);
+  for (int from = 0; from < kLanes; from += M) {
+    for (int e = 0; e < per_lane; e++) {
+      const float* x = a + kLanes * e + from + row;
+      const float* y = b + kLanes * e + from;
+      F columns[kVectors];
+      for (int n = 0; n < kVectors; n++) columns[n] = *(const F*)(y + kWidth * n);
+      for (int r = 0; r < 4; r++) {
+        const F value = splatf(x[r]);
+        for (int n = 0; n < kVectors; n++) sums[r][n] = fma_lanes(value, columns[n], sums[r][n]);
+      }
     }
   }
   for (int r = 0; r < 4; r++) {
@@ -98,16 +103,23 @@ SIM_INLINE void multiply_rows(const float* a, const float* b, int k, Addend c, i
   }
 }
 
+// Whether results may be written before all of C is read: C is the destination, or lies elsewhere.
+SIM_INLINE bool in_place(const Addend& c, const u32* dst, int results) {
+  const u32* end = c.row(results - 1) + kLanes;
+  return c.rows == dst || end <= dst || dst + kLanes * results <= c.rows;
+}
+
 template <int M>
-void multiply(const float* a_elements, const float* b_elements, Shape shape, Addend c, u32* dst) {
-  alignas(64) float a[kMaxPanel], b[kMaxPanel];
-  alignas(64) u32 out[16 * kLanes];
-  arrange<M>(a, a_elements, shape.per_lane());
-  arrange<M>(b, b_elements, shape.per_lane());
+void multiply(const float* a, const float* b, Shape shape, Addend c, u32* dst) {
+  alignas(64) u32 buffer[16 * kLanes];
+  const bool direct = in_place(c, dst, shape.results());
+  u32* out = direct ? dst : buffer;
   for (int quad = 0; quad < shape.results() / 4; quad++) {
-    for (int g = 0; g < kLanes / M; g++) multiply_rows<M>(a, b, shape.k, c, quad, g, out);
+    for (int g = 0; g < kLanes / M; g++) {
+      multiply_rows<M>(a, b, shape.per_lane(), c, quad, g, out);
+    }
   }
-  memcpy(dst, out, sizeof(u32) * kLanes * shape.results());
+  if (!direct) memcpy(dst, buffer, sizeof(u32) * kLanes * shape.results());
 }
 
 // Any shape, one value at a time: the multi-block forms and broadcasts.
@@ -164,7 +176,7 @@ const Inst* mfma_scaled(Wave& wave, const Inst* inst) {
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
   unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
   unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
-  const u32* b_scales = (inst->flags & 16 ? wave.constants : wave.regs) + inst->dst2;
+  const u32* b_scales = wave.bases[inst->flags & 16 ? kConstant : kVector] + inst->dst2;
   apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), inst->flags & 3);
   apply_scale(b, shape.per_lane(), b_scales, inst->flags >> 2 & 3);
   multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);

@@ -33,7 +33,7 @@ SIM_INLINE U modify(U x, u16 flags) {
 const u32* plain_rows(const Wave& wave, const Operand& operand, u32* out, int rows) {
   const u8 kind = operand.space & ~kModified;
   if (kind == kVector) return wave.regs + operand.index;
-  if (kind == kConstant) return wave.constants + operand.index;
+  if (kind == kConstant) return wave.bases[kConstant] + operand.index;
   for (int r = 0; r < rows; r++) splat_row(out + kLanes * r, wave.scalars[operand.index + r]);
   return out;
 }
@@ -59,6 +59,24 @@ void modified_source64(const Wave& wave, const Operand& operand, u32* out) {
     put(out, c, load(rows, c));
     put(out + kLanes, c, (load(rows + kLanes, c) & ~abs_bits) ^ neg_bits);
   }
+}
+
+const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 count, u32 wide) {
+  Inst copy = *inst;
+  for (u32 i = 0; i < count; i++) {
+    Operand& operand = copy.src[i];
+    if (!(operand.space & kModified)) continue;
+    u32* row = wave.spare[2 * i].words;
+    if (wide >> i & 1) {
+      modified_source64(wave, operand, row);
+    } else {
+      modified_source(wave, operand, row);
+    }
+    operand.index = (u32)(row - wave.regs);
+    operand.space = kVector;
+  }
+  handler(wave, &copy);
+  return inst + 1;
 }
 
 namespace {

@@ -51,15 +51,14 @@ u32 count_distinct(const u64* values, u32 count) {
 void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low, u64 high,
                   u32 size, bool write) {
   const u64 active = __builtin_popcountll(lanes);
+  if (high - low <= 2 * active * size) {  // every line in between is touched
+    count_dense(counts, active, active * size, low, high, write);
+    return;
+  }
   counts.executions++;
   counts.lanes += active;
   counts.bytes += active * size;
   counts.writes += write;
-  if (high - low <= 2 * active * size) {  // dense: every line in between is touched
-    counts.segments += ((high - 1) >> 6) - (low >> 6) + 1;
-    counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
-    return;
-  }
   u64 segments[2 * kLanes];
   u32 count = 0, lines = 0;
   u64 before = 0, line = ~0ull;

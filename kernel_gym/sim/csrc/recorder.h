@@ -34,6 +34,17 @@ static_assert(sizeof(AccessCounts) == 64, "shared with Python");
 void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low, u64 high,
                   u32 size, bool write);
 
+// The same of lanes that lie close together in [low, high).
+SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low, u64 high,
+                            bool write) {
+  counts.executions++;
+  counts.lanes += lanes;
+  counts.bytes += bytes;
+  counts.writes += write;
+  counts.segments += ((high - 1) >> 6) - (low >> 6) + 1;
+  counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
+}
+
 // Counts an access to scratch, which is interleaved so that one variable of a wave is contiguous.
 void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write);
 

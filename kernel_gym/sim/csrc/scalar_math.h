@@ -24,6 +24,12 @@ SIM_INLINE u32 to_u32(float x) {
 
 namespace math {
 
+// x * 2^n through double: exact product, one rounding.
+SIM_INLINE float scale_by_power(float x, i32 power) {
+  const i64 exponent = 1023 + (power < -400 ? -400 : power > 400 ? 400 : power);
+  return (float)((double)x * as_f64((u64)exponent << 52));
+}
+
 SIM_INLINE float mantissa(float x) {
   if (!(std::fabs(x) < INFINITY)) return x;
   int e;

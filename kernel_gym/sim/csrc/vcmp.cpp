@@ -13,8 +13,9 @@ SIM_INLINE const Inst* write_condition(Wave& wave, const Inst* inst, u64 bits) {
 
 template <class Op>
 const Inst* compare(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  const u32* b = source(wave, inst->src[1], wave.spare[1]);
+  if (has_modifiers(inst, 2)) return run_modified(wave, inst, compare<Op>, 2);
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
   u64 bits = 0;
   for (int c = 0; c < kChunks; c++) bits |= to_bits(Op::apply(load(a, c), load(b, c)), c);
   return write_condition(wave, inst, bits);

@@ -88,28 +88,6 @@ SIM_INLINE u64 extremum64(double x, double y) {
 WIDE_BINARY(v_max_f64, extremum64<true>(f, g));
 WIDE_BINARY(v_min_f64, extremum64<false>(f, g));
 
-// Shifts: the amount is a 32-bit first source. SHIFT(name, expression of `x` and `n`)
-#define SHIFT(name, expression)                           \
-  const Inst* name(Wave& wave, const Inst* inst) {        \
-    Row ra;                                               \
-    RowPair rb;                                           \
-    alignas(64) u64 result[kLanes];                       \
-    const u32* amount = source(wave, inst->src[0], ra);   \
-    const u32* b = source64(wave, inst->src[1], rb);      \
-    for (int l = 0; l < kLanes; l++) {                    \
-      const u64 x = pair(b, l);                           \
-      const u32 n = amount[l] & 63;                       \
-      result[l] = (u64)(expression);                      \
-    }                                                     \
-    store64(wave.exec(), wave.regs + inst->dst, result);  \
-    return inst + 1;                                      \
-  }                                                       \
-  REGISTER(name, name, 2)
-
-SHIFT(v_lshlrev_b64, x << n);
-SHIFT(v_lshrrev_b64, x >> n);
-SHIFT(v_ashrrev_i64, (i64)x >> n);
-
 const Inst* v_ldexp_f64(Wave& wave, const Inst* inst) {
   RowPair ra;
   Row rb;
@@ -189,47 +167,6 @@ const Inst* v_fma_f64(Wave& wave, const Inst* inst) {
   return inst + 1;
 }
 REGISTER(v_fma_f64, v_fma_f64, 3);
-
-const Inst* v_lshl_add_u64(Wave& wave, const Inst* inst) {
-  RowPair ra, rc;
-  Row rb;
-  alignas(64) u64 result[kLanes];
-  const u32* a = source64(wave, inst->src[0], ra);
-  const u32* shift = source(wave, inst->src[1], rb);
-  const u32* c = source64(wave, inst->src[2], rc);
-  for (int l = 0; l < kLanes; l++) result[l] = (pair(a, l) << (shift[l] & 7)) + pair(c, l);
-  store64(wave.exec(), wave.regs + inst->dst, result);
-  return inst + 1;
-}
-REGISTER(v_lshl_add_u64, v_lshl_add_u64, 3);
-
-template <bool is_signed>
-const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  RowPair rc;
-  alignas(64) u64 result[kLanes];
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
-  const u32* c = source64(wave, inst->src[2], rc);
-  u64 carry = 0;
-  for (int l = 0; l < kLanes; l++) {
-    if (is_signed) {
-      const i64 product = (i64)(i32)a[l] * (i32)b[l];
-      const __int128 sum = (__int128)product + (i64)pair(c, l);
-      result[l] = (u64)sum;
-      carry |= (u64)(sum < 0) << l;  // the sign of the sum with one bit more
-    } else {
-      const u64 product = (u64)a[l] * b[l];
-      result[l] = product + pair(c, l);
-      carry |= (u64)(result[l] < product) << l;
-    }
-  }
-  store64(wave.exec(), wave.regs + inst->dst, result);
-  write64(wave.scalars, inst->dst2, carry & wave.exec());
-  return inst + 1;
-}
-REGISTER(v_mad_u64_u32, multiply_add_wide<false>, 3);
-REGISTER(v_mad_i64_i32, multiply_add_wide<true>, 3);
 
 // ---- f64 division
 SIM_INLINE int exponent_bits(double f) { return (int)((as_u64(f) >> 52) & 2047); }

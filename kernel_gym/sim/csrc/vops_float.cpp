@@ -14,6 +14,7 @@ BINARY(v_add_f32, F, a + b);
 BINARY(v_sub_f32, F, a - b);
 BINARY(v_subrev_f32, F, b - a);
 BINARY(v_mul_f32, F, a* b);
+BINARY(v_ldexp_f32, U, ldexp_lanes((F)a, (I)b));
 BINARY(v_max_f32, F, max_ieee(a, b));
 BINARY(v_min_f32, F, min_ieee(a, b));
 
@@ -86,43 +87,37 @@ TERNARY(v_dot2_f32_bf16, U, bf_lo(a) * bf_lo(b) + bf_hi(a) * bf_hi(b) + (F)c);
 TERNARY(v_dot2c_f32_bf16, U, ((F)c + bf_lo(a) * bf_lo(b)) + bf_hi(a) * bf_hi(b));
 
 // ---- packed f32: two registers a source; op_sel picks the register for each half
-struct PackedSources {
-  const u32* low;
-  const u32* high;
+struct PackedSource {
+  Chunks low, high;
 };
 
-PackedSources packed_source(const Wave& wave, const Operand& operand, RowPair& space) {
-  const bool low_from_high = operand.flags & kLowFromHigh;
-  const bool high_from_high = operand.flags & kHighFromHigh;
-  const u32* rows[2];
-  RowPair scalar_rows;
-  const u8 kind = operand.space & ~kModified;
-  if (kind == kVector || kind == kConstant) {
-    const u32* base = (kind == kVector ? wave.regs : wave.constants) + operand.index;
-    rows[0] = base;
-    rows[1] = base + kLanes;
-  } else {
-    splat_row(scalar_rows.words, wave.scalars[operand.index]);
-    splat_row(scalar_rows.words + kLanes, wave.scalars[operand.index + 1]);
-    rows[0] = scalar_rows.words;
-    rows[1] = scalar_rows.words + kLanes;
-  }
+// The rare case of a negated half: both are built in `space`, from behind, since a scalar's one
+// chunk lies at its beginning.
+PackedSource negated_halves(const Operand& operand, PackedSource source, Row* space) {
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
-  if (kind != kScalar && !sign_low && !sign_high) {
-    return {rows[low_from_high], rows[high_from_high]};
+  for (int c = kChunks - 1; c >= 0; c--) {
+    const U low = load(source.low, c) ^ sign_low, high = load(source.high, c) ^ sign_high;
+    put(space[0].words, c, low);
+    put(space[1].words, c, high);
   }
-  for (int c = 0; c < kChunks; c++) {
-    put(space.words, c, load(rows[low_from_high], c) ^ sign_low);
-    put(space.words + kLanes, c, load(rows[high_from_high], c) ^ sign_high);
-  }
-  return {space.words, space.words + kLanes};
+  return {{space[0].words, kWidth}, {space[1].words, kWidth}};
+}
+
+SIM_INLINE PackedSource packed_source(const Wave& wave, Operand operand, Row* space) {
+  operand.space &= ~kModified;
+  const Chunks rows = chunks64_of(wave, operand, space);
+  const Chunks second = {rows.words + kLanes, rows.step};
+  const PackedSource source = {operand.flags & kLowFromHigh ? second : rows,
+                               operand.flags & kHighFromHigh ? second : rows};
+  if (UNLIKELY(operand.flags & (kNeg16 | kNeg32))) return negated_halves(operand, source, space);
+  return source;
 }
 
 enum class Packed { kMove, kAdd, kMul, kFma };
 
 template <Packed op>
-U packed_apply(U a, U b, U c) {
+SIM_INLINE U packed_apply(U a, U b, U c) {
   switch (op) {
     case Packed::kAdd:
       return (U)((F)a + (F)b);
@@ -137,10 +132,10 @@ U packed_apply(U a, U b, U c) {
 
 template <Packed op>
 const Inst* packed_f32(Wave& wave, const Inst* inst) {
-  RowPair spaces[3];
-  const PackedSources a = packed_source(wave, inst->src[0], spaces[0]);
-  const PackedSources b = packed_source(wave, inst->src[1], spaces[1]);
-  const PackedSources d = op == Packed::kFma ? packed_source(wave, inst->src[2], spaces[2]) : a;
+  const PackedSource a = packed_source(wave, inst->src[0], wave.spare);
+  const PackedSource b = packed_source(wave, inst->src[1], wave.spare + 2);
+  const PackedSource d =
+      op == Packed::kFma ? packed_source(wave, inst->src[2], wave.spare + 4) : a;
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {

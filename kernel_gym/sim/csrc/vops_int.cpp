@@ -178,58 +178,53 @@ const Inst* v_bitop3_b32(Wave& wave, const Inst* inst) {
 REGISTER(v_bitop3_b32, v_bitop3_b32, 3);
 
 // ---- byte permutation: bytes 0..3 of the selector's view are the second source
-SIM_INLINE u32 permute_bytes(u32 high, u32 low, u32 selector) {
-  const u64 input = ((u64)high << 32) | low;
-  u32 result = 0;
+SIM_INLINE U permute_bytes(U high, U low, U selector) {
+  U result = U{};
   for (int i = 0; i < 4; i++) {
-    const u32 code = (selector >> (8 * i)) & 0xff;
-    u32 byte;
-    if (code >= 13) {
-      byte = 0xff;
-    } else if (code == 12) {
-      byte = 0;
-    } else if (code >= 8) {
-      byte = ((input >> (16 * (code - 8) + 15)) & 1) ? 0xff : 0;
-    } else {
-      byte = (u32)(input >> (8 * code)) & 0xff;
-    }
-    result |= byte << (8 * i);
+    const U code = selector >> (8 * i) & 0xffu;
+    const U word = select((I)((code & 4u) != 0u), high, low);
+    const U moved = word >> ((code & 3u) << 3) & 0xffu;
+    // 8..11: the sign of a half, 12: zero, above: ones
+    const U half = select((I)((code & 2u) != 0u), high, low);
+    const U sign = (U)((I)(half << (((code & 1u) ^ 1u) << 4)) >> 31) & 0xffu;
+    const U constant = select((I)(code == 12u), U{}, splat(0xffu));
+    const U special = select((I)(code >= 12u), constant, sign);
+    result |= select((I)(code >= 8u), special, moved) << (8 * i);
   }
   return result;
 }
 
-// One selector for all lanes that only moves bytes.
-void permute_uniform(u64 exec, u32* dst, const u32* high, const u32* low, u32 selector) {
-  for (int c = 0; c < kChunks; c++) {
-    const U h = load(high, c), l = load(low, c);
-    U result = U{};
-    for (int i = 0; i < 4; i++) {
-      const u32 code = (selector >> (8 * i)) & 7;
-      const U word = code >= 4 ? h : l;
-      result |= ((word >> (8 * (code & 3))) & 0xffu) << (8 * i);
-    }
-    store(exec, dst, c, result);
+// Selectors that only move bytes.
+SIM_INLINE U move_bytes(U high, U low, U selector) {
+#if defined(SIM_AVX512)
+  const U place = (U)_mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+  const U from = (selector & 0x03030303u) | place;
+  const __mmask64 upper = _mm512_test_epi8_mask((__m512i)selector, _mm512_set1_epi8(4));
+  const __m512i moved = _mm512_shuffle_epi8((__m512i)low, (__m512i)from);
+  return (U)_mm512_mask_shuffle_epi8(moved, upper, (__m512i)high, (__m512i)from);
+#else
+  U result = U{};
+  for (int i = 0; i < 4; i++) {
+    const U code = selector >> (8 * i);
+    const U word = select((I)((code & 4u) != 0u), high, low);
+    result |= (word >> ((code & 3u) << 3) & 0xffu) << (8 * i);
   }
+  return result;
+#endif
 }
 
 const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
-  Row ra, rb, rc, result;
-  const u32* high = source(wave, inst->src[0], ra);
-  const u32* low = source(wave, inst->src[1], rb);
-  const u32* selector = source(wave, inst->src[2], rc);
+  if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_perm_b32, 3);
+  const Chunks high = plain(wave, inst, 0);
+  const Chunks low = plain(wave, inst, 1);
+  const Chunks selector = plain(wave, inst, 2);
+  const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;
-  u64 different = 0;
   for (int c = 0; c < kChunks; c++) {
-    different |= to_bits((I)(load(selector, c) != selector[0]), c);
+    const U h = load(high, c), l = load(low, c), s = load(selector, c);
+    const bool special = any_lane((U)((s & 0xf8f8f8f8u) != 0u));
+    store(exec, dst, c, UNLIKELY(special) ? permute_bytes(h, l, s) : move_bytes(h, l, s));
   }
-  if (!different && !(selector[0] & 0xf8f8f8f8u)) {
-    permute_uniform(wave.exec(), dst, high, low, selector[0]);
-    return inst + 1;
-  }
-  for (int l = 0; l < kLanes; l++) {
-    result.words[l] = permute_bytes(high[l], low[l], selector[l]);
-  }
-  store_row(wave.exec(), dst, result.words);
   return inst + 1;
 }
 REGISTER(v_perm_b32, v_perm_b32, 3);
@@ -239,10 +234,10 @@ enum class Carry { kAdd, kSub, kSubRev };
 
 template <Carry kind, bool with_carry_in>
 const Inst* carry_op(Wave& wave, const Inst* inst) {
-  Row ra, rb;
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
-  if (kind == Carry::kSubRev) std::swap(a, b);
+  if (has_modifiers(inst, 2)) return run_modified(wave, inst, carry_op<kind, with_carry_in>, 2);
+  const bool reversed = kind == Carry::kSubRev;
+  const Chunks a = plain(wave, inst, reversed);
+  const Chunks b = plain(wave, inst, !reversed);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   const u64 carry_in = with_carry_in ? read64(wave.scalars, inst->src[2].index) : 0;
@@ -270,8 +265,9 @@ REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>, 3);
 REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
 
 const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
-  const u32* no = source(wave, inst->src[0], wave.spare[0]);
-  const u32* yes = source(wave, inst->src[1], wave.spare[1]);
+  if (has_modifiers(inst, 2)) return run_modified(wave, inst, v_cndmask_b32, 2);
+  const Chunks no = plain(wave, inst, 0);
+  const Chunks yes = plain(wave, inst, 1);
   const u64 condition = read64(wave.scalars, inst->src[2].index);
   const u64 exec = wave.exec();
   u32* dst = wave.regs + inst->dst;

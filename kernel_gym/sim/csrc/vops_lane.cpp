@@ -125,12 +125,6 @@ LANE_UNARY(v_cvt_u16_f16, std::min(65535u, to_u32(h(x))));
 LANE_UNARY(v_cvt_i16_f16, (u16)std::max(-32768, std::min(32767, (i32)to_i32(h(x)))));
 LANE_UNARY(v_cvt_f16_u16, float_to_half((float)(u16)x));
 LANE_UNARY(v_cvt_f16_i16, float_to_half((float)(i16)x));
-// x * 2^n through double: exact product, one rounding.
-SIM_INLINE float scale_by_power(float x, i32 power) {
-  const i64 exponent = 1023 + std::max(-400, std::min(400, power));
-  return (float)((double)x * as_f64((u64)exponent << 52));
-}
-LANE_BINARY(v_ldexp_f32, as_u32(scale_by_power(f, (i32)y)));
 LANE_BINARY(v_ldexp_f16, float_to_half(std::ldexp(h(x), (i16)y)));
 
 // f32 to f16, rounded towards zero.
@@ -202,132 +196,7 @@ SIM_INLINE u32 average_bytes(u32 x, u32 y, u32 round) {
 }
 LANE_TERNARY(v_lerp_u8, average_bytes(x, y, z));
 
-// ---- f32 division: v_div_scale, v_div_fmas, v_div_fixup around a Newton iteration
-SIM_INLINE int exponent_bits(u32 x) { return (int)((x >> 23) & 255); }
-SIM_INLINE bool is_denormal(float f) {
-  return !(as_u32(f) & 0x7f800000u) && (as_u32(f) & 0x7fffffu);
-}
-SIM_INLINE bool is_denormal(double f) {
-  return !(as_u64(f) & 0x7ff0000000000000ull) && (as_u64(f) & 0xfffffffffffffull);
-}
-
-// Lanes whose division needs neither scaling nor special values.
-u64 easy_divisions(const u32* denominator, const u32* numerator) {
-  u64 lanes = 0;
-  for (int c = 0; c < kChunks; c++) {
-    const I e1 = (I)((load(denominator, c) >> 23) & 255u);
-    const I e2 = (I)((load(numerator, c) >> 23) & 255u);
-    const I difference = e2 - e1;
-    const I easy = (e1 >= 2) & (e1 <= 250) & (e2 >= 26) & (e2 <= 254) & (difference < 90) &
-                   (difference > -120);
-    lanes |= to_bits(easy, c);
-  }
-  return lanes;
-}
-
-struct Scaled {
-  float value;
-  bool flag;
-};
-
-Scaled scale_division(float value, float denominator, float numerator) {
-  if (numerator == 0 || denominator == 0) return {NAN, false};
-  const float up = std::ldexp(value, 64);
-  const bool of_denominator = as_u32(value) == as_u32(denominator);
-  const bool of_numerator = as_u32(value) == as_u32(numerator);
-  if (exponent_bits(as_u32(numerator)) - exponent_bits(as_u32(denominator)) >= 96) {
-    return {of_denominator ? up : value, true};
-  }
-  if (is_denormal(denominator)) return {up, false};
-  const bool quotient_denormal = is_denormal(numerator / denominator);
-  if (is_denormal(1.0 / (double)denominator) && quotient_denormal) {
-    return {of_denominator ? up : value, true};
-  }
-  if (is_denormal(1.0f / denominator)) return {std::ldexp(value, -64), false};
-  if (quotient_denormal) return {of_numerator ? up : value, true};
-  if (exponent_bits(as_u32(numerator)) <= 23) return {up, false};
-  return {value, false};
-}
-
-const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
-  Row ra, rb, rc, result;
-  const u32* value = source(wave, inst->src[0], ra);
-  const u32* denominator = source(wave, inst->src[1], rb);
-  const u32* numerator = source(wave, inst->src[2], rc);
-  const u64 exec = wave.exec();
-  u32* dst = wave.regs + inst->dst;
-  if (!(exec & ~easy_divisions(denominator, numerator))) {
-    store_row(exec, dst, value);
-    write64(wave.scalars, inst->dst2, 0);
-    return inst + 1;
-  }
-  u64 flags = 0;
-  for (int l = 0; l < kLanes; l++) {
-    const Scaled scaled =
-        scale_division(as_f32(value[l]), as_f32(denominator[l]), as_f32(numerator[l]));
-    result.words[l] = as_u32(scaled.value);
-    flags |= (u64)scaled.flag << l;
-  }
-  store_row(exec, dst, result.words);
-  write64(wave.scalars, inst->dst2, flags & exec);
-  return inst + 1;
-}
-REGISTER(v_div_scale_f32, v_div_scale_f32, 3);
-
-const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
-  Row ra, rb, rc, result;
-  const u32* a = source(wave, inst->src[0], ra);
-  const u32* b = source(wave, inst->src[1], rb);
-  const u32* d = source(wave, inst->src[2], rc);
-  const u64 exec = wave.exec();
-  const u64 scaled = read64(wave.scalars, kVcc) & exec;
-  for (int c = 0; c < kChunks; c++) {
-    put(result.words, c, (U)fma_lanes((F)load(a, c), (F)load(b, c), (F)load(d, c)));
-  }
-  for (u64 lanes = scaled; lanes; lanes &= lanes - 1) {
-    const int l = __builtin_ctzll(lanes);
-    const int power = exponent_bits(d[l]) > 127 ? 64 : -64;
-    result.words[l] = as_u32(std::ldexp(as_f32(result.words[l]), power));
-  }
-  store_row(exec, wave.regs + inst->dst, result.words);
-  return inst + 1;
-}
-REGISTER(v_div_fmas_f32, v_div_fmas_f32, 3);
-
-u32 fix_division(u32 quotient, u32 denominator, u32 numerator) {
-  const float d = as_f32(denominator), n = as_f32(numerator);
-  const u32 sign = (denominator ^ numerator) & 0x80000000u;
-  if (n != n) return numerator | 0x400000u;
-  if (d != d) return denominator | 0x400000u;
-  if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return 0xffc00000u;
-  if (d == 0 || std::isinf(n)) return sign | 0x7f800000u;
-  if (std::isinf(d) || n == 0) return sign;
-  if (exponent_bits(numerator) - exponent_bits(denominator) < -150) return sign;
-  return sign | (quotient & 0x7fffffffu);
-}
-
-const Inst* v_div_fixup_f32(Wave& wave, const Inst* inst) {
-  Row ra, rb, rc, result;
-  const u32* quotient = source(wave, inst->src[0], ra);
-  const u32* denominator = source(wave, inst->src[1], rb);
-  const u32* numerator = source(wave, inst->src[2], rc);
-  const u64 exec = wave.exec();
-  u32* dst = wave.regs + inst->dst;
-  if (!(exec & ~easy_divisions(denominator, numerator))) {
-    for (int c = 0; c < kChunks; c++) {
-      const U sign = (load(denominator, c) ^ load(numerator, c)) & 0x80000000u;
-      store(exec, dst, c, (load(quotient, c) & 0x7fffffffu) | sign);
-    }
-    return inst + 1;
-  }
-  for (int l = 0; l < kLanes; l++) {
-    result.words[l] = fix_division(quotient[l], denominator[l], numerator[l]);
-  }
-  store_row(exec, dst, result.words);
-  return inst + 1;
-}
-REGISTER(v_div_fixup_f32, v_div_fixup_f32, 3);
-
+// ---- f16 division
 SIM_INLINE u32 fix_half_division(u32 quotient, u32 denominator, u32 numerator) {
   const float d = h(denominator), n = h(numerator);
   const u32 sign = (denominator ^ numerator) & 0x8000u;

@@ -1,6 +1,8 @@
 // The state of a wave, the decoded instruction and the operand access that every handler uses.
 #pragma once
 
+#include <type_traits>
+
 #include "lanes.h"
 
 struct Wave;
@@ -77,6 +79,7 @@ enum class FaultKind : u32 {
   kMissingWait,
   kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/findings.py)
   kUninitialisedRegister,  // likewise
+  kUnwaitedWrite,
 };
 
 struct Fault {
@@ -117,7 +120,8 @@ struct alignas(64) Row {
 struct alignas(64) RowPair {
   u32 words[2 * kLanes];
 };
-constexpr u32 kSpareRows = 3;
+constexpr u32 kSpareRows = 6;
+constexpr u32 kRecentRegions = 4;
 
 // The MODE register: rounding of f32 (bits 0-1) and of f64 and f16 (2-3), which denormals are kept
 // (4-7), ...; the default rounds to nearest even and keeps all denormals.
@@ -126,7 +130,7 @@ constexpr u32 kDefaultMode = 0x2f0;
 struct Wave {
   u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
   Row* spare;            // kSpareRows rows for operands that must be built
-  const u32* constants;  // splatted literal rows of the kernel
+  const u32* bases[2];   // by Space: regs, and the splatted literal rows of the kernel
   u32* scalars;
   u64* block_counts;
   const Inst* program;
@@ -138,7 +142,8 @@ struct Wave {
   Footprint* footprint;  // null unless touched lines are wanted
   Audit* audit;          // null unless the launch is audited
   AccessCounts* accesses;  // by source instruction; null without a model
-  Region recent;         // the allocation of the last access
+  Region recent_scalar;  // what the last scalar load read from
+  Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far
   u64 saved_exec;        // around instructions with DPP
@@ -184,7 +189,7 @@ void modified_source(const Wave& wave, const Operand& operand, u32* out);
 void modified_source64(const Wave& wave, const Operand& operand, u32* out);
 
 SIM_INLINE const u32* direct(const Wave& wave, const Operand& operand) {
-  return (operand.space == kVector ? wave.regs : wave.constants) + operand.index;
+  return wave.bases[operand.space] + operand.index;
 }
 
 SIM_INLINE void splat_row(u32* out, u32 value) {
@@ -219,11 +224,75 @@ SIM_INLINE u64 pair(const u32* rows, int lane) {
   return (u64)rows[lane] | ((u64)rows[kLanes + lane] << 32);
 }
 
+// A 32-bit source by chunks: a row, or one chunk that stands for all of them.
+struct Chunks {
+  const u32* words;
+  size_t step;  // words from chunk to chunk
+};
+SIM_INLINE U load(const Chunks& chunks, int c) { return *(const U*)(chunks.words + c * chunks.step); }
+
+// The chunks of an operand without modifiers; `space` is used when they are not lying in a row.
+SIM_INLINE Chunks chunks_of(const Wave& wave, const Operand& operand, Row& space) {
+  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
+  put(space.words, 0, splat(wave.scalars[operand.index]));
+  return {space.words, 0};
+}
+
+// The low chunks of a 64-bit operand; the high ones lie kLanes words behind.
+SIM_INLINE Chunks chunks64_of(const Wave& wave, const Operand& operand, Row* space) {
+  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
+  put(space[0].words, 0, splat(wave.scalars[operand.index]));
+  put(space[1].words, 0, splat(wave.scalars[operand.index + 1]));
+  return {space[0].words, 0};
+}
+SIM_INLINE U load_high(const Chunks& chunks, int c) {
+  return *(const U*)(chunks.words + kLanes + c * chunks.step);
+}
+
+// Source `i` of an instruction without modifiers. Each source has two spare rows for itself.
+SIM_INLINE Chunks plain(const Wave& wave, const Inst* inst, int i) {
+  return chunks_of(wave, inst->src[i], wave.spare[2 * i]);
+}
+SIM_INLINE Chunks plain64(const Wave& wave, const Inst* inst, int i) {
+  return chunks64_of(wave, inst->src[i], wave.spare + 2 * i);
+}
+
+SIM_INLINE bool has_modifiers(const Inst* inst, int sources) {
+  u32 spaces = 0;
+  for (int i = 0; i < sources; i++) spaces |= inst->src[i].space;
+  return UNLIKELY(spaces & kModified);
+}
+// Runs `handler` on a copy of the instruction whose first `count` sources have had their modifiers
+// applied; those with a bit in `wide` have 64 bits. As the rare case it is a tail call: the usual
+// one needs no stack frame.
+const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 count, u32 wide = 0);
+
+// The same for f32 sources with nothing but signs to change: these masks do it on the way.
+struct Signs {
+  U keep, flip;
+};
+SIM_INLINE Signs signs_of(const Operand& operand) {
+  return {splat(operand.flags & kAbs32 ? 0x7fffffffu : ~0u),
+          splat(operand.flags & kNeg32 ? 0x80000000u : 0u)};
+}
+SIM_INLINE U apply(const Signs& signs, U x) { return (x & signs.keep) ^ signs.flip; }
+SIM_INLINE bool only_signs(const Inst* inst, int sources) {
+  u32 flags = 0;
+  for (int i = 0; i < sources; i++) flags |= inst->src[i].flags;
+  return !(flags & ~(kAbs32 | kNeg32));
+}
+SIM_INLINE Chunks without_signs(const Wave& wave, const Inst* inst, int i) {
+  Operand operand = inst->src[i];
+  operand.space &= ~kModified;
+  return chunks_of(wave, operand, wave.spare[2 * i]);
+}
+
 // ---- shapes shared by the vector operation files. They build operands in the wave's spare rows:
 // aligned rows on the stack would cost every call an aligned frame.
 template <class Op>
 const Inst* unary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
+  if (has_modifiers(inst, 1)) return run_modified(wave, inst, unary<Op>, 1);
+  const Chunks a = plain(wave, inst, 0);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
@@ -231,9 +300,26 @@ const Inst* unary(Wave& wave, const Inst* inst) {
 }
 
 template <class Op>
+const Inst* binary_signed(Wave& wave, const Inst* inst) {
+  const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
+  const Chunks a = without_signs(wave, inst, 0);
+  const Chunks b = without_signs(wave, inst, 1);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) {
+    store(exec, dst, c, Op::apply(apply(of_a, load(a, c)), apply(of_b, load(b, c))));
+  }
+  return inst + 1;
+}
+
+template <class Op>
 const Inst* binary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  const u32* b = source(wave, inst->src[1], wave.spare[1]);
+  if (has_modifiers(inst, 2)) {
+    if (Op::kFloat && only_signs(inst, 2)) return binary_signed<Op>(wave, inst);
+    return run_modified(wave, inst, binary<Op>, 2);
+  }
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
@@ -241,10 +327,30 @@ const Inst* binary(Wave& wave, const Inst* inst) {
 }
 
 template <class Op>
+const Inst* ternary_signed(Wave& wave, const Inst* inst) {
+  const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
+  const Signs of_d = signs_of(inst->src[2]);
+  const Chunks a = without_signs(wave, inst, 0);
+  const Chunks b = without_signs(wave, inst, 1);
+  const Chunks d = without_signs(wave, inst, 2);
+  u32* dst = wave.regs + inst->dst;
+  const u64 exec = wave.exec();
+  for (int c = 0; c < kChunks; c++) {
+    const U x = apply(of_a, load(a, c)), y = apply(of_b, load(b, c)), z = apply(of_d, load(d, c));
+    store(exec, dst, c, Op::apply(x, y, z));
+  }
+  return inst + 1;
+}
+
+template <class Op>
 const Inst* ternary(Wave& wave, const Inst* inst) {
-  const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  const u32* b = source(wave, inst->src[1], wave.spare[1]);
-  const u32* d = source(wave, inst->src[2], wave.spare[2]);
+  if (has_modifiers(inst, 3)) {
+    if (Op::kFloat && only_signs(inst, 3)) return ternary_signed<Op>(wave, inst);
+    return run_modified(wave, inst, ternary<Op>, 3);
+  }
+  const Chunks a = plain(wave, inst, 0);
+  const Chunks b = plain(wave, inst, 1);
+  const Chunks d = plain(wave, inst, 2);
   u32* dst = wave.regs + inst->dst;
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
@@ -253,9 +359,12 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
   return inst + 1;
 }
 
+// Sources of f32 have signs that modifiers change.
+#define IS_FLOAT(T) std::is_same_v<decltype(T{}[0] * T{}[0]), float>
 // UNARY(name, T, expression of `a`), and so on: T is U, I or F.
 #define UNARY(name, T, expression)       \
   struct name {                          \
+    static constexpr bool kFloat = IS_FLOAT(T); \
     static U apply(U a_) {               \
       const T a = (T)a_;                 \
       return (U)(expression);            \
@@ -265,6 +374,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
 
 #define BINARY(name, T, expression)      \
   struct name {                          \
+    static constexpr bool kFloat = IS_FLOAT(T); \
     static U apply(U a_, U b_) {         \
       const T a = (T)a_;                 \
       const T b = (T)b_;                 \
@@ -275,6 +385,7 @@ const Inst* ternary(Wave& wave, const Inst* inst) {
 
 #define TERNARY(name, T, expression)     \
   struct name {                          \
+    static constexpr bool kFloat = IS_FLOAT(T); \
     static U apply(U a_, U b_, U c_) {   \
       const T a = (T)a_;                 \
       const T b = (T)b_;                 \

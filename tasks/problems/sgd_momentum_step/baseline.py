@@ -33,6 +33,6 @@ def sgd_momentum_step(
     count = param.shape[0]
     block = 128
     sgd_momentum_kernel[(triton.cdiv(count, block),)](
-        param, grad, velocity, count, lr, momentum, decay, BLOCK=block, num_warps=2
+        param, grad, velocity, count, lr, momentum, decay, BLOCK=block
     )
     return param, velocity

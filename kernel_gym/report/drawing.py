@@ -1,0 +1,144 @@
+"""How every plot is drawn: SVG that takes its colours and fonts from the page around it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+
+# Matplotlib knows no CSS variables: it draws with these colours, which are then replaced by them.
+INK, FAINT, LINE = "#010101", "#020202", "#030303"
+SEEN, UNSEEN, GOOD, BAD = "#040404", "#050505", "#060606", "#070707"
+_VARIABLES = {
+    INK: "--ink",
+    FAINT: "--faint",
+    LINE: "--line",
+    SEEN: "--seen",
+    UNSEEN: "--unseen",
+    GOOD: "--good",
+    BAD: "--bad",
+}
+WIDTH = 5.2
+"""Inches, at 72 CSS pixels each: a plot as wide as a phone, so that its text keeps its size there
+and grows a little on a desk."""
+SPEEDUP_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
+"""Speedups are kept within [0.1, 10] (rule 24)."""
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "kernel-gym",
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "axes.labelsize": 11,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": LINE,
+    "legend.frameon": False,
+    "legend.fontsize": 11,
+    "legend.handletextpad": 0.4,
+    "legend.columnspacing": 1.2,
+}
+
+
+def draw_svg(draw: Callable[[Axes], None], height: float, name: str, says: str) -> str:
+    """Draws a figure as an element whose ids are its own.
+
+    Args:
+        draw: Draws on the axes.
+        height: Inches; the width is the same for all.
+        name: Prefix of the ids, its own on the page.
+        says: What the plot shows, for those who do not see it.
+
+    Returns:
+        An `svg` element.
+    """
+    with rc_context(_SETTINGS):
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.add_subplot()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_axisbelow(True)
+        draw(axes)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return _for_page(buffer.getvalue(), name, says)
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """A legend in a line above the plot."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3)
+
+
+def speedup_axis(axes: Axes, which: str, low: float = SPEEDUP_TICKS[0] * 0.9) -> None:
+    """A log axis over the range of speedups, with plain numbers."""
+    getattr(axes, f"set_{which}scale")("log")
+    getattr(axes, f"set_{which}lim")(low, SPEEDUP_TICKS[-1] * 1.1)
+    axis = getattr(axes, f"{which}axis")
+    axis.set_ticks([tick for tick in SPEEDUP_TICKS if tick >= low])
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
+    axis.set_minor_locator(NullLocator())
+
+
+def share_axis(axes: Axes, which: str) -> None:
+    """An axis from 0 to 100 %."""
+    getattr(axes, f"set_{which}lim")(0, 1.04)
+    getattr(axes, f"{which}axis").set_major_formatter(PercentFormatter(1.0))
+
+
+def linked_dots(
+    axes: Axes, points: Iterable[tuple[float, float, str]], color: str, marker: str, label: str
+) -> None:
+    """Dots that lead to the section of their task.
+
+    Args:
+        axes: Where to draw.
+        points: x, y and task of each dot.
+        color: One of this module's.
+        marker: Matplotlib's letter for the shape.
+        label: For the legend; empty for none.
+    """
+    found = list(points)
+    if not found:
+        return
+    dots = axes.scatter(
+        [x for x, _, _ in found],
+        [y for _, y, _ in found],
+        s=34,
+        color=color,
+        marker=marker,
+        linewidths=1.5 if marker == "_" else 0,
+        label=label or None,
+        alpha=0.85,
+        zorder=3,
+    )
+    dots.set_urls([f"#{anchor(task)}" for _, _, task in found])
+
+
+def anchor(task: str) -> str:
+    """The id of a task's section on the page."""
+    return re.sub(r"[^\w-]", "-", task)
+
+
+def _for_page(svg: str, name: str, says: str) -> str:
+    """Drops the file's prologue, prefixes ids, and puts CSS variables in place of colours."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(says)}"', 1)
+    svg = re.sub(r'(\bid="|<use xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r"font-family: [^;]*; ", "", svg)
+    svg = re.sub(r'<a xlink:href="#([\w-]+)"[^>]*>', r'<a href="#\1"><title>\1</title>', svg)
+    for color, variable in _VARIABLES.items():
+        svg = svg.replace(color, f"var({variable})")
+    return svg.strip()

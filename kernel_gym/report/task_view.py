@@ -1,0 +1,172 @@
+"""One task as the page shows it: the best submission in full, and how the policy came to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from kernel_gym.feedback import feedback
+from kernel_gym.formatting import (
+    NOTHING,
+    describe,
+    duration,
+    factor,
+    percent,
+    plain_name,
+    roofline_share,
+)
+from kernel_gym.records import Evaluation, KernelFacts
+from kernel_gym.report.code import highlight_diff, highlight_source
+from kernel_gym.report.drawing import anchor
+from kernel_gym.store import RunStore, TurnRecord
+from kernel_gym.summary import TaskSummary
+from kernel_gym.tasks import Task, get_task
+
+_SMALLEST = 0.005
+
+
+@dataclass(frozen=True)
+class TurnView:
+    """One submission: its text where that is short to say, else what it changed."""
+
+    record: TurnRecord
+    best: bool
+    feedback: str
+    source: Markup
+    """Empty where the changes say the same."""
+    compared_with: str
+    diff: Markup
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A share of something, in the colour of its kind."""
+
+    what: str
+    share: float
+    color: str
+
+
+@dataclass(frozen=True)
+class BestView:
+    """The best submission of a task."""
+
+    record: TurnRecord
+    feedback: str
+    source: Markup
+    diff: Markup
+    """Against the baseline; empty where that is PyTorch or nothing differs."""
+    reference: Markup
+    """The PyTorch that it is timed against; empty where the baseline is a kernel."""
+    kernels: list[dict[str, str]]
+    workloads: list[dict[str, str]]
+    profiles: list[tuple[str, list[Bar]]]
+    """Of each profiled kernel: its name, and what it spends its time on."""
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One task."""
+
+    task: Task
+    summary: TaskSummary
+    anchor: str
+    best: BestView | None
+    turns: list[TurnView]
+
+
+def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
+    """Gathers what the page shows of a task.
+
+    Args:
+        store: The run.
+        summary: The task's summary.
+
+    Raises:
+        UnknownName: The task is not there any more.
+    """
+    task = get_task(summary.task)
+    turns, best = [], None
+    before, name = "", ""
+    for record in store.turns(task.id):
+        if record.turn == 1:
+            before, name = task.start_source or "", "the start kernel"
+        source = store.source(record)
+        is_best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
+        diff = highlight_diff(before, source) if before else Markup()
+        text = Markup() if diff else highlight_source(source, task.language)
+        told = feedback(task, record.evaluation)
+        turns.append(TurnView(record, is_best, told, text, name, diff))
+        if is_best:
+            best = _best(task, record, source, told)
+        before, name = source, f"turn {record.turn}"
+    return TaskView(task, summary, anchor(task.id), best, turns)
+
+
+def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:
+    evaluation = record.evaluation
+    baseline = task.baseline_source
+    return BestView(
+        record=record,
+        feedback=told,
+        source=highlight_source(source, task.language),
+        diff=highlight_diff(baseline, source) if baseline else Markup(),
+        reference=Markup() if baseline else highlight_source(task.reference_source, "triton"),
+        kernels=[_kernel(kernel) for kernel in (*evaluation.kernels, *evaluation.cross_kernels)],
+        workloads=_workloads(evaluation),
+        profiles=[(plain_name(k.name), bars) for k in evaluation.kernels if (bars := _profile(k))],
+    )
+
+
+def _kernel(kernel: KernelFacts) -> dict[str, str]:
+    """What the compiler made of a kernel, as cells."""
+    name = plain_name(kernel.name) + (f" for {kernel.arch}" if kernel.arch else "")
+    if kernel.error:
+        return {"kernel": name, "bound by": kernel.error}
+    waves = kernel.waves_per_simd
+    return {
+        "kernel": name,
+        "VGPRs": f"{kernel.vgprs}{f' + {kernel.agprs}' if kernel.agprs else ''}",
+        "SGPRs": str(kernel.sgprs),
+        "spilled": str(kernel.vgpr_spills + kernel.sgpr_spills),
+        "LDS": f"{kernel.lds_bytes} B",
+        "scratch": f"{kernel.scratch_bytes} B",
+        "instructions": str(kernel.instructions),
+        "waves a SIMD": NOTHING if waves is None else f"{waves:g}",
+        "limited by": kernel.occupancy_limiter or NOTHING,
+        "bound by": kernel.bound_by or NOTHING,
+    }
+
+
+def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
+    """Every workload; people may read what the policy was never shown."""
+    return [
+        {
+            "split": str(result.split),
+            "kind": "" if str(result.kind) == str(result.split) else str(result.kind),
+            "workload": describe(result),
+            "verdict": "right" if result.passed else result.message or "wrong",
+            "baseline": duration(result.baseline_seconds),
+            "candidate": duration(result.candidate_seconds),
+            "speedup": factor(result.speedup),
+            "roofline": percent(roofline_share(result)),
+        }
+        for result in evaluation.workloads
+    ]
+
+
+def _profile(kernel: KernelFacts) -> list[Bar]:
+    """What a kernel reaches of each peak, and what its waves wait for; empty without a profile."""
+    profile: dict[str, Any] = dict(kernel.profile)
+    units = profile.get("of_peak", {}) | {
+        f"{unit} unit": share for unit, share in profile.get("utilisation", {}).items()
+    }
+    groups = (("seen", units), ("unseen", profile.get("stalls", {})))
+    return [
+        Bar(what, share, color)
+        for color, shares in groups
+        for what, share in shares.items()
+        if share >= _SMALLEST
+    ]

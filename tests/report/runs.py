@@ -1,0 +1,42 @@
+"""A small run with everything that a report shows, made by hand."""
+
+from kernel_gym.records import KernelFacts, Outcome, Stage
+from kernel_gym.report import Measures, render_report
+from kernel_gym.store import RunStore
+from kernel_gym.training.breakdown import attempt_rows, run_metrics
+from tests.records import failure, passing
+from tests.test_store import CONFIG, record
+
+TASKS = ("triton2triton/softmax", "hip2hip/transpose", "torch2triton/gelu")
+CONFIG = CONFIG.model_copy(update={"tasks": TASKS})
+MARKUP = "</pre><script>alert(1)</script>"
+PROFILE = {
+    "of_peak": {"matrix": 0.0, "hbm": 0.62},
+    "utilisation": {"vector": 0.31},
+    "stalls": {"memory wait": 0.7, "issue": 0.3},
+}
+
+
+def played(folder):
+    """A rescued task, one right at once and slower, one refused as a hack with a hostile name."""
+    store = RunStore.start(folder, CONFIG)
+    wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN, detail=MARKUP)
+    kernel = KernelFacts(name="softmax", vgprs=8, sgprs=8, profile=PROFILE)
+    found = passing(2.0, 1.5).model_copy(update={"kernels": (kernel,)})
+    source = "def softmax(x):\n    return x + 1  # " + "long " * 60 + "\n"
+    store.append(record(TASKS[0], 1, wrong), "def softmax(x):\n    return '<b>'\n")
+    store.append(record(TASKS[0], 2, found), source)
+    store.append(record(TASKS[1], 1, passing(0.5, 4.0)), "// hip\n")
+    hack = failure(Outcome.HACK, Stage.SCREEN).model_copy(update={"message": MARKUP})
+    store.append(record(TASKS[2], 1, hack), "x = '" + "y" * 400 + "'\n")
+    return store
+
+
+def measures(store):
+    """The run's metrics, as the command takes them."""
+    return Measures(run_metrics(store), attempt_rows(store))
+
+
+def rendered(store):
+    """The page."""
+    return render_report(store, measures(store))

@@ -1,0 +1,96 @@
+"""Replies that edit a kernel: where they lead, what they apply to, and those that do not apply."""
+
+import pytest
+
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.rewards import RewardResult
+from kernel_gym.tasks import get_task
+from kernel_gym.training.conversation import LaunchPrompt
+from kernel_gym.training.edits import (
+    BLOCKS,
+    WARPS,
+    EditError,
+    apply_edits,
+    draw_edits,
+    launch_edits,
+    launches,
+    submission,
+)
+from kernel_gym.training.episode import Episode, Turn
+from tests.records import failure, passing
+
+TASK = get_task("triton2triton/row_argmax")
+START = TASK.start_source
+
+
+def edit(old, new):
+    return f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+
+
+def test_edits_are_applied_in_order_and_may_delete():
+    text = f"First:\n{edit('a', 'b')}then\n{edit('bc', 'x')}"
+    assert apply_edits("ac d", text) == "x d"
+    assert apply_edits("a\nc\n", "<<<<<<< SEARCH\na\n=======\n>>>>>>> REPLACE") == "\nc\n"
+    assert apply_edits("f(x)", edit("f(\\1)", "y").replace("\\1", "x")) == "y"
+
+
+@pytest.mark.parametrize(("source", "times"), [("xyz", 0), ("a a", 2)])
+def test_an_edit_that_does_not_apply_once_is_refused_with_the_count(source, times):
+    with pytest.raises(EditError, match=f"edit 1: 'a' occurs {times} times, expected once"):
+        apply_edits(source, edit("a", "b"))
+
+
+def test_a_reply_without_edits_is_the_source_itself():
+    assert submission(Episode(TASK), "```python\nx = 1\n```") == "x = 1\n"
+    assert submission(Episode(TASK), "x = 1") == "x = 1"
+
+
+def test_edits_apply_to_the_fastest_kernel_that_passed_and_at_first_to_the_start():
+    episode = Episode(TASK)
+    assert submission(episode, edit("BLOCK=256", "BLOCK=512")) == START.replace("=256", "=512")
+    wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
+    for source, found in (("slow", passing(1.5, 1.5)), ("fast", passing(3.0, 3.0)), ("bad", wrong)):
+        episode = episode.after(Turn(source, found, RewardResult(0.0), ""))
+    assert submission(episode, edit("fast", "faster")) == "faster"
+
+
+def test_edits_that_do_not_apply_are_submitted_with_the_reason_and_do_not_compile():
+    source = submission(Episode(TASK), edit("BLOCK=1", "BLOCK=2"))
+    assert source.startswith("# edit 1: 'BLOCK=1' occurs 0 times")
+    with pytest.raises(SyntaxError):
+        compile(source, "reply", "exec")
+
+
+def test_every_launch_edit_leads_where_it_says():
+    edits = launch_edits(START)
+    assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS)
+    for e in edits:
+        assert apply_edits(START, e.reply) == e.source
+        (call,) = launches(e.source)
+        assert call.endswith("BLOCK={BLOCK}, num_warps={num_warps})".format_map(e.schedule))
+    assert launch_edits("kernel[grid](x, BLOCK=block)") == []
+
+
+def test_drawn_edits_are_of_the_start_kernel_and_of_edited_ones_by_turns():
+    drawn = draw_edits(START, 8, seed=3)
+    assert drawn == draw_edits(START, 8, seed=3) != draw_edits(START, 8, seed=4)
+    assert all(e.start == START for e in drawn[::2])
+    assert any(e.start != START for e in drawn[1::2])
+    assert all(apply_edits(e.start, e.reply) == e.source for e in drawn)
+    assert len({e.source for e in drawn}) == 8
+
+
+def test_launches_are_found_over_several_lines_and_in_nothing_malformed():
+    assert launches("def f(x):\n    k[(1, 2)](\n        x, B=1\n    )\n    g(x)\n") == [
+        "k[1, 2](..., B=1)"
+    ]
+    assert launches("def f(:") == []
+
+
+def test_the_launch_prompt_shows_the_launch_and_refuses_a_task_without():
+    prompt = LaunchPrompt("sim:gfx942")
+    assert "BLOCK=256)" in prompt(TASK)
+    assert "BLOCK=64)" in prompt.of(TASK, START.replace("=256", "=64"))
+    for name in ("torch2triton/row_argmax", "hip2hip/softmax"):
+        with pytest.raises(ValueError, match="no launch to edit"):
+            prompt(get_task(name))

@@ -1,0 +1,161 @@
+r"""Edits: replies that change a kernel instead of writing it anew.
+
+A reply may hold blocks of text to find and text to put in its place, the format that aider and
+AlphaEvolve (Novikov et al., 2025) have models write:
+
+    <<<<<<< SEARCH
+    BLOCK=256
+    =======
+    BLOCK=4096, num_warps=8
+    >>>>>>> REPLACE
+
+They are applied to the fastest kernel of the episode that passed, at first to the task's start
+kernel. So a policy may improve kernels that it could not write.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import random
+import re
+from dataclasses import dataclass
+
+from kernel_gym.envs.reply import extract_source
+from kernel_gym.records import Outcome
+from kernel_gym.training.episode import Episode
+
+_FORM = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
+_EDIT = re.compile(
+    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE$", re.DOTALL | re.MULTILINE
+)
+_LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
+
+BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+WARPS = (1, 2, 4, 8, 16)
+
+
+class EditError(ValueError):
+    """An edit does not apply; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of a launch, as a reply, with what it leads to."""
+
+    start: str
+    reply: str
+    source: str
+    schedule: dict[str, int]
+
+
+def apply_edits(source: str, reply: str) -> str:
+    r"""Applies the edits in a reply, one after the other.
+
+    Args:
+        source: What is changed.
+        reply: Text with one edit or more.
+
+    Returns:
+        The changed source.
+
+    Raises:
+        EditError: A text that is searched for does not occur exactly once.
+
+    Example:
+        >>> apply_edits("f(B=1)\n", "<<<<<<< SEARCH\nB=1\n=======\nB=2\n>>>>>>> REPLACE\n")
+        'f(B=2)\n'
+    """
+    for number, (old, new) in enumerate(_EDIT.findall(reply), start=1):
+        found = source.count(old)
+        if found != 1:
+            raise EditError(f"edit {number}: {old[:60]!r} occurs {found} times, expected once")
+        source = source.replace(old, new)
+    return source
+
+
+def submission(episode: Episode, reply: str) -> str:
+    """The source that a reply submits: the one it holds, or the one that its edits lead to.
+
+    Args:
+        episode: What the edits apply to: its fastest kernel that passed, or the start kernel.
+        reply: What a policy wrote.
+
+    Returns:
+        The source. Edits that do not apply are submitted as they are, below a comment that says
+        why: they do not compile, and whoever reads the submission learns the reason.
+    """
+    if not _EDIT.search(reply):
+        return extract_source(reply)
+    try:
+        return apply_edits(editable(episode), reply)
+    except EditError as error:
+        return f"# {error}\n{reply}"
+
+
+def editable(episode: Episode) -> str:
+    """What edits apply to: the fastest kernel that passed, or the start kernel; "" without one."""
+    right = [turn for turn in episode.turns if turn.evaluation.outcome is Outcome.PASSED]
+    best = max(right, key=lambda turn: turn.evaluation.speedup or 0.0, default=None)
+    return best.source if best else episode.task.start_source or ""
+
+
+def launches(source: str) -> list[str]:
+    """The calls of a Triton module that launch kernels, without their positional arguments.
+
+    Args:
+        source: Python.
+
+    Returns:
+        `kernel[grid](..., NAME=value)` for each; none where the source is malformed.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript):
+            call.args = [ast.Constant(...)] if call.args else []
+            found.append(ast.unparse(call))
+    return found
+
+
+def launch_edits(source: str) -> list[Edit]:
+    """Every edit of a launch's block size and number of warps.
+
+    Args:
+        source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
+
+    Returns:
+        One edit a schedule; none where there is no such launch.
+    """
+    found = _LAUNCH.findall(source)
+    if len(found) != 1 or source.count(found[0]) != 1:
+        return []
+    edits = []
+    for block, warps in itertools.product(BLOCKS, WARPS):
+        reply = _FORM.format(found[0], f"BLOCK={block}, num_warps={warps}")
+        schedule = {"BLOCK": block, "num_warps": warps}
+        edits.append(Edit(source, reply, apply_edits(source, reply), schedule))
+    return edits
+
+
+def draw_edits(source: str, count: int, seed: int | str) -> list[Edit]:
+    """Edits in random order, each to another schedule.
+
+    Every second one edits the source with another block size in it, so that whoever imitates them
+    has to read what there is to replace.
+
+    Args:
+        source: As for :func:`launch_edits`.
+        count: How many, at most.
+        seed: What is drawn from.
+    """
+    draw = random.Random(seed)
+    edits = launch_edits(source)
+    drawn = draw.sample(edits, min(count, len(edits)))
+    for number in range(1, len(drawn), 2):
+        other = _LAUNCH.sub(f"BLOCK={draw.choice(BLOCKS)}", source)
+        (drawn[number],) = (e for e in launch_edits(other) if e.schedule == drawn[number].schedule)
+    return drawn
