@@ -7,7 +7,9 @@ import pytest
 
 from kernel_gym.report import write_report
 from kernel_gym.store import RunStore
+from tests.records import passing
 from tests.report.runs import CONFIG, MARKUP, TASKS, measures, played, rendered
+from tests.test_store import record
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +136,12 @@ def test_the_baseline_of_a_task_from_pytorch_is_the_pytorch(tmp_path):
     text = rendered(store)
     assert "The PyTorch it is timed against" in text
     assert "Changes from the baseline" not in text
+
+
+def test_of_many_submissions_the_right_ones_are_counted(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG.model_copy(update={"turns": 9}))
+    for turn in range(1, 10):
+        store.append(record(TASKS[0], turn, passing(1.5, 1.2)), f"x = {turn}")
+    text = rendered(store)
+    assert "<td>9 of 9</td>" in text
+    assert 'class="marks">none' in text
