@@ -33,6 +33,8 @@ _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WARPS = (1, 2, 4, 8, 16)
+STARTS = 3
+"""Starts from which each drawn schedule is reached."""
 
 
 class EditError(ValueError):
@@ -141,21 +143,28 @@ def launch_edits(source: str) -> list[Edit]:
     return edits
 
 
-def draw_edits(source: str, count: int, seed: int | str) -> list[Edit]:
-    """Edits in random order, each to another schedule.
+def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
+    """Edits to schedules drawn at random, each from several starts.
 
-    Every second one edits the source with another block size in it, so that whoever imitates them
-    has to read what there is to replace.
+    The first edits the source itself, the others edit it with another block size in it, so that
+    whoever imitates them has to read what there is to replace.
 
     Args:
         source: As for :func:`launch_edits`.
-        count: How many, at most.
+        count: Schedules drawn, at most.
         seed: What is drawn from.
+
+    Returns:
+        For each schedule, :data:`STARTS` edits that lead to the same source.
     """
     draw = random.Random(seed)
     edits = launch_edits(source)
-    drawn = draw.sample(edits, min(count, len(edits)))
-    for number in range(1, len(drawn), 2):
-        other = _LAUNCH.sub(f"BLOCK={draw.choice(BLOCKS)}", source)
-        (drawn[number],) = (e for e in launch_edits(other) if e.schedule == drawn[number].schedule)
-    return drawn
+    found = []
+    for edit in draw.sample(edits, min(count, len(edits))):
+        others = [_LAUNCH.sub(f"BLOCK={b}", source) for b in draw.sample(BLOCKS, STARTS - 1)]
+        found.append([edit, *(_to(edit.schedule, other) for other in others)])
+    return found
+
+
+def _to(schedule: dict[str, int], source: str) -> Edit:
+    return next(edit for edit in launch_edits(source) if edit.schedule == schedule)

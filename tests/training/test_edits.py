@@ -8,6 +8,7 @@ from kernel_gym.tasks import get_task
 from kernel_gym.training.conversation import LaunchPrompt
 from kernel_gym.training.edits import (
     BLOCKS,
+    STARTS,
     WARPS,
     EditError,
     apply_edits,
@@ -71,13 +72,14 @@ def test_every_launch_edit_leads_where_it_says():
     assert launch_edits("kernel[grid](x, BLOCK=block)") == []
 
 
-def test_drawn_edits_are_of_the_start_kernel_and_of_edited_ones_by_turns():
+def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_ones():
     drawn = draw_edits(START, 8, seed=3)
     assert drawn == draw_edits(START, 8, seed=3) != draw_edits(START, 8, seed=4)
-    assert all(e.start == START for e in drawn[::2])
-    assert any(e.start != START for e in drawn[1::2])
-    assert all(apply_edits(e.start, e.reply) == e.source for e in drawn)
-    assert len({e.source for e in drawn}) == 8
+    assert len({edits[0].source for edits in drawn}) == 8
+    for edits in drawn:
+        assert edits[0].start == START
+        assert len({e.start for e in edits[1:]}) == STARTS - 1
+        assert {apply_edits(e.start, e.reply) for e in edits} == {edits[0].source}
 
 
 def test_launches_are_found_over_several_lines_and_in_nothing_malformed():
