@@ -27,6 +27,12 @@ enum AuditKind : u16 {
   kCompares = 2048,      // an atomic that writes only if a value read before is still there
 };
 
+constexpr bool atomic_only(u16 kind) { return kind & kAtomicAccess; }
+// A load that writes LDS: reads one memory and writes the other.
+constexpr bool copies(u16 kind) {
+  return (kind & kReadsMemory) && (kind & kWritesMemory) && !atomic_only(kind);
+}
+
 // Consecutive registers: vector rows, or scalars if the top bit of `count` is set.
 struct Registers {
   u16 first;
@@ -81,25 +87,45 @@ struct Event {
 // Who touched a word: number of an event << 6 | flags << 4 | bytes of the word. 0: nobody.
 using Mark = u32;
 constexpr u32 kMostEvents = 1u << 26;
+constexpr Mark kAtomicMark = 1 << 4;  // made by an atomic
+constexpr Mark kSharedMark = 2 << 4;  // others have written the same value
+constexpr Mark kBytes = 15;
+constexpr size_t kMostSuspects = 32;
+
+// The bytes of `size` at `place` that lie in the word at `word`, as bits.
+SIM_INLINE u8 bytes_in_word(u64 place, u32 size, u64 word) {
+  if (LIKELY(word >= place && word + 4 <= place + size)) return kBytes;
+  u8 bits = 0;
+  for (u32 b = 0; b < 4; b++) bits |= (word + b >= place && word + b < place + size) << b;
+  return bits;
+}
 
 // What all workgroups of an audited launch share.
 class AuditLaunch {
  public:
   AuditLaunch(const std::vector<AuditInst>& table, u64 workgroups, u32 rows)
       : table(table), rows(rows), releases(workgroups), row_suspects(rows, 0) {
-    for (const AuditInst& info : table) compares |= (info.kind & kCompares) != 0;
+    for (const AuditInst& info : table) {
+      compares |= (info.kind & kCompares) != 0;
+      loads_lds |= copies(info.kind);
+    }
   }
 
   struct Word {
     Mark write, read, first_read;
   };
-  Word& word(u64 address);
+  Word& word(u64 address) {
+    const u64 index = address / 4, page = index / kPageWords;
+    const Recent& recent = recent_[page % kRecentPages];
+    return (LIKELY(recent.page == page) ? recent.words : words_of(page))[index % kPageWords];
+  }
   const Event& event(Mark mark) const { return events[mark >> 6]; }
   bool released(const Event& event, u32 acquired) const;
 
   const std::vector<AuditInst>& table;
   const u32 rows;
   bool compares = false;  // compare-and-swap loops begin with a plain load of what they update
+  bool loads_lds = false;  // some loads write LDS
   u32 tick = 0;
   std::vector<std::vector<u32>> releases;  // ticks, by workgroup
   std::vector<Event> events{1};            // none has number 0
@@ -110,10 +136,14 @@ class AuditLaunch {
   std::unordered_map<u32, std::unique_ptr<Poison>> poisons;  // by instruction
 
  private:
-  static constexpr u64 kPageWords = 1024;
+  static constexpr u64 kPageWords = 1024, kRecentPages = 64;
+  struct Recent {
+    u64 page = ~0ull;
+    Word* words = nullptr;
+  };
+  Word* words_of(u64 page);
   std::unordered_map<u64, std::unique_ptr<Word[]>> pages_;
-  u64 recent_page_ = ~0ull;
-  Word* recent_ = nullptr;
+  Recent recent_[kRecentPages];
 };
 
 // The audit of one resident workgroup.
@@ -157,9 +187,10 @@ class Audit {
     u32 size;
     u32 source;  // number of the operand that is stored
     bool local;
+    bool ascending;  // lanes in order, so that none undoes another
   };
-  struct LdsWord {
-    u16 writers[4], readers[4], atomics[4];  // waves, by byte, since the last barrier
+  struct LdsWord {  // since the last barrier: 16 bits for the waves that touched each byte
+    u64 writers, readers, atomics;
   };
   struct LdsWrite {  // the last one that changed a word
     u32 epoch = ~0u;
@@ -169,6 +200,7 @@ class Audit {
   };
 
   bool step(Wave& wave, WaveState& state, u32 index, const Inst* inst);
+  bool uses_too_early(const WaveState& state, const AuditInst& info, u32& load);
   void wait(WaveState& state, const AuditInst& info);
   void land(WaveState& state, const Flight& flight);
   bool in_flight(const WaveState& state, const Registers& range, u16 ignored, u32& instruction);
@@ -186,16 +218,18 @@ class Audit {
   Mark mark(const Wave& wave, const Inst* inst, u8 flags);
   bool race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other, bool reading);
   bool in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size);
-  bool lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u16 others,
+  bool lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u64 others,
                 u32 instruction);
 
   AuditLaunch& launch_;
   const u64 workgroup_;
   u32 epoch_ = 0;
+  bool late_ = false;  // writes to LDS may have been under way at the last barrier
   std::vector<WaveState> waves_;
   std::vector<LdsWord> lds_;
   std::vector<u32> lds_writer_, lds_reader_;  // instructions, by word
   std::vector<LdsWrite> lds_written_;         // by word
   std::vector<u8> lds_defined_;
-  std::vector<Write> writes_;
+  Write writes_[2];  // of the instruction that runs
+  u32 write_count_ = 0;
 };

@@ -1,0 +1,116 @@
+// One launch while it runs: its resident workgroups and the workers that share it.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <mutex>
+
+#include "dispatch.h"
+
+constexpr u32 kNotWanted = 0xffff;  // a register number in a request
+
+// The head of every basic block: counts it, and pre-empts the wave when its time slice is over.
+const Inst* block_head(Wave& wave, const Inst* inst);
+
+// A resident workgroup.
+struct Slot {
+  const Program* program = nullptr;
+  size_t capacity = 0;  // bytes of registers
+  u32* registers = nullptr;
+  std::vector<u32> scalars;
+  std::vector<Wave> waves;
+  u8* lds = nullptr;
+  u32 lds_capacity = 0;
+  std::vector<u8> scratch;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<Audit> audit;
+  std::vector<u64> block_counts;
+  u64 workgroup = 0;
+  u64 executed = 0;
+  u64 accounted = 0;  // part of it that the launch's total contains
+  u32 slices = 0;
+  u32 poisoned = 0;   // waves whose suspected loads give another value
+
+  ~Slot() {
+    free(registers);
+    free(lds);
+  }
+};
+
+enum class Outcome { kFinished, kYielded, kFaulted };
+
+// One launch, shared by its workers.
+class Launch {
+ public:
+  Launch(Engine& engine, const Program& program, LaunchRequest& request)
+      : engine_(engine), program_(program), request_(request) {
+    const u32* grid = request.grid;
+    workgroups_ = (u64)grid[0] * grid[1] * grid[2];
+    threads_of_workgroup_ = request.block[0] * request.block[1] * request.block[2];
+    waves_ = (threads_of_workgroup_ + kLanes - 1) / kLanes;
+    row_stride_ = program.rows + kSpareRows;
+    scalar_stride_ = kScalarConstants + (u32)program.scalar_constants.size() + 16;
+    memory_.allocations = engine.allocations.data();
+    memory_.count = engine.allocations.size();
+    add_internal(request.kernarg, request.kernarg_size);
+    add_internal(request.packet, 64);
+    add_internal(request.data, request.data_size);
+    use_footprint_ = request.footprint && engine.footprint.ready();
+    if (use_footprint_) epoch_ = engine.footprint.begin();
+    const auto limit = std::chrono::duration<double>(request.time_limit_s);
+    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    if (request.audit) {
+      engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
+    }
+    choose_samples();
+    number_threads();
+  }
+
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void add_internal(u64 start, u64 size) {
+    if (start && size) memory_.internal[memory_.internal_count++] = {start, start + size};
+  }
+  void choose_samples();
+  void number_threads();
+  void work(u32 worker);
+  bool start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident);
+  std::unique_ptr<Slot> take_slot(u32 worker);
+  void prepare(Slot& slot, u32 worker, u64 workgroup);
+  void prepare_wave(Slot& slot, u32 worker, u32 number);
+  Outcome run_slice(Slot& slot);
+  void finish(u32 worker, std::unique_ptr<Slot> slot);
+  FaultKind exceeded(Slot& slot);
+  void stop_at_limit(Slot& slot, FaultKind kind);
+  void fail(Slot& slot, Wave& wave);
+  void release_grid(std::deque<std::unique_ptr<Slot>>& resident);
+  bool stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more);
+  void stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident);
+  void merge();
+
+  Engine& engine_;
+  const Program& program_;
+  LaunchRequest& request_;
+  u64 workgroups_;
+  u32 threads_of_workgroup_, waves_, row_stride_, scalar_stride_;
+  MemoryMap memory_ = {};
+  bool use_footprint_ = false;
+  u8 epoch_ = 0;
+  Clock::time_point deadline_;
+  // the state of all waves when it was last kept, to see whether it comes back
+  u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
+  std::vector<u64> samples_;  // workgroup numbers, ascending
+  std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  std::vector<std::vector<u64>> block_counts_;  // by worker
+  std::vector<std::vector<AccessCounts>> accesses_;  // by worker; empty without a model
+  std::atomic<u64> next_{0};
+  std::atomic<u64> executed_{0};
+  std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
+  std::mutex fault_mutex_;
+  Fault fault_;
+  u64 fault_workgroup_ = ~0ull;
+};
