@@ -119,9 +119,9 @@ class Comparison:
         baseline: one side.
         candidate: the other; its failure ends the comparison.
         ring: how many input sets both hold.
-        prepare: called before each block with the side that comes next.
-        verify: called after some of the candidate's blocks with the number of its calls; returns
-            what is wrong with them.
+        prepare: called before each block with the side that comes next and its number of calls.
+        verify: called after some of the candidate's blocks with the number of its calls (of the
+            last replay's, when there were several); returns what is wrong with them.
         graphs: whether short calls may be replayed as graphs.
         clock: seconds that only grow.
         rng: decides which blocks are verified.
@@ -132,7 +132,7 @@ class Comparison:
         baseline: Timed,
         candidate: Timed,
         ring: int,
-        prepare: Callable[[Timed], None],
+        prepare: Callable[[Timed, int], None],
         verify: Callable[[int], Any],
         graphs: bool,
         clock: Callable[[], float],
@@ -202,12 +202,13 @@ class Comparison:
     def _block(self, side: int, verified: bool | None = None) -> Any:
         """One block; a candidate's is verified at random, or the failure comes back."""
         timed = self._sides[side]
-        self._prepare(timed)
+        calls = self._ring if self._replays else self._count
+        self._prepare(timed, calls)
         block = timed.replay(self._count) if self._replays else timed.block(self._count)
         if side == 1 and hasattr(block, "stamps"):
             if verified is None:
                 verified = self._rng.random() < VERIFY_SHARE
-            wrong = self._verify(self._count) if verified else None
+            wrong = self._verify(calls) if verified else None
             if wrong is not None:
                 return wrong
         return block

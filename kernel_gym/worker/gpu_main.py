@@ -11,6 +11,7 @@ import collections
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import torch
@@ -28,30 +29,26 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]))
-    try:
-        session = _GpuSession(options, fds[1] if len(fds) > 1 else None)
-    except Exception as error:
-        judge.send({"broken": failures.describe(error), "confinement": options["confinement"]})
-        return
+    session = GpuWorker(options, fds[1] if len(fds) > 1 else None)
     judge.send({"confinement": options["confinement"]})
     while True:
         judge.send(session.answer(judge.recv().header))
 
 
-class _GpuSession:
-    """One candidate on the worker's only visible GPU."""
+class GpuWorker:
+    """One candidate on the worker's only visible GPU, or one baseline after another."""
 
     def __init__(self, options: dict[str, Any], file: int | None) -> None:
         from kernel_gym.worker.gpu_gate import GateMode
-        from kernel_gym.worker.gpu_memory import open_arena
+        from kernel_gym.worker.gpu_memory import Arena
         from kernel_gym.worker.launches import Launches, watch_tuning
 
-        torch.cuda.init()
-        self.arena = open_arena(options["handle"], options["size"], file)
+        self.options, self.file = options, file
+        self.arena: Arena
+        self.flush: torch.Tensor | None = None
         self.gate = GateMode()
         self.gated = True
         self.launches = Launches()
-        self.launches.watch_triton()
         watch_tuning()
         self.candidate: Candidate | None = None
         self.hip: Any = None
@@ -59,23 +56,52 @@ class _GpuSession:
         self.kept: collections.deque[tuple[Any, ...]] = collections.deque()
         self.captured: list[tuple[Any, ...]] = []
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.flush = torch.empty(options["flush"] // 4, dtype=torch.int32, device="cuda")
+        self.poisoning: torch.cuda.CUDAGraph | None = None
 
     def answer(self, header: dict[str, Any]) -> dict[str, Any]:
-        """Does what the judge asks; a failure becomes `{"error": {...}}`."""
+        """Does what the judge asks; a failure becomes `{"error": {...}}`.
+
+        Where memory passes through the host, "pull" are the pieces to fetch from there before it,
+        [start, size] each, and "push" those to show there after it.
+        """
         try:
-            return getattr(self, f"do_{header.pop('do')}")(**header)
+            pull, push = header.pop("pull", ()), header.pop("push", ())
+            for start, size in pull:
+                self.arena.pull(start, size)
+            answer = getattr(self, f"do_{header.pop('do')}")(**header)
+            for start, size in push:
+                self.arena.push(start, size)
+            return answer
         except BaseException as error:
             return {"error": failures.describe(error)}
 
+    def do_open(self) -> dict[str, Any]:
+        """Makes the GPU context and opens the arena."""
+        from kernel_gym.worker.gpu_memory import open_arena
+
+        torch.cuda.init()
+        self.arena = open_arena(self.options["handle"], self.options["size"], self.file)
+        self.launches.watch_triton()
+        return {}
+
+    def do_rehearse(self, **candidate: Any) -> dict[str, Any]:
+        """Compiles a Triton candidate, before there is a GPU context."""
+        from kernel_gym.worker.rehearsal import rehearse
+
+        failed = rehearse(**candidate)
+        return {"error": failed} if failed else {}
+
     def do_load(self, language: str, entry: str, source: str, **build: Any) -> dict[str, Any]:
         """Builds and loads the candidate; "torch" is the task's reference, ungated."""
+        self.do_rest()
+        self.launches.forget()
+        self.hip = None
         if language == "hip":
             from kernel_gym.worker import hip_gpu
 
             self.hip = hip_gpu.load(source, entry, **build)
             self.launches.watch_library(self.hip.library)
-            self.candidate = self.hip
+            self.candidate, self.gated = self.hip, True
             return {}
         from kernel_gym.worker import triton_module
 
@@ -124,13 +150,17 @@ class _GpuSession:
         self.launches.start(noop=False)
         for values in self.ring[:2]:
             self._run(values)
+        if self.flush is None:
+            words = self.options["flush"] // 4
+            self.flush = torch.zeros(words, dtype=torch.int32, device="cuda")
         torch.cuda.synchronize()
         return {}
 
     def do_block(self, count: int) -> dict[str, Any]:
         """`count` cold calls over the ring; milliseconds of each."""
+        assert self.flush is not None
         self.kept.clear()
-        self._poison(self.sizes, len(self.ring))
+        self._poison(self.sizes, count)
         torch.cuda.synchronize()
         stamps = []
         for index in range(count):
@@ -146,8 +176,8 @@ class _GpuSession:
         return {"ms": [start.elapsed_time(end) for start, end in stamps]}
 
     def do_capture(self) -> dict[str, Any]:
-        """Captures one round over the ring as a graph."""
-        self.graph = None
+        """Captures one round over the ring as a graph, and one that poisons what it returns."""
+        self.graph = self.poisoning = None
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             for values in self.ring:
@@ -158,24 +188,26 @@ class _GpuSession:
             outputs = [self._run(values) for values in self.ring]
         self.captured = outputs
         self.graph = graph
+        returned = [
+            o.view(-1).view(torch.uint8) for o in chain(*outputs) if not self.arena.holds(o)
+        ]
+        if returned:
+            self.poisoning = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.poisoning):
+                for output in returned:
+                    output.fill_(0xFF)
         return {}
 
     def do_replay(self, count: int) -> dict[str, Any]:
         """`count` replays of the graph, each with cold caches; milliseconds of each."""
         assert self.graph is not None
+        assert self.flush is not None
         self.kept.clear()
-        poisoned = [
-            output.view(-1).view(torch.uint8)
-            for outputs in self.captured
-            for output in outputs
-            if not self.arena.holds(output)
-        ]
         torch.cuda.synchronize()
         stamps = []
         for index in range(count):
-            if index == count - 1:  # what the earlier replays have left is no answer to this one
-                for output in poisoned:
-                    output.fill_(0xFF)
+            if index == count - 1 and self.poisoning is not None:
+                self.poisoning.replay()  # what earlier replays have left is no answer to this one
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self.flush.add_(1)
             start.record()
@@ -188,9 +220,11 @@ class _GpuSession:
 
     def do_rest(self) -> dict[str, Any]:
         """Forgets the ring and gives its memory back to the device."""
-        self.ring, self.captured, self.graph = [], [], None
+        self.ring, self.captured = [], []
+        self.graph = self.poisoning = None
         self.kept.clear()
-        torch.cuda.empty_cache()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
         return {}
 
     def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
@@ -236,4 +270,3 @@ class _GpuSession:
             if isinstance(output, torch.Tensor) and output.is_cuda and output.nbytes == size:
                 self.arena.put(start, output)
         torch.cuda.synchronize()
-        self.arena.push()

@@ -63,7 +63,7 @@ def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, gra
         baseline,
         candidate,
         ring=24,
-        prepare=lambda side: None,
+        prepare=lambda side, calls: None,
         verify=verify,
         graphs=graphs,
         clock=lambda: machine.now,
