@@ -232,7 +232,7 @@ class GpuSession:
         return self._timed({"do": "replay", "count": count})
 
     def poison(self, sets: Sequence[Placed]) -> None:
-        """Overwrites what timed calls write into the arena itself, which Triton candidates do not."""
+        """Overwrites what timed calls write into the arena itself: those of HIP candidates."""
         if self._language == "hip":
             outputs = [piece for placed in sets for piece in placed.outputs]
             self.arena.poison(outputs)
@@ -254,11 +254,9 @@ class GpuSession:
         self._ask({"do": "rest"}, CALL_TIMEOUT)
 
     def _timed(self, header: dict[str, Any]) -> Block | Failed:
-        if self.arena.file is not None:  # not a part of the block
-            shown, self._changed = self._changed, []
-            failed = self._failure(
-                {"do": "deliver", "calls": [], "outboxes": []}, CALL_TIMEOUT, shown
-            )
+        shown, self._changed = self._changed, []
+        if self.arena.file is not None:  # fetched in a request of its own, which is not timed
+            failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown)
             if failed is not None:
                 return failed
         torch.cuda.synchronize()
@@ -331,7 +329,7 @@ class GpuSession:
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
     ) -> dict[str, Any] | Failed:
-        """The worker's answer; it sees the pieces `shown` before, the judge those `wanted` after."""
+        """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then."""
         if self._dead:
             return self._dead
         do = header["do"]

@@ -43,7 +43,11 @@ class Vendor:
     launch_symbols: tuple[str, ...]
     """The functions that `<<<>>>` calls; the worker counts launches there."""
     backend: str
-    """Triton's name of it."""
+    """Triton's name of what compiles for it ..."""
+    driver: str
+    """... and of what drives it."""
+    some_arch: str | int
+    """An architecture that Triton compiles for, whatever GPU is here."""
 
     def compile_command(self, compiler: str, arch: str) -> list[str]:
         """Compiler and options that make a shared object from a HIP source; files follow."""
@@ -74,6 +78,8 @@ CUDA = Vendor(
     wavefront=32,
     launch_symbols=("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchCooperativeKernel"),
     backend="cuda",
+    driver="nvidia",
+    some_arch=90,
 )
 ROCM = Vendor(
     name="rocm",
@@ -87,6 +93,8 @@ ROCM = Vendor(
     wavefront=64,
     launch_symbols=("hipLaunchKernel", "hipLaunchCooperativeKernel"),
     backend="hip",
+    driver="amd",
+    some_arch="gfx942",
 )
 
 
@@ -133,7 +141,7 @@ def reported(vendor: Vendor, properties: object) -> dict[str, Any]:
     """
     names = [name for name in dir(properties) if not name.startswith("_")]
     values = {name: getattr(properties, name) for name in names}
-    found = {name: v for name, v in values.items() if isinstance(v, int | str)}
+    found: dict[str, Any] = {name: v for name, v in values.items() if isinstance(v, int | str)}
     arch = arch_name(vendor, properties)
     triton_arch = arch if vendor is ROCM else 10 * found["major"] + found["minor"]
     least = found.get("shared_memory_per_block", 48 << 10)

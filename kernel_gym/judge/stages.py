@@ -33,7 +33,7 @@ def screen_source(attempt: Attempt) -> Verdict | None:
 
 
 def build(attempt: Attempt) -> Verdict | None:
-    """Loads the candidate in a fresh worker. On a simulator kernels compile at their first launch."""
+    """Loads the candidate in a fresh worker. On a simulator Triton compiles at the first launch."""
     if attempt.task.language == "triton":
         error = _syntax_error(attempt.source)
         if error:

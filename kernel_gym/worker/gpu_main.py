@@ -188,14 +188,12 @@ class GpuWorker:
             outputs = [self._run(values) for values in self.ring]
         self.captured = outputs
         self.graph = graph
-        returned = [
-            o.view(-1).view(torch.uint8) for o in chain(*outputs) if not self.arena.holds(o)
-        ]
+        returned = [o for o in chain(*outputs) if not self.arena.holds(o)]
         if returned:
             self.poisoning = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self.poisoning):
                 for output in returned:
-                    output.fill_(0xFF)
+                    output.view(-1).view(torch.uint8).fill_(0xFF)
         return {}
 
     def do_replay(self, count: int) -> dict[str, Any]:
@@ -217,6 +215,10 @@ class GpuWorker:
         torch.cuda.synchronize()
         self.kept.extend(self.captured)
         return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+
+    def do_nothing(self) -> dict[str, Any]:
+        """For pieces that are to be fetched."""
+        return {}
 
     def do_rest(self) -> dict[str, Any]:
         """Forgets the ring and gives its memory back to the device."""

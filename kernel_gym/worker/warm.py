@@ -13,9 +13,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from kernel_gym.devices.vendors import device_files, vendor_here
 from kernel_gym.worker.guardless import GuardlessMode
 from kernel_gym.worker.tensor import DeviceMode, DeviceTensor, Memory
 
@@ -35,12 +37,26 @@ class _NoDevice:
         return lambda *_: 0
 
 
+def _warm_gpu(source: ASTSource) -> None:
+    """Compiles for the GPU of this machine as well, and builds what Triton needs to drive it.
+
+    Nothing here opens the GPU, or no child of this process could.
+    """
+    vendor = vendor_here()
+    if not (torch.version.cuda or torch.version.hip) or not device_files(vendor):
+        return
+    target = GPUTarget(vendor.backend, vendor.some_arch, vendor.wavefront)
+    triton.compile(source, target=target)
+    triton.runtime.driver.set_active(backends[vendor.driver].driver())
+
+
 def warm() -> None:
     """Compiles one kernel for gfx942 into a folder that goes away; runs a few meta operators."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
+        _warm_gpu(source)
     nowhere = _NoDevice()
     tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(nowhere, 0, 64, False))
     with GuardlessMode(nowhere), DeviceMode(nowhere):  # what the modes import lazily takes 0.9 s
