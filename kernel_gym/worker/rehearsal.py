@@ -69,7 +69,7 @@ class _Driver(SimDriver):
     def __init__(self, device: NoDevice, target: GPUTarget) -> None:
         super().__init__(device)  # type: ignore[arg-type]
         self._target = target
-        self.utils.load_binary = lambda *_: (0, 0, 0, 0, _MOST_THREADS)  # type: ignore[method-assign]
+        self.utils.load_binary = lambda *_: (None, None, 0, 0, _MOST_THREADS)  # type: ignore[method-assign]
 
     def launcher_cls(self, src: Any, metadata: Any) -> Any:
         """Launches nothing."""
