@@ -27,7 +27,6 @@ from kernel_gym.devices.base import (
     InfraError,
     OutputTensor,
     SketchedCall,
-    Turn,
 )
 from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
@@ -94,7 +93,7 @@ class SimDevice:
             "clang": clang,
         }
 
-    def turn(self, kind: Turn) -> contextlib.AbstractContextManager[None]:
+    def turn(self, kind: object) -> contextlib.AbstractContextManager[None]:
         """Nobody waits: each session has a simulated GPU of its own."""
         return contextlib.nullcontext()
 
