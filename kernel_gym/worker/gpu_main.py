@@ -18,7 +18,7 @@ import torch
 
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker import failures
+from kernel_gym.worker import failures, warm
 
 Candidate = Callable[..., Any]
 Arguments = list[dict[str, Any]]
@@ -43,6 +43,7 @@ class GpuWorker:
         from kernel_gym.worker.gpu_memory import Arena
         from kernel_gym.worker.launches import Launches, watch_tuning
 
+        warm.seed_cache()
         self.options, self.file = options, file
         self.arena: Arena
         self.flush: torch.Tensor | None = None

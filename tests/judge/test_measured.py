@@ -1,4 +1,4 @@
-"""Judge and worker of a GPU over host memory: what is timed is checked, however memory is shared."""
+"""Judge and worker of a GPU, over host memory: what is timed is checked."""
 
 import json
 import time
@@ -99,7 +99,8 @@ def arena(request, monkeypatch, tmp_path):
         "Event": Event,
     }.items():
         monkeypatch.setattr(torch.cuda, name, call)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for name in ("TMPDIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0.2)
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     found = Arena(SIZE, by_handle=request.param)
@@ -160,7 +161,7 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
 
 def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
     monkeypatch.setattr("kernel_gym.judge.kept.KEPT_BYTES", 0)
-    found, kept = _compare(arena, SOFTMAX, REMEMBERS)
+    found, _ = _compare(arena, SOFTMAX, REMEMBERS)
     assert isinstance(found, Verdict)
     assert "wrong values" in found.message
 

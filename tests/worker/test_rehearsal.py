@@ -1,4 +1,4 @@
-"""Triton candidates compiled for a GPU that is not here: what fails is told, nothing is left over."""
+"""Triton candidates compiled for a GPU that is not here."""
 
 from types import SimpleNamespace
 
