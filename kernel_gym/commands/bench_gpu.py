@@ -133,7 +133,7 @@ def _summarise(
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution="normal")
     kept = Kept()
     results = [
-        compare_sessions(task, workload, baseline, other, seed, device.where, kept)
+        compare_sessions(task, workload, baseline, other, seed, device, kept)
         for seed in range(repeats)
     ]
     found = [pairs for pairs in results if isinstance(pairs, Pairs)]

@@ -31,7 +31,7 @@ from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 
 ARENA_BYTES = 4 << 30
-HELD_BYTES = 4 << 30
+HELD_BYTES = 2 << 30
 """Free memory that torch may keep in the judge: asking the driver for it anew takes milliseconds,
 and longer while others make contexts."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -33,6 +33,8 @@ from kernel_gym.tasks.task import Task
 OPEN_TIMEOUT = 60.0
 LOAD_TIMEOUT = 90.0
 CALL_TIMEOUT = 30.0
+CROWDED_BYTES = 4 << 30
+"""Less free memory than this is too little for one more worker."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,12 @@ class Host:
 
 @dataclass(frozen=True)
 class Block:
-    """Timed calls: seconds of each by the worker's stamps, and of all by the judge's clock."""
+    """Timed calls, seconds: each by the worker's stamps, all by the judge's clock."""
 
     stamps: tuple[float, ...]
     wall: float
+    host: float
+    """What the worker's host code took for one call, by its own account."""
 
 
 class GpuSession:
@@ -217,9 +221,9 @@ class GpuSession:
         """Notes what the judge has written into the ring, for the next block."""
         self._changed.extend(pieces)
 
-    def block(self, count: int) -> Block | Failed:
-        """`count` timed calls with cold caches."""
-        return self._timed({"do": "block", "count": count})
+    def block(self, count: int, lead: int) -> Block | Failed:
+        """`count` timed calls with cold caches, after `lead` flushes."""
+        return self._timed({"do": "block", "count": count, "lead": lead})
 
     def capture(self) -> Failed | None:
         """Makes one graph of a round over the ring."""
@@ -265,10 +269,11 @@ class GpuSession:
         wall = time.perf_counter() - start
         if isinstance(answer, Failed):
             return answer
-        stamps = answer.get("ms")
-        if not isinstance(stamps, list) or not all(isinstance(s, float) and s > 0 for s in stamps):
+        stamps, host = answer.get("ms"), answer.get("host")
+        timed = isinstance(stamps, list) and all(isinstance(s, float) and s > 0 for s in stamps)
+        if not timed or not isinstance(host, float) or not 0 <= host < CALL_TIMEOUT:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        return Block(tuple(ms * 1e-3 for ms in stamps), wall)
+        return Block(tuple(ms * 1e-3 for ms in stamps or ()), wall, host)
 
     # -- the call, step by step ----------------------------------------------------------------
 
@@ -354,10 +359,22 @@ class GpuSession:
             return answer
         failed = read_failure(answer["error"])
         if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
-            self._fail(failed)  # whose doing it is, is not known: theirs with whom it happens again
-            raise DeviceLostError(f"a worker cannot use the GPU: {failed.message[:200]}")
+            self._fail(failed)
+            self._blame(failed.message[:200])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
         return self._fail(failed) if lost and do != "capture" else failed
+
+    def _blame(self, text: str) -> NoReturn:
+        """Raises what a worker that cannot use the GPU means, after its end.
+
+        Raises:
+            InfraError: the GPU is full although the worker is gone.
+            DeviceLostError: whose doing it was is not known: theirs with whom it happens again.
+        """
+        free, _ = torch.cuda.mem_get_info()
+        if free < CROWDED_BYTES:
+            raise InfraError(f"the GPU's memory is full; run fewer evaluators on it ({text})")
+        raise DeviceLostError(f"a worker cannot use the GPU: {text}")
 
     def _fail(self, failed: Failed) -> Failed:
         """Remembers a failure after which the worker cannot be asked again."""

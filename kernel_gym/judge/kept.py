@@ -15,7 +15,7 @@ from kernel_gym.judge.expected import answer, compare
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.workload import Workload
 
-KEPT_BYTES = 2 << 30
+KEPT_BYTES = 3 << 30
 """Beyond so many they are judged at once."""
 
 

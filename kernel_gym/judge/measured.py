@@ -104,7 +104,7 @@ def _time_all(attempt: Attempt) -> Verdict | None:
         found = _time_workload(attempt, index, workload, noise)
         if isinstance(found, Verdict):
             return found
-        hidden.append(found.unaccounted / found.claimed)
+        hidden.append(found.hidden)
     share = statistics.median(hidden) if hidden else 0.0
     if share > WALL_SHARE:
         text = f"{share:.0%} more time passed in timed calls than their stamps account for"
@@ -160,8 +160,8 @@ def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verd
     assert isinstance(attempt.session, GpuSession)
     baseline = _session_of(attempt.baseline, attempt.task)
     seed = attempt.data_seed(purpose, workload.key)
-    where, kept = attempt.device.where, attempt.kept
-    found = compare_sessions(attempt.task, workload, baseline, attempt.session, seed, where, kept)
+    sessions = baseline, attempt.session
+    found = compare_sessions(attempt.task, workload, *sessions, seed, attempt.device, attempt.kept)
     if isinstance(found, Failed):
         return verdict_of(found)
     return found
@@ -173,7 +173,7 @@ def compare_sessions(
     baseline: Any,
     candidate: Any,
     seed: int,
-    where: torch.device,
+    device: Any,
     kept: Kept,
 ) -> Pairs | Verdict | Failed:
     """One workload on two workers.
@@ -184,13 +184,13 @@ def compare_sessions(
         baseline: a session whose failures are ours.
         candidate: the other session.
         seed: of data and order.
-        where: the GPU.
+        device: the GPU.
         kept: takes the outputs of timed calls that are to be checked.
 
     Raises:
         InfraError: the baseline fails, or two input sets do not fit.
     """
-    ring = _Ring(task, workload, seed, candidate.arena, where)
+    ring = _Ring(task, workload, seed, candidate.arena, device.where)
     sides = (_Trusted(baseline), candidate)
     for side in sides:
         failed = side.ring(ring.sets, workload.dims)
@@ -204,6 +204,7 @@ def compare_sessions(
         prepare=lambda side, calls: ring.prepare(sessions[side], calls, fresh=side is candidate),
         verify=lambda calls: ring.verify(candidate, calls, kept),
         graphs=not ring.in_place,
+        flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
         clock=time.perf_counter,
         rng=random.Random(seed),
     ).run()
@@ -301,9 +302,9 @@ class _Trusted:
         """Hands over the argument sets."""
         self._ours(self._session.ring(sets, dims))
 
-    def block(self, count: int) -> Any:
+    def block(self, count: int, lead: int) -> Any:
         """Times calls."""
-        return self._ours(self._session.block(count))
+        return self._ours(self._session.block(count, lead))
 
     def capture(self) -> Any:
         """May fail: not every baseline can be captured."""

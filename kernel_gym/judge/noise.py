@@ -57,7 +57,7 @@ def measure_noise(device: Any, compare: Callable[..., Any]) -> float:
                 raise InfraError(f"the baseline of {task.id} does not load: {failed.message}")
         for workload in train_workloads(task.problem, device.scale)[:WORKLOADS]:
             for repeat in range(REPEATS):
-                found = compare(task, workload, *sessions, repeat, device.where, kept)
+                found = compare(task, workload, *sessions, repeat, device, kept)
                 if not isinstance(found, Pairs):
                     raise InfraError(f"the baseline of {task.id} failed: {found.message}")
                 effects.setdefault(workload.key, []).append(found.interval.mean)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import socket
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import chain
@@ -157,13 +158,19 @@ class GpuWorker:
         torch.cuda.synchronize()
         return {}
 
-    def do_block(self, count: int) -> dict[str, Any]:
-        """`count` cold calls over the ring; milliseconds of each."""
+    def do_block(self, count: int, lead: int) -> dict[str, Any]:
+        """`count` cold calls over the ring, after `lead` flushes that let the host get ahead.
+
+        Milliseconds of each call, and seconds that queueing one took.
+        """
         assert self.flush is not None
         self.kept.clear()
         self._poison(self.sizes, count)
         torch.cuda.synchronize()
+        for _ in range(lead):
+            self.flush.add_(1)
         stamps = []
+        began = time.perf_counter()
         for index in range(count):
             values = self.ring[index % len(self.ring)]
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -173,16 +180,16 @@ class GpuWorker:
             end.record()
             self.kept.append(outputs)
             stamps.append((start, end))
+        host = (time.perf_counter() - began) / count
         torch.cuda.synchronize()
-        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+        return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": host}
 
     def do_capture(self) -> dict[str, Any]:
         """Captures one round over the ring as a graph, and one that poisons what it returns."""
         self.graph = self.poisoning = None
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            for values in self.ring:
-                self._run(values)
+            self._run(self.ring[0])
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -215,7 +222,7 @@ class GpuWorker:
             stamps.append((start, end))
         torch.cuda.synchronize()
         self.kept.extend(self.captured)
-        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+        return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": 0.0}
 
     def do_nothing(self) -> dict[str, Any]:
         """For pieces that are to be fetched."""

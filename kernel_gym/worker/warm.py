@@ -7,6 +7,7 @@ imports PyTorch's decompositions (0.9 s); the following ones take a tenth of tha
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -77,7 +78,10 @@ def _warm_gpu(source: ASTSource) -> None:
 
 
 def warm() -> None:
-    """Compiles one kernel for gfx942 into a folder that goes away; runs a few meta operators."""
+    """Compiles one kernel for gfx942 into a folder that goes away; runs a few meta operators.
+
+    Keeps all that is there now from the collector, for this process is forked from afterwards.
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
@@ -89,3 +93,5 @@ def warm() -> None:
         torch.empty_like(tensor)
         tensor.t().contiguous()
         tensor[1:].view(-1).expand(2, 12).reshape(4, 6)
+    gc.collect()
+    gc.freeze()  # no worker looks for garbage among what is loaded, nor copies its pages for that

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from kernel_gym.devices import gpu_runtime
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
-from kernel_gym.devices.vendors import CUDA
+from kernel_gym.devices.vendors import CUDA, data_sheet
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.kept import Kept
@@ -22,7 +22,7 @@ from kernel_gym.worker.gpu_main import GpuWorker
 from kernel_gym.worker.launches import Launches
 
 SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
-CPU = torch.device("cpu")
+DEVICE = SimpleNamespace(where=torch.device("cpu"), spec=data_sheet("NVIDIA H200"))
 SIZE = 192 << 20
 REMEMBERS = """
 import torch
@@ -122,7 +122,7 @@ def _workload(task):
 def _compare(arena, task, source=None):
     sessions = [_session(arena, task)[0], _session(arena, task, source)[0]]
     kept = Kept()
-    return compare_sessions(task, _workload(task), *sessions, 3, CPU, kept), kept
+    return compare_sessions(task, _workload(task), *sessions, 3, DEVICE, kept), kept
 
 
 def test_a_call_gives_its_values_and_leaves_the_inputs(arena):

@@ -6,13 +6,16 @@ import triton.language as tl
 
 
 @triton.jit
-def gram_kernel(x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.constexpr):
+def gram_kernel(
+    x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.constexpr, PART: tl.constexpr
+):
     """Computes one TILE x TILE tile."""
     batch = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     base = x_ptr + batch * x_batch
     total = tl.zeros([TILE, TILE], tl.float32)
+    part = tl.zeros([TILE, TILE], tl.float32)
     for start in range(0, positions, TILE):
         at = start + tl.arange(0, TILE)
         left = tl.load(
@@ -25,10 +28,13 @@ def gram_kernel(x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.co
             mask=(cols[None, :] < channels) & (at[:, None] < positions),
             other=0.0,
         )
-        total = tl.dot(left, right, total)
+        part = tl.dot(left, right, part)
+        if start % PART == PART - TILE:  # matrix units truncate: long sums of theirs drift
+            total += part
+            part = tl.zeros([TILE, TILE], tl.float32)
     tl.store(
         out_ptr + batch * channels * channels + rows[:, None] * channels + cols[None, :],
-        (total / positions).to(tl.float16),
+        ((total + part) / positions).to(tl.float16),
         mask=(rows[:, None] < channels) & (cols[None, :] < channels),
     )
 
@@ -40,6 +46,14 @@ def gram_matrix(x: torch.Tensor) -> torch.Tensor:
     tile = 32
     grid = (triton.cdiv(channels, tile), triton.cdiv(channels, tile), batch)
     gram_kernel[grid](
-        x, out, channels, positions, *x.stride()[:2], TILE=tile, num_warps=4, num_stages=1
+        x,
+        out,
+        channels,
+        positions,
+        *x.stride()[:2],
+        TILE=tile,
+        PART=1024,
+        num_warps=4,
+        num_stages=1,
     )
     return out
