@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import collections
 import socket
+import statistics
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import torch
@@ -169,8 +170,7 @@ class GpuWorker:
         torch.cuda.synchronize()
         for _ in range(lead):
             self.flush.add_(1)
-        stamps = []
-        began = time.perf_counter()
+        stamps, queued = [], [time.perf_counter()]
         for index in range(count):
             values = self.ring[index % len(self.ring)]
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -180,8 +180,9 @@ class GpuWorker:
             end.record()
             self.kept.append(outputs)
             stamps.append((start, end))
-        host = (time.perf_counter() - began) / count
+            queued.append(time.perf_counter())
         torch.cuda.synchronize()
+        host = statistics.median(after - before for before, after in pairwise(queued))
         return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": host}
 
     def do_capture(self) -> dict[str, Any]:
