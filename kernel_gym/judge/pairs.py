@@ -177,11 +177,13 @@ class Comparison:
             medians, walls = [], []
             if self._replays:
                 self._count = self._rng.randint(*REPLAYS)
+            self._lead, self._host = self._needed_lead(min(pilot)), 0.0
             for side in (0, 1, 1, 0):
                 block = self._block(side)
                 if not hasattr(block, "stamps"):
                     return block
                 calls = self._ring if self._replays else 1
+                self._host = max(self._host, block.host)
                 medians.append(statistics.median(block.stamps) / calls)
                 walls.append(block.wall - sum(block.stamps))
                 times[side].append(medians[-1])
@@ -219,13 +221,13 @@ class Comparison:
             return
         middle = math.sqrt(baseline * candidate)
         self._count = min(max(low, int(BLOCK_SECONDS / middle)), high, self._ring)
-        self._lead = self._needed_lead(shortest)
 
     def _needed_lead(self, shortest: float) -> int:
         """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
 
-        A stamp that the GPU takes before its call is queued has the host's time in it. The same
-        number for both sides, so that it shows in neither's wall-clock time alone.
+        A stamp that the GPU takes before its call is queued has the host's time in it. The number
+        goes by the last round, and is the same for both sides, so that it shows in neither's
+        wall-clock time alone.
         """
         behind = max(0.0, self._host - shortest - self._flush)
         seconds = 2 * self._host + (self._count - 1) * behind

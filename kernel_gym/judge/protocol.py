@@ -52,7 +52,7 @@ HALF_WIDTH = 0.01
 TRIMMED = 0.2
 """Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
 CONFIDENCE = 0.95
-GRAPH_BELOW = 20e-6
+GRAPH_BELOW = 30e-6
 """Shorter calls are timed by graph replay (rule 16)."""
 CHANGED_SETS = 3
 """Input sets in which a few values change before each of the candidate's blocks."""

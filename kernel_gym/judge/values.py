@@ -86,12 +86,12 @@ class _Measured(NamedTuple):
 def _measure(expected: torch.Tensor, found: torch.Tensor, reference: torch.Tensor) -> _Measured:
     """Measures some rows of the oracle, and of the errors of a candidate and of the reference."""
     finite = torch.isfinite(expected)
-    y, others, wrong_class = expected.double(), (found, reference), False
+    y, wrong_class = expected.double(), False
     if found.itemsize == 1 or not bool(finite.all() & torch.isfinite(found).all()):
         wrong_class = bool(_class_mismatch(found, expected).any())
         y = torch.where(finite, y, 0.0)
-        others = tuple(torch.where(finite, t.double(), 0.0) for t in others)
-    return _Measured(wrong_class, _sizes(y), *(_sizes(torch.sub(t, y)) for t in others))
+        found, reference = (torch.where(finite, t.double(), 0.0) for t in (found, reference))
+    return _Measured(wrong_class, _sizes(y), _sizes(found.sub(y)), _sizes(reference.sub(y)))
 
 
 def _sizes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
