@@ -60,6 +60,7 @@ class GpuWorker:
         self.captured: list[tuple[Any, ...]] = []
         self.graph: torch.cuda.CUDAGraph | None = None
         self.poisoning: torch.cuda.CUDAGraph | None = None
+        self.events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
     def answer(self, header: dict[str, Any]) -> dict[str, Any]:
         """Does what the judge asks; a failure becomes `{"error": {...}}`.
@@ -167,19 +168,16 @@ class GpuWorker:
         assert self.flush is not None
         self.kept.clear()
         self._poison(self.sizes, count)
-        torch.cuda.synchronize()
         for _ in range(lead):
             self.flush.add_(1)
-        stamps, queued = [], [time.perf_counter()]
-        for index in range(count):
+        stamps, queued = self._stamps(count), [time.perf_counter()]
+        for index, (start, end) in enumerate(stamps):
             values = self.ring[index % len(self.ring)]
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self.flush.add_(1)
             start.record()
             outputs = self._run(values)
             end.record()
             self.kept.append(outputs)
-            stamps.append((start, end))
             queued.append(time.perf_counter())
         torch.cuda.synchronize()
         host = statistics.median(after - before for before, after in pairwise(queued))
@@ -210,17 +208,14 @@ class GpuWorker:
         assert self.graph is not None
         assert self.flush is not None
         self.kept.clear()
-        torch.cuda.synchronize()
-        stamps = []
-        for index in range(count):
+        stamps = self._stamps(count)
+        for index, (start, end) in enumerate(stamps):
             if index == count - 1 and self.poisoning is not None:
                 self.poisoning.replay()  # what earlier replays have left is no answer to this one
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self.flush.add_(1)
             start.record()
             self.graph.replay()
             end.record()
-            stamps.append((start, end))
         torch.cuda.synchronize()
         self.kept.extend(self.captured)
         return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": 0.0}
@@ -257,6 +252,14 @@ class GpuWorker:
         return {"kernels": gpu_facts.cross_compile(self.launches, arch)}
 
     # -- the parts of a call -------------------------------------------------------------------
+
+    def _stamps(self, count: int) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
+        """Pairs of events, which are made once: that takes as long as a launch."""
+        while len(self.events) < count:
+            self.events.append(
+                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+            )
+        return self.events[:count]
 
     def _mode(self) -> Any:
         return self.gate if self.gated else nullcontext()
