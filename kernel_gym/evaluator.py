@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -27,12 +28,15 @@ from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.protocol import INFRA_RETRIES, PROTOCOL_VERSION
 from kernel_gym.judge.scores import geometric_speedup
-from kernel_gym.judge.stages import PIPELINE
+from kernel_gym.judge.stages import PIPELINE, Step
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
+
+WAITING = "waiting"
+"""Beside the stages in `wall_seconds`: for the device's other users."""
 
 
 @dataclass
@@ -121,15 +125,14 @@ class Evaluator:
 
     def _evaluate_once(self, task: Task, source: str, seed: int) -> Evaluation:
         attempt = Attempt(task, source, self.device, seed, self._baseline, self._caches.expected)
-        wall: dict[str, float] = {}
+        wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
         try:
-            for stage, run in PIPELINE:
-                attempt.stage = stage
+            for turn, steps in PIPELINE:
                 start = time.perf_counter()
-                with self.device.turn(stage):
-                    verdict = run(attempt)
-                wall[stage] = time.perf_counter() - start
+                with self.device.turn(turn):
+                    wall[WAITING] += time.perf_counter() - start
+                    verdict = _run(steps, attempt, wall)
                 if verdict is not None:
                     break
             else:
@@ -199,6 +202,18 @@ class Evaluator:
             seed=seed,
             versions=self.device.versions(),
         )
+
+
+def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:
+    """Takes the steps of one turn, and notes the seconds of each."""
+    for stage, step in steps:
+        attempt.stage = stage
+        start = time.perf_counter()
+        verdict = step(attempt)
+        wall[stage] += time.perf_counter() - start
+        if verdict is not None:
+            return verdict
+    return None
 
 
 def _open_device(name: str) -> Device:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import statistics
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -94,8 +96,8 @@ def timing(
 
 def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
     from kernel_gym.devices import resolve
+    from kernel_gym.devices.base import Turn
     from kernel_gym.devices.gpu import GpuDevice
-    from kernel_gym.records import Stage
     from kernel_gym.tasks import get_task
 
     found = resolve(name)
@@ -105,7 +107,7 @@ def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
     baseline, *others = (_session(device, task, extra) for extra in (0, *SLOWDOWNS))
     steps = list(itertools.product(SHAPES, zip(SLOWDOWNS, others, strict=True)))
     for dims, (extra, other) in track(steps, "timing", console=messages, transient=True):
-        with device.turn(Stage.TIME):
+        with device.turn(Turn.ALONE):
             yield _summarise(device, task, dims, extra / 1000, baseline, other, repeats)
     for session in (baseline, *others):
         session.close()
@@ -122,15 +124,21 @@ def _session(device: Any, task: Any, extra: int) -> Any:
 def _summarise(
     device: Any, task: Any, dims: dict[str, int], extra: float, *sides_and_repeats: Any
 ) -> dict[str, Any]:
+    from kernel_gym.judge.kept import Kept
     from kernel_gym.judge.measured import compare_sessions
     from kernel_gym.judge.pairs import Pairs
     from kernel_gym.tasks.workload import Kind, Split, Workload
 
     baseline, other, repeats = sides_and_repeats
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution="normal")
-    results = [compare_sessions(task, workload, baseline, other, seed) for seed in range(repeats)]
+    kept = Kept()
+    results = [
+        compare_sessions(task, workload, baseline, other, seed, device, kept)
+        for seed in range(repeats)
+    ]
     found = [pairs for pairs in results if isinstance(pairs, Pairs)]
     assert len(found) == repeats, results
+    assert not kept.check()
     intervals = [pairs.interval for pairs in found]
     truth = 0.0 if extra == 0 else statistics.fmean(i.mean for i in intervals)
     slower = [i.mean + i.half < 0 for i in intervals]
@@ -173,22 +181,22 @@ def throughput(
         requests = list(itertools.islice(_requests(suite, language, broken), workers + count))
         executor = make_executor("local", device=device, workers=workers)
     outcomes: Counter[str] = Counter()
-    stages: defaultdict[str, list[float]] = defaultdict(list)
-    with executor:
+    stages: defaultdict[str, float] = defaultdict(float)
+    with executor, _Busy(executor.device) as busy:
         results = executor.results(iter(requests))
         steps = track(results, "evaluating", len(requests), console=messages, transient=True)
         for number, (_, evaluation) in enumerate(steps):
             if number < workers:
                 start = time.perf_counter()
+                busy.forget()
                 continue
             outcomes[str(evaluation.outcome)] += 1
             if evaluation.message and not broken:
                 note(f"{evaluation.task}: {evaluation.outcome}: {evaluation.message}")
             for stage, seconds in evaluation.wall_seconds.items():
-                stages[str(stage)].append(seconds)
-    spent = time.perf_counter() - start
-    means = {stage: statistics.fmean(values) for stage, values in stages.items()}
-    _show_throughput(60 * count / spent, dict(outcomes), means, json)
+                stages[str(stage)] += seconds / count
+        spent = time.perf_counter() - start
+    _show_throughput(60 * count / spent, dict(outcomes), dict(stages), busy.share, json)
 
 
 def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
@@ -209,16 +217,58 @@ def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
         yield Request(task.id, f"{source}\n{comment} {number}\n")
 
 
+class _Busy:
+    """Samples the share of time in which kernels run on a GPU, by its driver's account."""
+
+    def __init__(self, device: str) -> None:
+        self._index = int(device.partition(":")[2]) if not device.startswith("sim:") else None
+        self._samples: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    @property
+    def share(self) -> float | None:
+        """Mean of the samples; None where there is no such account."""
+        return statistics.fmean(self._samples) / 100 if self._samples else None
+
+    def forget(self) -> None:
+        """Drops what was sampled so far."""
+        self._samples.clear()
+
+    def __enter__(self) -> _Busy:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        import torch
+
+        with contextlib.suppress(Exception):  # no library that asks the driver, or no GPU
+            while self._index is not None and not self._over.wait(0.1):
+                self._samples.append(torch.cuda.utilization(self._index))
+
+
 def _show_throughput(
-    rate: float, outcomes: dict[str, int], means: dict[str, float], json: bool
+    rate: float,
+    outcomes: dict[str, int],
+    means: dict[str, float],
+    busy: float | None,
+    json: bool,
 ) -> None:
+    """Prints evaluations a minute, and seconds that the mean one spends in each stage."""
     if json:
-        print_json({"per_minute": rate, "outcomes": outcomes, "stage_seconds": means})
+        found = {"per_minute": rate, "outcomes": outcomes, "stage_seconds": means}
+        print_json(found | {"gpu_busy": busy})
         return
     table = Table(title=f"{rate:.0f} evaluations a minute")
     table.add_column("stage")
-    table.add_column("mean seconds, waiting for the GPU included", justify="right")
+    table.add_column("mean seconds", justify="right")
     for stage, seconds in means.items():
         table.add_row(stage, f"{seconds:.2f}")
     console.print(table)
+    if busy is not None:
+        console.print(f"kernels run on the GPU {busy:.0%} of the time, by its driver's account")
     console.print(", ".join(f"{name}: {number}" for name, number in outcomes.items()))

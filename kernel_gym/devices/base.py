@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from kernel_gym.devices.specs import DeviceSpec
-from kernel_gym.records import Clock, KernelFacts, Stage
+from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.tasks.problem import Scale, Value
 
 
@@ -25,6 +25,17 @@ class InfraError(RuntimeError):
 
 class DeviceLostError(InfraError):
     """The device ended or hangs during a candidate's call: ours, unless it happens each time."""
+
+
+class Turn(StrEnum):
+    """How a device is held during some steps of an evaluation."""
+
+    FREE = "free"
+    """Not at all: the work is on the host."""
+    SHARED = "shared"
+    """Among other evaluations: values are checked."""
+    ALONE = "alone"
+    """With nobody else on it: it is timed."""
 
 
 class FailureKind(StrEnum):
@@ -132,8 +143,8 @@ class Device(Protocol):
     def versions(self) -> dict[str, str]:
         """Versions of everything that decides a result."""
 
-    def turn(self, stage: Stage) -> AbstractContextManager[None]:
-        """Held during a stage: waits until the device is free for it."""
+    def turn(self, kind: Turn) -> AbstractContextManager[None]:
+        """Held during some steps: waits until the device is free for them."""
 
     def open(self, task: Any, trusted: bool = False, seed: int = 0) -> Session:
         """A session for candidates of a task; `trusted` ones (baselines) share a cache.

@@ -13,25 +13,27 @@ from pathlib import Path
 
 import torch
 
-from kernel_gym.devices.base import DeviceLostError, InfraError
+from kernel_gym.devices.base import DeviceLostError, InfraError, Turn
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_lock import GpuLock
-from kernel_gym.devices.gpu_session import GpuSession
+from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
     arch_name,
     data_sheet,
     find_compiler,
+    reported,
     vendor_here,
 )
-from kernel_gym.records import Clock, Stage
+from kernel_gym.records import Clock
 from kernel_gym.sandbox.spawn import shared_template
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 
 ARENA_BYTES = 4 << 30
-HELD_BYTES = 1 << 30
-"""Memory that torch may keep in the judge between evaluations."""
+HELD_BYTES = 2 << 30
+"""Free memory that torch may keep in the judge: asking the driver for it anew takes milliseconds,
+and longer while others make contexts."""
 
 
 class GpuDevice:
@@ -72,6 +74,7 @@ class GpuDevice:
         self.arena = Arena(ARENA_BYTES, by_handle)
         self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
         self._spare: Worker | None = None
+        self._resident: Worker | None = None
 
     @property
     def languages(self) -> Sequence[str]:
@@ -107,23 +110,23 @@ class GpuDevice:
         }
 
     @contextlib.contextmanager
-    def turn(self, stage: Stage) -> Iterator[None]:
+    def turn(self, kind: Turn) -> Iterator[None]:
         """Waits for the GPU: alone to time, among others to check values, not at all to build."""
         torch.cuda.set_device(self.index)  # a thread starts with the first one
-        if stage in (Stage.SCREEN, Stage.BUILD):
+        if kind is Turn.FREE:
             yield
             return
-        with self.lock.alone() if stage is Stage.TIME else self.lock.shared():
+        with self.lock.alone() if kind is Turn.ALONE else self.lock.shared():
             try:
                 yield
             except torch.OutOfMemoryError as error:
                 raise DeviceLostError("the GPU's memory is used up") from error
             finally:
-                if torch.cuda.memory_reserved() > HELD_BYTES:
+                if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > HELD_BYTES:
                     torch.cuda.empty_cache()
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
-        """A fresh worker with its GPU context; the next one starts warming up.
+        """A fresh worker; one for our own sources is used again, for one task after another.
 
         Args:
             task: what its candidates solve.
@@ -134,24 +137,37 @@ class GpuDevice:
             InfraError: a worker could not be started.
         """
         if trusted:
-            return GpuSession(self, task, self._start(trusted=True), trusted=True)
+            worker, self._resident = self._resident or self._start(trusted=True), None
+            return GpuSession(task, worker, self._host, self._keep)
         worker, self._spare = self._spare or self._start(), None
-        session = GpuSession(self, task, worker)
+        session = GpuSession(task, worker, self._host, Worker.close)
         self._spare = self._start()
         return session
 
     def close(self) -> None:
-        """Ends the spare worker and gives the shared memory back."""
-        if self._spare is not None:
-            self._spare.close()
-        self._spare = None
+        """Ends the workers that wait and gives the shared memory back."""
+        for worker in filter(None, (self._spare, self._resident)):
+            worker.close()
+        self._spare = self._resident = None
         self.arena.close()
 
+    def _keep(self, worker: Worker) -> None:
+        """Takes back a worker that has run nothing but our own sources."""
+        if self._resident is None:
+            self._resident = worker
+        else:
+            worker.close()
+
+    @property
+    def _host(self) -> Host:
+        properties = reported(self.vendor, self._properties)
+        return Host(self.arena, self.vendor, self.arch, properties)
+
     def _start(self, trusted: bool = False) -> Worker:
-        """Forks a worker, which makes its context while nobody waits for it."""
+        """Forks a worker; its context it makes when it is needed, or at once for ours."""
         return Worker(
             shared_template(),
-            arena=self.arena,
+            self.arena,
             visible={name: self._visible(name) for name in self.vendor.visible},
             flush=self.spec.flush_bytes,
             cache=str(cache_folder()) if trusted else "",

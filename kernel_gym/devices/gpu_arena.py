@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -77,8 +78,13 @@ class Arena:
         self._bytes[: self._next].fill_(POISON)
         self._pieces, self._next = [], GUARD
 
-    def take(self, size: int, label: str) -> Piece:
-        """The next piece, with canaries around it.
+    def take(self, size: int, label: str, guarded: bool = True) -> Piece:
+        """The next piece.
+
+        Args:
+            size: bytes.
+            label: says what it is when it is damaged.
+            guarded: poisoned, with canaries around it; otherwise left as it is.
 
         Raises:
             ArenaFull: there is no room left.
@@ -90,10 +96,10 @@ class Arena:
             raise ArenaFull(
                 f"{label} of {size >> 20} MiB: the arena of {self.size >> 20} MiB is full"
             )
-        self._bytes[piece.start - GUARD : piece.start].fill_(CANARY)
-        self._bytes[piece.end : following].fill_(CANARY)
-        self._bytes[piece.start : piece.end].fill_(POISON)
-        self._pieces.append(piece)
+        if guarded:
+            self._bytes[piece.start - GUARD : following].fill_(CANARY)
+            self.poison([piece])
+            self._pieces.append(piece)
         self._next = following
         return piece
 
@@ -106,18 +112,28 @@ class Arena:
         """The piece's bytes, uint8 [size]."""
         return self._bytes[piece.start : piece.end]
 
-    def publish(self) -> None:
-        """Makes all that the judge has written visible to workers."""
+    def poison(self, pieces: Iterable[Piece]) -> None:
+        """Overwrites pieces."""
+        for piece in pieces:
+            self.view(piece).fill_(POISON)
+
+    @property
+    def everything(self) -> Piece:
+        """All that is taken, canaries included."""
+        return Piece(0, self._next, "all")
+
+    def publish(self, pieces: Iterable[Piece]) -> None:
+        """Makes what the judge has written there visible to workers, who still have to pull it."""
         if self.file is not None:
-            self._host[: self._next].copy_(self._bytes[: self._next])
+            for piece in pieces:
+                self._host[piece.start : piece.end].copy_(self.view(piece))
         torch.cuda.synchronize()
 
-    def fetch(self, pieces: list[Piece] | None = None) -> None:
-        """Makes what the worker has written visible here."""
-        if self.file is None:
-            return
-        for piece in pieces or [Piece(0, self._next, "all")]:
-            self._bytes[piece.start : piece.end].copy_(self._host[piece.start : piece.end])
+    def fetch(self, pieces: Iterable[Piece]) -> None:
+        """Makes what a worker has written and pushed there visible here."""
+        if self.file is not None:
+            for piece in pieces:
+                self.view(piece).copy_(self._host[piece.start : piece.end])
 
     def damaged(self) -> str:
         """The label of a piece beside which a canary was overwritten; empty when none was."""

@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 
 class GpuLock:
@@ -35,32 +36,23 @@ class GpuLock:
         """Among others who share it."""
         with _held(self._gate, fcntl.LOCK_EX):
             room = _take(self._room, fcntl.LOCK_SH)
-        try:
+        with contextlib.closing(room):
             yield
-        finally:
-            os.close(room)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """With nobody else on the GPU."""
         with _held(self._gate, fcntl.LOCK_EX):
             room = _take(self._room, fcntl.LOCK_EX)
-        try:
+        with contextlib.closing(room):
             yield
-        finally:
-            os.close(room)
 
 
-def _take(path: Path, mode: int) -> int:
-    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _take(path: Path, mode: int) -> IO[bytes]:
+    file = open(path, "ab")  # noqa: SIM115 - closing it lets go
     fcntl.flock(file, mode)
     return file
 
 
-@contextlib.contextmanager
-def _held(path: Path, mode: int) -> Iterator[None]:
-    file = _take(path, mode)
-    try:
-        yield
-    finally:
-        os.close(file)
+def _held(path: Path, mode: int) -> contextlib.closing[IO[bytes]]:
+    return contextlib.closing(_take(path, mode))

@@ -22,8 +22,21 @@ class Placed:
     outputs: tuple[Piece, ...]
 
 
-def place(arena: Arena, task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed:
-    """Copies the inputs into the arena and makes room for the outputs, poisoned.
+def place(
+    arena: Arena,
+    task: Task,
+    inputs: Mapping[str, Value],
+    dims: Mapping[str, int],
+    guarded: bool = True,
+) -> Placed:
+    """Copies the inputs into the arena and makes room for the outputs.
+
+    Args:
+        arena: where to.
+        task: whose outputs.
+        inputs: of the call.
+        dims: of the call.
+        guarded: the outputs are poisoned, and canaries lie around each piece.
 
     Raises:
         ArenaFull: they do not fit.
@@ -32,13 +45,13 @@ def place(arena: Arena, task: Task, inputs: Mapping[str, Value], dims: Mapping[s
     for name, value in inputs.items():
         if isinstance(value, torch.Tensor):
             bytes_ = storage_bytes(value)
-            pieces[name] = arena.take(bytes_.numel(), f"input {name!r}")
+            pieces[name] = arena.take(bytes_.numel(), f"input {name!r}", guarded)
             arena.view(pieces[name]).copy_(bytes_)
     shapes = task.problem.output_shapes(dims)
     outputs = []
     for output in task.problem.outputs:
         like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-        outputs.append(arena.take(like.nbytes, f"output {output.name!r}"))
+        outputs.append(arena.take(like.nbytes, f"output {output.name!r}", guarded))
     return Placed(inputs, pieces, tuple(outputs))
 
 

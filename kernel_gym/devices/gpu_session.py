@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -16,52 +16,85 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
-    OutputTensor,
     SketchedCall,
 )
 from kernel_gym.devices.failures import describe_exit, read_failure
-from kernel_gym.devices.gpu_arena import GUARD, ArenaFull, Piece
-from kernel_gym.devices.gpu_placing import Placed, describe, place, storage_bytes
+from kernel_gym.devices.gpu_arena import GUARD, Arena, ArenaFull, Piece
+from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
+from kernel_gym.devices.gpu_placing import Placed, describe, place
 from kernel_gym.devices.gpu_worker import Worker
-from kernel_gym.devices.sim_outputs import are_outputs, parse_output
-from kernel_gym.devices.vendors import find_compiler
+from kernel_gym.devices.sim_outputs import are_outputs
+from kernel_gym.devices.vendors import Vendor, find_compiler
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
-from kernel_gym.tasks.problem import TensorArg, Value
+from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
-if TYPE_CHECKING:
-    from kernel_gym.devices.gpu import GpuDevice
-
+OPEN_TIMEOUT = 60.0
 LOAD_TIMEOUT = 90.0
 CALL_TIMEOUT = 30.0
+CROWDED_BYTES = 4 << 30
+"""Less free memory than this is too little for one more worker."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What sessions on one GPU share."""
+
+    arena: Arena
+    vendor: Vendor
+    arch: str
+    reported: Mapping[str, Any]
+    """What the GPU says of itself."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Timed calls: seconds of each by the worker's stamps, and of all by the judge's clock."""
+    """Timed calls, seconds: each by the worker's stamps, all by the judge's clock."""
 
     stamps: tuple[float, ...]
     wall: float
+    host: float
+    """What the worker's host code took for one call, by its own account."""
 
 
 class GpuSession:
-    """One candidate, or a baseline when `trusted`."""
+    """One candidate or baseline in one worker.
+
+    Args:
+        task: what it solves.
+        worker: where it runs.
+        host: the GPU's side.
+        release: takes the worker when the session ends and the worker is still well.
+    """
 
     def __init__(
-        self, device: GpuDevice, task: Task, worker: Worker, trusted: bool = False
+        self, task: Task, worker: Worker, host: Host, release: Callable[[Worker], None]
     ) -> None:
-        self.device = device
+        self.arena = host.arena
         self.replayed = False
         """Whether the ring's calls were captured as a graph."""
-        self._task, self._worker = task, worker
-        self._arena = device.arena
+        self._task, self._worker, self._host, self._release = task, worker, host, release
         self._language = task.language
         self._dead: Failed | None = None
+        self._changed: list[Piece] = []
         self.confinement = worker.ready()
-        self._in_place = {
-            a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
+
+    def rehearse(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Compiles a Triton candidate for such calls, while the worker has no GPU context yet.
+
+        Whatever else goes wrong is left for `load` to find.
+        """
+        if self._task.language != "triton":
+            return None
+        header = {
+            "do": "rehearse",
+            "entry": self._task.entry,
+            "source": source,
+            "calls": [self._sketch(*call) for call in calls],
+            "properties": dict(self._host.reported),
         }
+        return self._failure(header, LOAD_TIMEOUT)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads the candidate; the language "torch" is for the task's reference."""
@@ -72,26 +105,37 @@ class GpuSession:
             "entry": self._task.entry,
             "source": source,
         }
-        if self._language == "hip":
-            compiler = find_compiler(self.device.vendor)
-            if compiler is None:
-                raise InfraError(f"HIP needs {self.device.vendor.compiler}, which is not here")
-            vendor, problem = self.device.vendor, self._task.problem
-            first = len(problem.args)
-            header["outputs"] = list(range(first, first + len(problem.outputs)))
-            header["command"] = vendor.compile_command(compiler, self.device.arch)
-            header["suffix"] = vendor.suffix
-            header["cache"] = self._worker.cache
-        answer = self._ask(header, LOAD_TIMEOUT)
-        return answer if isinstance(answer, Failed) else None
+        if self._language == "hip":  # the compiler needs no GPU
+            return self._failure(header | self._build_options(), LOAD_TIMEOUT) or self._open()
+        return self._open() or self._failure(header, LOAD_TIMEOUT)
+
+    def _open(self) -> Failed | None:
+        """Lets the worker make its GPU context."""
+        if self._worker.opened:
+            return None
+        failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
+        self._worker.opened = failed is None
+        return failed
+
+    def _build_options(self) -> dict[str, Any]:
+        vendor, problem = self._host.vendor, self._task.problem
+        compiler = find_compiler(vendor)
+        if compiler is None:
+            raise InfraError(f"HIP needs {vendor.compiler}, which is not here")
+        first = len(problem.args)
+        return {
+            "outputs": list(range(first, first + len(problem.outputs))),
+            "command": vendor.compile_command(compiler, self._host.arch),
+            "suffix": vendor.suffix,
+            "cache": self._worker.cache,
+        }
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Compiles what calls of such dimensions and inputs need; their values do not matter."""
         if self._language != "triton":
             return None
         header = {"do": "compile", "calls": [self._sketch(*call) for call in calls]}
-        answer = self._ask(header, LOAD_TIMEOUT)
-        return answer if isinstance(answer, Failed) else None
+        return self._failure(header, LOAD_TIMEOUT)
 
     def _sketch(self, dims: Mapping[str, int], inputs: Mapping[str, Value]) -> list[dict[str, Any]]:
         """Arguments that all lie at one place: nothing reads them."""
@@ -116,7 +160,7 @@ class GpuSession:
         placed = self._place(inputs, dims)
         if isinstance(placed, Failed):
             return placed
-        self._arena.publish()
+        everything = (self.arena.everything,)
         boxes = [[p.start, p.size] for p in placed.outputs]
         header = {
             "do": "call",
@@ -125,7 +169,7 @@ class GpuSession:
             "poison": [] if self._language == "hip" else [p.size for p in placed.outputs],
             "noop": noop,
         }
-        answer = self._ask(header, CALL_TIMEOUT)
+        answer = self._ask(header, CALL_TIMEOUT, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
         described, launches = answer.get("outputs"), answer.get("launches")
@@ -133,17 +177,16 @@ class GpuSession:
         lists = isinstance(described, list) and isinstance(refused, list)
         if not lists or type(launches) is not int or not are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        self._arena.fetch()
-        damaged = self._arena.damaged()
+        damaged = self.arena.damaged()
         if damaged:
             return Failed(
                 FailureKind.RUNTIME, f"a kernel wrote outside its buffers, next to {damaged}"
             )
         return Call(
-            outputs=tuple(self._read(described or [], placed, dims)),
+            outputs=tuple(read_outputs(self.arena, self._task, described or [], placed, dims)),
             seconds=0.0,
             launches=launches,
-            modified_inputs=self._modified(placed),
+            modified_inputs=modified_inputs(self.arena, self._task, placed),
             refused=tuple(str(r)[:120] for r in (refused or [])[:16]),
         )
 
@@ -156,8 +199,11 @@ class GpuSession:
         return self._facts({"do": "cross", "arch": arch})
 
     def close(self) -> None:
-        """Ends the worker."""
-        self._worker.close()
+        """Ends the session."""
+        if self._dead is None:
+            self._release(self._worker)
+        else:
+            self._worker.close()
 
     # -- timing: see judge/pairs.py -----------------------------------------------------------
 
@@ -169,60 +215,77 @@ class GpuSession:
             "outputs": [] if self._language == "hip" else [p.size for p in sets[0].outputs],
         }
         self.replayed = False
-        answer = self._ask(header, CALL_TIMEOUT)
-        return answer if isinstance(answer, Failed) else None
+        return self._failure(header, CALL_TIMEOUT, shown=(self.arena.everything,))
 
-    def block(self, count: int) -> Block | Failed:
-        """`count` timed calls with cold caches."""
-        return self._timed({"do": "block", "count": count})
+    def changed(self, pieces: Iterable[Piece]) -> None:
+        """Notes what the judge has written into the ring, for the next block."""
+        self._changed.extend(pieces)
+
+    def block(self, count: int, lead: int) -> Block | Failed:
+        """`count` timed calls with cold caches, after `lead` flushes."""
+        return self._timed({"do": "block", "count": count, "lead": lead})
 
     def capture(self) -> Failed | None:
         """Makes one graph of a round over the ring."""
-        answer = self._ask({"do": "capture"}, CALL_TIMEOUT)
-        self.replayed = not isinstance(answer, Failed)
-        return answer if isinstance(answer, Failed) else None
+        failed = self._failure({"do": "capture"}, CALL_TIMEOUT)
+        self.replayed = failed is None
+        return failed
 
     def replay(self, count: int) -> Block | Failed:
         """`count` timed replays of the graph, each with cold caches."""
         return self._timed({"do": "replay", "count": count})
 
-    def deliver(self, calls: Sequence[int], sets: Sequence[Placed]) -> Failed | None:
-        """Fetches outputs of some of the last timed calls, counted backwards, into `sets`."""
+    def poison(self, sets: Sequence[Placed]) -> None:
+        """Overwrites what timed calls write into the arena itself: those of HIP candidates."""
         if self._language == "hip":
-            self._arena.fetch()
-            return None
-        boxes = [[[p.start, p.size] for p in placed.outputs] for placed in sets]
-        answer = self._ask({"do": "deliver", "calls": list(calls), "outboxes": boxes}, CALL_TIMEOUT)
-        self._arena.fetch()
-        return answer if isinstance(answer, Failed) else None
+            outputs = [piece for placed in sets for piece in placed.outputs]
+            self.arena.poison(outputs)
+            self.changed(outputs)
+
+    def deliver(self, call: int, placed: Placed) -> Failed | None:
+        """Fetches the outputs of one of the last timed calls, counted backwards, into a set."""
+        if self._language == "hip":
+            calls, boxes = [], []
+        else:
+            self.arena.poison(placed.outputs)
+            calls, boxes = [call], [[[p.start, p.size] for p in placed.outputs]]
+        header = {"do": "deliver", "calls": calls, "outboxes": boxes}
+        shown = () if self._language == "hip" else placed.outputs
+        return self._failure(header, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
 
     def rest(self) -> None:
         """Gives back the memory of the ring; the worker may hold it until the next evaluation."""
         self._ask({"do": "rest"}, CALL_TIMEOUT)
 
     def _timed(self, header: dict[str, Any]) -> Block | Failed:
+        shown, self._changed = self._changed, []
+        if self.arena.file is not None:  # fetched in a request of its own, which is not timed
+            failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown)
+            if failed is not None:
+                return failed
         torch.cuda.synchronize()
         start = time.perf_counter()
         answer = self._ask(header, CALL_TIMEOUT)
         wall = time.perf_counter() - start
         if isinstance(answer, Failed):
             return answer
-        stamps = answer.get("ms")
-        if not isinstance(stamps, list) or not all(isinstance(s, float) and s > 0 for s in stamps):
+        stamps, host = answer.get("ms"), answer.get("host")
+        timed = isinstance(stamps, list) and all(isinstance(s, float) and s > 0 for s in stamps)
+        if not timed or not isinstance(host, float) or not 0 <= host < CALL_TIMEOUT:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        return Block(tuple(ms * 1e-3 for ms in stamps), wall)
+        return Block(tuple(ms * 1e-3 for ms in stamps or ()), wall, host)
 
     # -- the call, step by step ----------------------------------------------------------------
 
     def _arena_reset(self) -> None:
         try:
-            self._arena.reset()
+            self.arena.reset()
         except torch.cuda.OutOfMemoryError as error:
             raise DeviceLostError("the GPU's memory is used up") from error
 
     def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
         try:
-            return place(self._arena, self._task, inputs, dims)
+            return place(self.arena, self._task, inputs, dims)
         except ArenaFull as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 
@@ -243,56 +306,6 @@ class GpuSession:
             args.append(describe(piece, like))
         return args + [{"value": size} for size in problem.c_sizes(dims).values()]
 
-    def _read(
-        self, described: list[dict[str, Any]], placed: Placed, dims: Mapping[str, int]
-    ) -> list[OutputTensor]:
-        """The outputs from the arena, trusting none of what the worker said of them."""
-        problem = self._task.problem
-        shapes = problem.output_shapes(dims)
-        found = []
-        for index, output in enumerate(described):
-            if "wrong" in output:
-                found.append(OutputTensor(None, str(output["wrong"])[:200]))
-                continue
-            said = parse_output(output)
-            if isinstance(said, str):
-                found.append(OutputTensor(None, said))
-                continue
-            alias = self._alias(output.get("start"), placed)
-            if alias:
-                found.append(OutputTensor(None, f"a view of the input {alias!r}"))
-                continue
-            tensor = torch.empty_strided(said.shape, said.strides, dtype=said.dtype, device="meta")
-            if index < len(placed.outputs):
-                stated = problem.outputs[index]
-                same = (
-                    tuple(said.shape) == tuple(shapes[stated.name]) and said.dtype == stated.dtype
-                )
-                if same and tensor.is_contiguous():
-                    bytes_ = self._arena.view(placed.outputs[index]).clone()
-                    tensor = bytes_.view(stated.dtype).view(said.shape)
-            found.append(OutputTensor(tensor))
-        return found
-
-    def _alias(self, start: Any, placed: Placed) -> str:
-        if not isinstance(start, int):
-            return ""
-        for name, piece in placed.pieces.items():
-            if piece.start <= start < piece.end and name not in self._in_place:
-                return name
-        return ""
-
-    def _modified(self, placed: Placed) -> tuple[str, ...]:
-        changed = []
-        for name, piece in placed.pieces.items():
-            value = placed.inputs[name]
-            assert isinstance(value, torch.Tensor)
-            if name not in self._in_place and not torch.equal(
-                self._arena.view(piece), storage_bytes(value)
-            ):
-                changed.append(name)
-        return tuple(changed)
-
     # -- the pipe ------------------------------------------------------------------------------
 
     def _facts(self, header: dict[str, Any]) -> tuple[KernelFacts, ...]:
@@ -304,10 +317,32 @@ class GpuSession:
         except (KeyError, TypeError, ValueError):
             return ()
 
-    def _ask(self, header: dict[str, Any], timeout: float) -> dict[str, Any] | Failed:
+    def _failure(
+        self,
+        header: dict[str, Any],
+        timeout: float,
+        shown: Sequence[Piece] = (),
+        wanted: Sequence[Piece] = (),
+    ) -> Failed | None:
+        answer = self._ask(header, timeout, shown, wanted)
+        return answer if isinstance(answer, Failed) else None
+
+    def _ask(
+        self,
+        header: dict[str, Any],
+        timeout: float,
+        shown: Sequence[Piece] = (),
+        wanted: Sequence[Piece] = (),
+    ) -> dict[str, Any] | Failed:
+        """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then."""
         if self._dead:
             return self._dead
         do = header["do"]
+        if shown:
+            self.arena.publish(shown)
+        if self.arena.file is not None:
+            for name, pieces in (("pull", shown), ("push", wanted)):
+                header[name] = [[piece.start, piece.size] for piece in pieces]
         try:
             answer = self._worker.child.channel.request(header, timeout=timeout).header
         except ChannelTimeout:
@@ -320,13 +355,26 @@ class GpuSession:
                 Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
             )
         if "error" not in answer:
+            self.arena.fetch(wanted)
             return answer
         failed = read_failure(answer["error"])
-        if "out of memory" in failed.message and do != "load":
-            self._fail(failed)  # who took it is not known: only who fails each time did
-            raise DeviceLostError(f"the GPU's memory is used up: {failed.message[:200]}")
+        if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
+            self._fail(failed)
+            self._blame(failed.message[:200])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
         return self._fail(failed) if lost and do != "capture" else failed
+
+    def _blame(self, text: str) -> NoReturn:
+        """Raises what a worker that cannot use the GPU means, after its end.
+
+        Raises:
+            InfraError: the GPU is full although the worker is gone.
+            DeviceLostError: whose doing it was is not known: theirs with whom it happens again.
+        """
+        free, _ = torch.cuda.mem_get_info()
+        if free < CROWDED_BYTES:
+            raise InfraError(f"the GPU's memory is full; run fewer evaluators on it ({text})")
+        raise DeviceLostError(f"a worker cannot use the GPU: {text}")
 
     def _fail(self, failed: Failed) -> Failed:
         """Remembers a failure after which the worker cannot be asked again."""

@@ -1,9 +1,10 @@
-"""A worker process on a real GPU: started ahead, so that its context is ready when it is needed."""
+"""A worker process on a real GPU: forked ahead, with a GPU context once it is asked for one."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kernel_gym.devices.base import InfraError
@@ -16,10 +17,23 @@ from kernel_gym.sandbox.spawn import Child, Template, TemplateError
 START_TIMEOUT = 60.0
 WORKER_LIMITS = Limits(memory=64 << 30, open_files=1024)
 """The driver maps much memory that it never touches."""
+OWN_LIMITS = replace(WORKER_LIMITS, cpu_seconds=1 << 30)
+"""Of a worker that stays as long as its judge."""
 
 
 class Worker:
-    """A worker process with its GPU context, of no task yet."""
+    """A worker process of no task yet.
+
+    Args:
+        template: what it is forked from.
+        arena: memory that it shares with the judge.
+        visible: environment variables by which it sees its GPU.
+        flush: bytes that it writes to make caches cold.
+        cache: folder of compiled sources of ours; empty for a worker that runs others'.
+
+    Raises:
+        InfraError: it could not be forked.
+    """
 
     def __init__(
         self,
@@ -33,21 +47,24 @@ class Worker:
         options["devices"] = list(device_files(vendor_here()))
         files = [arena.file] if arena.file is not None else []
         environment = dict(visible) | ({"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {})
+        limits = OWN_LIMITS if cache else WORKER_LIMITS
         writable = [cache] if cache else []
         self.cache = cache
+        self.opened = False
+        """Whether it has its GPU context and the arena."""
         self._confinement: dict[str, Any] | None = None
         try:
             self.child: Child = template.fork(
-                "gpu", files, options, WORKER_LIMITS, environment, bool(cache), writable
+                "gpu", files, options, limits, environment, bool(cache), writable
             )
         except TemplateError as error:
             raise InfraError(f"a worker could not be started: {error}") from error
 
     def ready(self) -> dict[str, Any]:
-        """Waits for the context; says how the worker is confined.
+        """Waits until it listens; says how the worker is confined.
 
         Raises:
-            InfraError: it could not open the GPU.
+            InfraError: it ended before.
         """
         if self._confinement is None:
             try:
@@ -55,9 +72,6 @@ class Worker:
             except ChannelError as error:
                 self.close()
                 raise InfraError(f"a worker could not be started: {error}") from error
-            if "broken" in header:
-                self.close()
-                raise InfraError(f"a worker cannot use the GPU: {header['broken']['message']}")
             self._confinement = header["confinement"]
         return self._confinement
 

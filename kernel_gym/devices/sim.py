@@ -32,7 +32,7 @@ from kernel_gym.devices.failures import describe_exit, describe_fault, read_fail
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
-from kernel_gym.records import Clock, KernelFacts, Stage
+from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import TemplateError, shared_template
@@ -93,7 +93,7 @@ class SimDevice:
             "clang": clang,
         }
 
-    def turn(self, stage: Stage) -> contextlib.AbstractContextManager[None]:
+    def turn(self, kind: object) -> contextlib.AbstractContextManager[None]:
         """Nobody waits: each session has a simulated GPU of its own."""
         return contextlib.nullcontext()
 

@@ -10,6 +10,7 @@ import glob
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -41,6 +42,12 @@ class Vendor:
     wavefront: int
     launch_symbols: tuple[str, ...]
     """The functions that `<<<>>>` calls; the worker counts launches there."""
+    backend: str
+    """Triton's name of what compiles for it ..."""
+    driver: str
+    """... and of what drives it."""
+    some_arch: str | int
+    """An architecture that Triton compiles for, whatever GPU is here."""
 
     def compile_command(self, compiler: str, arch: str) -> list[str]:
         """Compiler and options that make a shared object from a HIP source; files follow."""
@@ -70,6 +77,9 @@ CUDA = Vendor(
     suffix=".cu",
     wavefront=32,
     launch_symbols=("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchCooperativeKernel"),
+    backend="cuda",
+    driver="nvidia",
+    some_arch=90,
 )
 ROCM = Vendor(
     name="rocm",
@@ -82,6 +92,9 @@ ROCM = Vendor(
     suffix=".hip",
     wavefront=64,
     launch_symbols=("hipLaunchKernel", "hipLaunchCooperativeKernel"),
+    backend="hip",
+    driver="amd",
+    some_arch="gfx942",
 )
 
 
@@ -113,6 +126,36 @@ def arch_name(vendor: Vendor, properties: object) -> str:
         return str(properties.gcnArchName).split(":")[0]  # type: ignore[attr-defined]
     major, minor = properties.major, properties.minor  # type: ignore[attr-defined]
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def reported(vendor: Vendor, properties: object) -> dict[str, Any]:
+    """What a GPU says of itself, as data for processes that have not opened it.
+
+    Args:
+        vendor: whose device it is.
+        properties: what `torch.cuda.get_device_properties` says.
+
+    Returns:
+        These properties by name, and `arch`, `hip` (the version, or None), `target` (backend,
+        architecture and lanes of a wavefront, as Triton takes them) and `shared_memory` (bytes).
+    """
+    names = [name for name in dir(properties) if not name.startswith("_")]
+    values = {name: getattr(properties, name) for name in names}
+    found: dict[str, Any] = {name: v for name, v in values.items() if isinstance(v, int | str)}
+    arch = arch_name(vendor, properties)
+    triton_arch = arch if vendor is ROCM else 10 * found["major"] + found["minor"]
+    least = found.get("shared_memory_per_block", 48 << 10)
+    return (
+        {"L2_cache_size": 0}
+        | found
+        | {
+            "arch": arch,
+            "hip": torch.version.hip,
+            "warp_size": vendor.wavefront,
+            "target": [vendor.backend, triton_arch, vendor.wavefront],
+            "shared_memory": found.get("shared_memory_per_block_optin", least),
+        }
+    )
 
 
 _H200 = DeviceSpec(

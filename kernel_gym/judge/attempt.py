@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.expected import Expected, ExpectedCache
+from kernel_gym.judge.kept import Kept
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
@@ -43,6 +44,8 @@ class Attempt:
     repeated_seconds: float | None = None
     """Time of the second call on the first train workload's data."""
     profile: Mapping[str, object] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
+    """Timed calls that are still to be checked."""
 
     def data_seed(self, *parts: object) -> int:
         """A seed for one purpose, from the evaluation's own; the worker knows neither."""

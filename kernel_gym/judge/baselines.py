@@ -100,10 +100,14 @@ class Baseline:
             return self._session
         self.close()
         session = self._device.open(task, trusted=True)
-        if task.baseline_source is None:
-            failed = session.load(task.reference_source, "torch")
-        else:
-            failed = session.load(task.baseline_source)
+        try:
+            if task.baseline_source is None:
+                failed = session.load(task.reference_source, "torch")
+            else:
+                failed = session.load(task.baseline_source)
+        except InfraError as error:
+            session.close()
+            raise InfraError(str(error)) from error  # a lost device is no doing of the candidate
         if failed is not None:
             session.close()
             raise InfraError(f"the baseline of {task.id} does not build: {failed.message}")

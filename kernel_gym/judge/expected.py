@@ -82,7 +82,9 @@ class ExpectedCache:
     def get(
         self, problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
     ) -> Expected:
-        """The expectation, computed on a miss."""
+        """The expectation, computed on a miss. A GPU has the time to compute, but no memory."""
+        if where.type != "cpu":
+            return expect(problem, workload, seed, where)
         key = (problem.name, workload.key, seed, str(where))
         with self._lock:
             if key in self._entries:

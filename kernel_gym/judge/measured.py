@@ -11,20 +11,20 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.base import Failed, InfraError
-from kernel_gym.devices.gpu_arena import POISON, ArenaFull
+from kernel_gym.devices.base import Failed, InfraError, SketchedCall
+from kernel_gym.devices.gpu_arena import Arena, ArenaFull
+from kernel_gym.devices.gpu_outputs import in_place
 from kernel_gym.devices.gpu_placing import Placed, place, storage_bytes
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.baselines import Baseline
-from kernel_gym.judge.expected import answer, compare
+from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.noise import noise_floor
 from kernel_gym.judge.pairs import Comparison, Pairs
 from kernel_gym.judge.protocol import (
     AUDIT_ABOVE,
     CHANGED_SETS,
     PHYSICS_MARGIN,
-    PILOT_CALLS,
     RING,
     RING_BYTES,
     RING_LEAST,
@@ -33,7 +33,7 @@ from kernel_gym.judge.protocol import (
     WALL_SHARE,
 )
 from kernel_gym.records import Outcome
-from kernel_gym.tasks.problem import TensorArg, Value
+from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.sampling import (
     adversarial_workloads,
     make_inputs,
@@ -44,10 +44,23 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 
 
-def compile_ahead(attempt: Attempt) -> Verdict | None:
-    """Compiles the kernels for every workload that comes, while others use the GPU."""
+def build_ahead(attempt: Attempt) -> Verdict | None:
+    """Loads the candidate and compiles its kernels for every workload, while others use the GPU.
+
+    What does not compile does not get a GPU context.
+    """
+    session, calls = attempt.session, _sketched_calls(attempt)
+    assert isinstance(session, GpuSession)
+    failed = session.rehearse(attempt.source, calls) or session.load(attempt.source)
+    failed = failed or session.compile(calls)
+    if failed is None:  # the baseline must not build while it has the GPU for itself
+        attempt.baseline.session(attempt.task, calls)
+    return verdict_of(failed) if failed else None
+
+
+def _sketched_calls(attempt: Attempt) -> list[SketchedCall]:
+    """A call of each workload, as far as its inputs can be had without values."""
     task, device = attempt.task, attempt.device
-    assert isinstance(attempt.session, GpuSession)
     workloads = [
         *train_workloads(task.problem, device.scale),
         *adversarial_workloads(task.problem, device.scale, task.language),
@@ -58,10 +71,7 @@ def compile_ahead(attempt: Attempt) -> Verdict | None:
         inputs = _shapes_only(attempt, workload)
         if inputs is not None:
             calls.append((workload.dims, inputs))
-    failed = attempt.session.compile(calls)
-    if failed is None:
-        attempt.baseline.session(task, calls)  # it must not build while it has the GPU for itself
-    return verdict_of(failed) if failed else None
+    return calls
 
 
 def _shapes_only(attempt: Attempt, workload: Workload) -> Mapping[str, Value] | None:
@@ -73,35 +83,49 @@ def _shapes_only(attempt: Attempt, workload: Workload) -> Mapping[str, Value] | 
 
 
 def time_measured(attempt: Attempt) -> Verdict | None:
-    """Times all train and unseen workloads; bounds hold the noise of this GPU (rules 18-20)."""
-    noise = noise_floor(attempt.device, attempt.baseline, compare_sessions)
-    hidden = []
-    for index, workload in enumerate(attempt.workloads):
-        if workload.split is Split.ADVERSARIAL:
-            continue
-        found = _time_workload(attempt, index, workload, noise)
-        if isinstance(found, Verdict):
-            return found
-        hidden.append(found.unaccounted / found.claimed)
+    """Times all train and unseen workloads; bounds hold the noise of this GPU (rules 18-20).
+
+    Outputs of timed calls are left in `attempt.kept`, unless there is a verdict without them.
+    """
+    verdict = _time_all(attempt)
     _session_of(attempt.baseline, attempt.task).rest()
-    share = statistics.median(hidden) if hidden else 0.0
-    if share > WALL_SHARE:
-        text = f"{share:.0%} more time passed in timed calls than their stamps account for"
-        return Verdict(Outcome.INVALID_TIMING, text)
-    return None
+    if verdict is None:
+        return None
+    wrong = attempt.kept.check()  # says more than that a time is impossible
+    return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
+
+
+def _time_all(attempt: Attempt) -> Verdict | None:
+    """Every workload, and all once more when more time has passed than stamps account for."""
+    noise = noise_floor(attempt.device, compare_sessions)
+    share = 0.0
+    for purpose in ("time", "time once more"):
+        hidden = []
+        for index, workload in enumerate(attempt.workloads):
+            if workload.split is Split.ADVERSARIAL:
+                continue
+            found = _time_workload(attempt, index, workload, noise, purpose)
+            if isinstance(found, Verdict):
+                return found
+            hidden.append(found.hidden)
+        share = statistics.median(hidden) if hidden else 0.0
+        if share <= WALL_SHARE:
+            return None
+    text = f"{share:.0%} more time passed in timed calls than their stamps account for"
+    return Verdict(Outcome.INVALID_TIMING, text)
 
 
 def _time_workload(
-    attempt: Attempt, index: int, workload: Workload, noise: float
+    attempt: Attempt, index: int, workload: Workload, noise: float, purpose: str
 ) -> Pairs | Verdict:
     problem, spec = attempt.task.problem, attempt.device.spec
     dims = workload.dims
     roofline = spec.roofline_seconds(
         problem.bytes(dims), problem.flops(dims), problem.outputs[0].dtype
     )
-    found = _compare(attempt, workload, "time")
+    found = _compare(attempt, workload, purpose)
     if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
-        found = _compare(attempt, workload, "time again")
+        found = _compare(attempt, workload, f"{purpose} again")
         if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
             seconds = found.candidate_seconds
             text = f"{seconds:.3g} s is less than physics allows ({roofline:.3g} s) on {workload}"
@@ -139,93 +163,110 @@ def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verd
     assert isinstance(attempt.session, GpuSession)
     baseline = _session_of(attempt.baseline, attempt.task)
     seed = attempt.data_seed(purpose, workload.key)
-    found = compare_sessions(attempt.task, workload, baseline, attempt.session, seed)
+    sessions = baseline, attempt.session
+    found = compare_sessions(attempt.task, workload, *sessions, seed, attempt.device, attempt.kept)
     if isinstance(found, Failed):
         return verdict_of(found)
     return found
 
 
 def compare_sessions(
-    task: Task, workload: Workload, baseline: Any, candidate: Any, seed: int
+    task: Task,
+    workload: Workload,
+    baseline: Any,
+    candidate: Any,
+    seed: int,
+    device: Any,
+    kept: Kept,
 ) -> Pairs | Verdict | Failed:
     """One workload on two workers.
+
+    Args:
+        task: what both solve.
+        workload: its sizes.
+        baseline: a session whose failures are ours.
+        candidate: the other session.
+        seed: of data and order.
+        device: the GPU.
+        kept: takes the outputs of timed calls that are to be checked.
 
     Raises:
         InfraError: the baseline fails, or two input sets do not fit.
     """
-    ring = _Ring(task, workload, seed, candidate.device)
+    ring = _Ring(task, workload, seed, candidate.arena, device.where)
     sides = (_Trusted(baseline), candidate)
     for side in sides:
         failed = side.ring(ring.sets, workload.dims)
         if failed is not None:
             return failed
-
-    def verify(count: int) -> Verdict | Failed | None:
-        return ring.verify(candidate, count)
+    sessions = {sides[0]: baseline, candidate: candidate}
 
     return Comparison(
         *sides,
         ring=len(ring.sets),
-        prepare=lambda side: ring.prepare(fresh=side is candidate),
-        verify=verify,
+        prepare=lambda side, calls: ring.prepare(sessions[side], calls, fresh=side is candidate),
+        verify=lambda calls: ring.verify(candidate, calls, kept),
         graphs=not ring.in_place,
+        flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
         clock=time.perf_counter,
         rng=random.Random(seed),
     ).run()
 
 
 class _Ring:
-    """The input sets of one comparison in the arena, and the answers to some of them."""
+    """The input sets of one comparison in the arena."""
 
-    def __init__(self, task: Task, workload: Workload, seed: int, device: Any) -> None:
-        self.task, self.workload, self._device = task, workload, device
-        self._seed = seed
+    def __init__(
+        self, task: Task, workload: Workload, seed: int, arena: Arena, where: torch.device
+    ) -> None:
+        self._problem, self._workload = task.problem, workload
+        self._arena = arena
         self._rng = random.Random(seed)
-        self._calls = PILOT_CALLS
         self._changed: list[int] = []
-        self.in_place = {
-            a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
-        }
-        device.arena.reset()
+        self.in_place = in_place(task)
         self.sets: list[Placed] = []
+        arena.reset()
         most = RING
         while len(self.sets) < most and not self._enough():
-            inputs = self._inputs(len(self.sets))
+            inputs = make_inputs(task.problem, workload, seed + len(self.sets), where)
             try:
-                self.sets.append(place(device.arena, task, inputs, workload.dims))
+                self.sets.append(place(arena, task, inputs, workload.dims, guarded=False))
             except ArenaFull:
                 break
-            if len(self.sets) == 1 and device.arena.used < SMALL_SET:
+            if len(self.sets) == 1 and arena.used < SMALL_SET:
                 most = RING_SHORT
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
-        device.arena.publish()
 
     def _enough(self) -> bool:
         """Whether further sets would take more memory than they are worth."""
-        return len(self.sets) >= RING_LEAST and self._device.arena.used > RING_BYTES
+        return len(self.sets) >= RING_LEAST and self._arena.used > RING_BYTES
 
-    def prepare(self, fresh: bool) -> None:
-        """Before a block: outputs are poisoned, and inputs are as they were, or almost.
+    def prepare(self, session: Any, calls: int, fresh: bool) -> None:
+        """Before a block: inputs are as they were, or almost.
 
-        With `fresh` two elements of each floating input change places in a few sets, of which one
-        may be verified: what a kernel has kept of earlier blocks, by address or by a sample of the
-        values, is wrong there now.
+        Args:
+            session: whose block it is.
+            calls: of how many it is.
+            fresh: outputs are poisoned, and two elements of each floating input change places in a
+                few sets, of which one may be verified: what a kernel has kept of earlier blocks, by
+                address or by a sample of the values, is wrong there now.
         """
-        arena = self._device.arena
-        self._changed = self._rng.sample(range(self._calls), min(CHANGED_SETS, self._calls))
-        changed = set(self._changed) if fresh and self.task.problem.exchangeable else set()
+        written = []
+        if fresh:
+            session.poison(self.sets)
+            self._changed = self._rng.sample(range(calls), min(CHANGED_SETS, calls))
         for index, placed in enumerate(self.sets):
-            for piece in placed.outputs:
-                arena.view(piece).fill_(POISON)
-            for name, piece in placed.pieces.items():
+            changed = fresh and index in self._changed and self._problem.exchangeable
+            for name, piece in placed.pieces.items() if changed or self.in_place else ():
                 value = placed.inputs[name]
                 assert isinstance(value, torch.Tensor)
-                if index in changed and value.is_floating_point():
+                if changed and value.is_floating_point():
                     self._swap(value)
-                if index in changed or name in self.in_place:
-                    arena.view(piece).copy_(storage_bytes(value))
-        arena.publish()
+                if changed or name in self.in_place:
+                    self._arena.view(piece).copy_(storage_bytes(value))
+                    written.append(piece)
+        session.changed(written)
 
     def _swap(self, tensor: torch.Tensor) -> None:
         flat = tensor.view(-1)
@@ -237,30 +278,21 @@ class _Ring:
             flat[one : one + 1].clone(),
         )
 
-    def verify(self, candidate: Any, count: int) -> Verdict | Failed | None:
-        """Outputs of a timed call drawn at random (rule 17)."""
-        calls = len(self.sets) if candidate.replayed else count
-        self._calls = calls
-        index = self._rng.choice([i for i in self._changed if i < calls] or [0])
-        failed = candidate.deliver([calls - 1 - index], [self.sets[index]])
-        return failed or self._check(index)
-
-    def _check(self, index: int) -> Verdict | None:
-        problem, placed = self.task.problem, self.sets[index]
-        expected = answer(problem, placed.inputs, self._device.where)
-        shapes = problem.output_shapes(self.workload.dims)
+    def verify(self, candidate: Any, calls: int, kept: Kept) -> Verdict | Failed | None:
+        """Keeps the outputs of a timed call drawn at random (rule 17)."""
+        index = self._rng.choice(self._changed)
+        placed = self.sets[index]
+        failed = candidate.deliver(calls - 1 - index, placed)
+        if failed is not None:
+            return failed
+        shapes = self._problem.output_shapes(self._workload.dims)
         outputs = tuple(
-            self._device.arena.view(piece).view(output.dtype).view(shapes[output.name])
-            for output, piece in zip(problem.outputs, placed.outputs, strict=True)
+            self._arena.view(piece).view(output.dtype).view(shapes[output.name])
+            for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
         )
-        found = compare(problem, expected, outputs)
-        if found.passed:
-            return None
-        text = f"wrong values in a timed call on {self.workload}: {found.message}"
-        return Verdict(Outcome.WRONG_VALUES, text)
-
-    def _inputs(self, index: int) -> Mapping[str, Value]:
-        return make_inputs(self.task.problem, self.workload, self._seed + index, self._device.where)
+        kept.add(self._problem, self._workload, placed.inputs, outputs)
+        wrong = kept.check() if kept.full else ""
+        return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
 
 
 class _Trusted:
@@ -273,9 +305,9 @@ class _Trusted:
         """Hands over the argument sets."""
         self._ours(self._session.ring(sets, dims))
 
-    def block(self, count: int) -> Any:
+    def block(self, count: int, lead: int) -> Any:
         """Times calls."""
-        return self._ours(self._session.block(count))
+        return self._ours(self._session.block(count, lead))
 
     def capture(self) -> Any:
         """May fail: not every baseline can be captured."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_gym.devices.base import InfraError
-from kernel_gym.judge.baselines import Baseline
+from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.pairs import Pairs, quantile_of_noise
 from kernel_gym.judge.protocol import NOISE_EVERY, NOISE_LIMIT
 from kernel_gym.tasks.registry import get_task
@@ -24,7 +24,7 @@ WORKLOADS = 3
 VALID_SECONDS = 3600.0
 
 
-def noise_floor(device: Any, baseline: Baseline, compare: Callable[..., Any]) -> float:
+def noise_floor(device: Any, compare: Callable[..., Any]) -> float:
     """95th percentile of |log(a kernel / the same kernel)| on a device. Call it alone on the GPU.
 
     Raises:
@@ -49,6 +49,7 @@ def measure_noise(device: Any, compare: Callable[..., Any]) -> float:
     task = get_task(TASK)
     sessions = [device.open(task, trusted=True) for _ in range(2)]
     effects: dict[str, list[float]] = {}
+    kept = Kept()
     try:
         for session in sessions:
             failed = session.load(task.baseline_source or "")
@@ -56,13 +57,16 @@ def measure_noise(device: Any, compare: Callable[..., Any]) -> float:
                 raise InfraError(f"the baseline of {task.id} does not load: {failed.message}")
         for workload in train_workloads(task.problem, device.scale)[:WORKLOADS]:
             for repeat in range(REPEATS):
-                found = compare(task, workload, *sessions, seed=repeat)
+                found = compare(task, workload, *sessions, repeat, device, kept)
                 if not isinstance(found, Pairs):
                     raise InfraError(f"the baseline of {task.id} failed: {found.message}")
                 effects.setdefault(workload.key, []).append(found.interval.mean)
     finally:
         for session in sessions:
             session.close()
+    wrong = kept.check()
+    if wrong:
+        raise InfraError(f"the baseline of {task.id} fails: {wrong}")
     return quantile_of_noise(effects)
 
 

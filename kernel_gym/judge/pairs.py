@@ -12,6 +12,7 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from kernel_gym.judge.protocol import (
@@ -20,23 +21,26 @@ from kernel_gym.judge.protocol import (
     CONFIDENCE,
     GRAPH_BELOW,
     HALF_WIDTH,
+    MAX_LEAD,
     MAX_PAIRS,
     MAX_SECONDS,
     MIN_PAIRS,
     PILOT_CALLS,
+    PILOT_LEAD,
     REPLAYS,
     TRIMMED,
     VERIFY_SHARE,
     WALL_LIMIT,
     WALL_QUANTILE,
+    WALL_SLACK,
 )
 
 
 class Timed(Protocol):
     """A side of the comparison: a worker that holds the ring."""
 
-    def block(self, count: int) -> Any:
-        """Times calls one by one."""
+    def block(self, count: int, lead: int) -> Any:
+        """Times calls one by one, after as many flushes as `lead` says."""
 
     def capture(self) -> Any:
         """Makes a graph of one round over the ring."""
@@ -85,6 +89,11 @@ class Pairs:
         return float(theirs - ours)
 
     @property
+    def hidden(self) -> float:
+        """Share of the claimed time that is unaccounted for, beyond what the host may take."""
+        return max(0.0, self.unaccounted - WALL_SLACK) / self.claimed
+
+    @property
     def agrees(self) -> bool:
         """Whether the candidate's stamps can be true by the judge's clock (rule 13)."""
         return self.unaccounted <= WALL_LIMIT[0] + WALL_LIMIT[1] * self.claimed
@@ -100,16 +109,22 @@ def interval(effects: Sequence[float]) -> Interval:
         effects: log ratios, at least six.
     """
     import numpy as np
-    from scipy import stats
-    from scipy.stats import mstats
 
-    count = len(effects)
+    ordered, count = np.sort(effects), len(effects)
     cut = int(TRIMMED * count)
-    mean = float(stats.trim_mean(effects, TRIMMED))
-    spread = statistics.stdev(mstats.winsorize(np.array(effects), (TRIMMED, TRIMMED)).tolist())
     left = count - 2 * cut
+    kept = ordered[cut : count - cut]
+    spread = float(np.clip(ordered, kept[0], kept[-1]).std(ddof=1))
     error = spread * math.sqrt(count - 1) / math.sqrt(left * (left - 1))
-    return Interval(mean, float(stats.t.ppf(0.5 + CONFIDENCE / 2, left - 1)) * error)
+    return Interval(float(kept.mean()), _student(left - 1) * error)
+
+
+@cache
+def _student(freedom: int) -> float:
+    """The quantile of Student's t that an interval takes."""
+    from scipy import stats
+
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
 class Comparison:
@@ -119,10 +134,11 @@ class Comparison:
         baseline: one side.
         candidate: the other; its failure ends the comparison.
         ring: how many input sets both hold.
-        prepare: called before each block with the side that comes next.
-        verify: called after some of the candidate's blocks with the number of its calls; returns
-            what is wrong with them.
+        prepare: called before each block with the side that comes next and its number of calls.
+        verify: called after some of the candidate's blocks with the number of its calls (of the
+            last replay's, when there were several); returns what is wrong with them.
         graphs: whether short calls may be replayed as graphs.
+        flush: seconds that one flush of the caches takes.
         clock: seconds that only grow.
         rng: decides which blocks are verified.
     """
@@ -132,25 +148,27 @@ class Comparison:
         baseline: Timed,
         candidate: Timed,
         ring: int,
-        prepare: Callable[[Timed], None],
+        prepare: Callable[[Timed, int], None],
         verify: Callable[[int], Any],
         graphs: bool,
+        flush: float,
         clock: Callable[[], float],
         rng: random.Random,
     ) -> None:
         self._sides = (baseline, candidate)
         self._ring = ring
         self._prepare, self._verify = prepare, verify
-        self._graphs, self._clock, self._rng = graphs, clock, rng
+        self._graphs, self._flush, self._clock, self._rng = graphs, flush, clock, rng
         self._count, self._replays = min(PILOT_CALLS, ring), False
+        self._lead = PILOT_LEAD
+        self._host = 0.0
 
     def run(self) -> Pairs | Any:
         """The pairs, or the failure that ended it."""
         pilot = self._pilot()
         if not isinstance(pilot, tuple):
             return pilot
-        shortest = min(pilot)
-        self._choose_method(shortest)
+        self._choose_method(*pilot)
         found = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays)
         end = self._clock() + MAX_SECONDS
         times: tuple[list[float], list[float]] = ([], [])
@@ -159,11 +177,13 @@ class Comparison:
             medians, walls = [], []
             if self._replays:
                 self._count = self._rng.randint(*REPLAYS)
+            self._lead, self._host = self._needed_lead(min(pilot)), 0.0
             for side in (0, 1, 1, 0):
                 block = self._block(side)
                 if not hasattr(block, "stamps"):
                     return block
                 calls = self._ring if self._replays else 1
+                self._host = max(self._host, block.host)
                 medians.append(statistics.median(block.stamps) / calls)
                 walls.append(block.wall - sum(block.stamps))
                 times[side].append(medians[-1])
@@ -189,25 +209,41 @@ class Comparison:
             if not hasattr(block, "stamps"):
                 return block
             medians.append(statistics.median(block.stamps))
+            self._host = max(self._host, block.host)
         return medians[0], medians[1]
 
-    def _choose_method(self, shortest: float) -> None:
+    def _choose_method(self, baseline: float, candidate: float) -> None:
         low, high = BLOCK_CALLS
+        shortest = min(baseline, candidate)
         short = self._graphs and shortest < GRAPH_BELOW
         if short and all(side.capture() is None for side in self._sides):
             self._replays = True
             return
-        self._count = min(max(low, int(BLOCK_SECONDS / shortest)), high, self._ring)
+        middle = math.sqrt(baseline * candidate)
+        self._count = min(max(low, int(BLOCK_SECONDS / middle)), high, self._ring)
+
+    def _needed_lead(self, shortest: float) -> int:
+        """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
+
+        A stamp that the GPU takes before its call is queued has the host's time in it. The number
+        goes by the last round, and is the same for both sides, so that it shows in neither's
+        wall-clock time alone.
+        """
+        behind = max(0.0, self._host - shortest - self._flush)
+        seconds = 2 * self._host + (self._count - 1) * behind
+        return min(math.ceil(seconds / self._flush), MAX_LEAD)
 
     def _block(self, side: int, verified: bool | None = None) -> Any:
         """One block; a candidate's is verified at random, or the failure comes back."""
         timed = self._sides[side]
-        self._prepare(timed)
-        block = timed.replay(self._count) if self._replays else timed.block(self._count)
+        calls = self._ring if self._replays else self._count
+        self._prepare(timed, calls)
+        count, lead = self._count, self._lead
+        block = timed.replay(count) if self._replays else timed.block(count, lead)
         if side == 1 and hasattr(block, "stamps"):
             if verified is None:
                 verified = self._rng.random() < VERIFY_SHARE
-            wrong = self._verify(self._count) if verified else None
+            wrong = self._verify(calls) if verified else None
             if wrong is not None:
                 return wrong
         return block

@@ -39,9 +39,11 @@ RING_SHORT = 48
 SMALL_SET = 8 << 20
 """... which are those of fewer bytes."""
 PILOT_CALLS = 4
+PILOT_LEAD, MAX_LEAD = 4, 40
+"""Flushes before a block, while which the host gets ahead of the GPU."""
 BLOCK_SECONDS = 2e-3
 """A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
-BLOCK_CALLS = (5, 50)
+BLOCK_CALLS = (3, 50)
 """... within these numbers of calls, and never more than there are input sets."""
 MIN_PAIRS = 6
 MAX_PAIRS = 60
@@ -50,16 +52,18 @@ HALF_WIDTH = 0.01
 TRIMMED = 0.2
 """Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
 CONFIDENCE = 0.95
-GRAPH_BELOW = 20e-6
+GRAPH_BELOW = 30e-6
 """Shorter calls are timed by graph replay (rule 16)."""
 CHANGED_SETS = 3
 """Input sets in which a few values change before each of the candidate's blocks."""
-REPLAYS = (6, 12)
+REPLAYS = (4, 8)
 """Replays in a block, drawn anew for each; each goes once over all input sets."""
 VERIFY_SHARE = 0.25
 """Of the candidate's timed blocks whose outputs are verified, beside the first (rule 17)."""
 WALL_QUANTILE = 0.25
 """Of the blocks' unaccounted time: a late answer of the system adds to single blocks only."""
+WALL_SLACK = 60e-6
+"""Seconds a block that one worker's host code may take longer than the other's."""
 WALL_SHARE = 0.25
 """Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
 WALL_LIMIT = (1e-3, 0.5)

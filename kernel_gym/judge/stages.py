@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import torch
 
-from kernel_gym.devices.base import Audit, Call, Failed
+from kernel_gym.devices.base import Audit, Call, Failed, Turn
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
-from kernel_gym.judge.measured import compile_ahead, time_measured
+from kernel_gym.judge.measured import build_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import NOOP_SHARE, PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import parse, screen
@@ -33,15 +33,15 @@ def screen_source(attempt: Attempt) -> Verdict | None:
 
 
 def build(attempt: Attempt) -> Verdict | None:
-    """Loads the candidate in a fresh worker. Triton kernels compile at their first launch."""
+    """Loads the candidate in a fresh worker. On a simulator Triton compiles at the first launch."""
     if attempt.task.language == "triton":
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
     attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
+    if attempt.device.clock is Clock.MEASURED:
+        return build_ahead(attempt)
     failed = attempt.session.load(attempt.source)
-    if failed is None and attempt.device.clock is Clock.MEASURED:
-        return compile_ahead(attempt)
     return verdict_of(failed) if failed else None
 
 
@@ -115,14 +115,27 @@ def time_workloads(attempt: Attempt) -> Verdict | None:
     return None
 
 
-PIPELINE: tuple[tuple[Stage, StageFunction], ...] = (
-    (Stage.SCREEN, screen_source),
-    (Stage.BUILD, build),
-    (Stage.TRAIN, check_train),
-    (Stage.ADVERSARIAL, check_adversarial),
-    (Stage.UNSEEN, check_unseen),
-    (Stage.TIME, time_workloads),
+def check_timed(attempt: Attempt) -> Verdict | None:
+    """Values of the timed calls that were kept for it (rule 17)."""
+    wrong = attempt.kept.check()
+    return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
+
+
+Step = tuple[Stage, StageFunction]
+PIPELINE: tuple[tuple[Turn, tuple[Step, ...]], ...] = (
+    (Turn.FREE, ((Stage.SCREEN, screen_source), (Stage.BUILD, build))),
+    (
+        Turn.SHARED,
+        (
+            (Stage.TRAIN, check_train),
+            (Stage.ADVERSARIAL, check_adversarial),
+            (Stage.UNSEEN, check_unseen),
+        ),
+    ),
+    (Turn.ALONE, ((Stage.TIME, time_workloads),)),
+    (Turn.SHARED, ((Stage.TIME, check_timed),)),
 )
+"""The steps, and how they hold the device; it is waited for once for all steps of a turn."""
 
 
 def _check(

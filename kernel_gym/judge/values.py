@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -17,6 +18,8 @@ from kernel_gym.judge.protocol import (
 )
 from kernel_gym.records import Element
 
+CHUNK = 1 << 25
+"""Most elements that are compared at one time."""
 ROUNDINGS = {torch.float32: SINGLE_ROUNDINGS, torch.float64: SINGLE_ROUNDINGS}
 """Roundings that a sum may gather before the output's own, in formats that sums are made in."""
 
@@ -44,30 +47,68 @@ def compare_close(
     """
     if found.numel() == 0:
         return Comparison(True, 0.0)
-    wrong_class = _class_mismatch(found, expected)
-    if wrong_class.any():
-        return _report(name, wrong_class, found, expected, 0.0, "NaN or Inf where it must not be")
-    finite = torch.isfinite(expected)
-    y, y_hat, y_ref = (
-        _rows(torch.where(finite, t.double(), 0.0)) for t in (expected, found, reference)
+    rows = tuple(_rows(t) for t in (expected, found, reference))
+    parts = [_measure(*chunk) for chunk in zip(*(_chunks(t) for t in rows), strict=True)]
+    if any(part.wrong_class for part in parts):
+        wrong = _class_mismatch(found, expected)
+        return _report(name, wrong, found, expected, 0.0, "NaN or Inf where it must not be")
+    of_y, of_error, of_reference = (
+        tuple(torch.cat(column) for column in zip(*sizes, strict=True))
+        for sizes in zip(*((p.of_y, p.of_error, p.of_reference) for p in parts), strict=True)
     )
-    error, ref_error = (y_hat - y).abs(), (y_ref - y).abs()
     unit = torch.finfo(found.dtype).eps / 2 * ROUNDINGS.get(found.dtype, 1)
     floor = _smallest_rounding(found.dtype)
-    largest = _yardstick(ref_error.amax(1), y.abs().amax(1), unit).clamp(min=floor)
-    typical = _yardstick(_rms(ref_error), _rms(y), UNIFORM_ROUNDING_RMS * unit).clamp(min=floor)
-    max_ratio = error.amax(1) / (MAX_LEG * largest)
-    rms_ratio = _rms(error) / (RMS_LEG * typical)
+    largest = _yardstick(of_reference[0], of_y[0], unit).clamp(min=floor)
+    typical = _yardstick(of_reference[1], of_y[1], UNIFORM_ROUNDING_RMS * unit).clamp(min=floor)
+    max_ratio = of_error[0] / (MAX_LEG * largest)
+    rms_ratio = of_error[1] / (RMS_LEG * typical)
     worst = float(torch.maximum(max_ratio, rms_ratio).max())
     if worst <= 1.0:
         return Comparison(True, worst)
     row = int(torch.maximum(max_ratio, rms_ratio).argmax())
-    flat = row * y.shape[1] + int(error[row].argmax())
+    flat = row * rows[0].shape[1] + _worst_of_row(rows[0][row], rows[1][row])
     tolerance = float(MAX_LEG * largest[row])
     share = float((torch.maximum(max_ratio, rms_ratio) > 1).double().mean())
     leg = "largest" if max_ratio[row] >= rms_ratio[row] else "rms"
     text = f"{leg} error {worst:.3g} times the tolerance; {share:.1%} of the rows are wrong"
     return _at(name, flat, found, expected, tolerance, worst, text)
+
+
+class _Measured(NamedTuple):
+    """Some rows: the largest magnitude and the root mean square of each."""
+
+    wrong_class: bool
+    of_y: tuple[torch.Tensor, torch.Tensor]
+    of_error: tuple[torch.Tensor, torch.Tensor]
+    of_reference: tuple[torch.Tensor, torch.Tensor]
+
+
+def _measure(expected: torch.Tensor, found: torch.Tensor, reference: torch.Tensor) -> _Measured:
+    """Measures some rows of the oracle, and of the errors of a candidate and of the reference."""
+    finite = torch.isfinite(expected)
+    y, wrong_class = expected.double(), False
+    if found.itemsize == 1 or not bool(finite.all() & torch.isfinite(found).all()):
+        wrong_class = bool(_class_mismatch(found, expected).any())
+        y = torch.where(finite, y, 0.0)
+        found, reference = (torch.where(finite, t.double(), 0.0) for t in (found, reference))
+    return _Measured(wrong_class, _sizes(y), _sizes(found.sub(y)), _sizes(reference.sub(y)))
+
+
+def _sizes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each row the largest magnitude and the root mean square, each in one pass over it."""
+    least, most = values.aminmax(dim=1)
+    rms = torch.linalg.vector_norm(values, dim=1) / values.shape[1] ** 0.5
+    return torch.maximum(-least, most), rms
+
+
+def _worst_of_row(expected: torch.Tensor, found: torch.Tensor) -> int:
+    error = torch.where(torch.isfinite(expected), found.double() - expected.double(), 0.0)
+    return int(error.abs().argmax())
+
+
+def _chunks(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Some rows at a time: in fp64 all of them together would take many times their memory."""
+    return rows.split(max(1, CHUNK // max(1, rows.shape[1])))
 
 
 def _yardstick(error: torch.Tensor, size: torch.Tensor, unit: float) -> torch.Tensor:
@@ -164,10 +205,6 @@ def _smallest_rounding(dtype: torch.dtype) -> float:
     """
     info = torch.finfo(dtype)
     return max(info.tiny * info.eps / 2, torch.finfo(torch.float32).tiny)
-
-
-def _rms(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.square().mean(1).sqrt()
 
 
 def _report(

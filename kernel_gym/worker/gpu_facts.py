@@ -29,7 +29,7 @@ def of_triton(launches: Launches) -> list[dict[str, Any]]:
             "vgprs": 0,
             "lds_bytes": metadata.shared,
         }
-    for kernel in _loaded_kernels():
+    for kernel in _loaded_kernels() if found else ():
         if kernel.name in found and kernel.module is not None:
             found[kernel.name] |= {"vgprs": kernel.n_regs, "vgpr_spills": kernel.n_spills}
     return list(found.values())

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import collections
 import socket
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import chain, pairwise
 from typing import Any
 
 import torch
 
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker import failures
+from kernel_gym.worker import failures, warm
 
 Candidate = Callable[..., Any]
 Arguments = list[dict[str, Any]]
@@ -28,30 +31,27 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]))
-    try:
-        session = _GpuSession(options, fds[1] if len(fds) > 1 else None)
-    except Exception as error:
-        judge.send({"broken": failures.describe(error), "confinement": options["confinement"]})
-        return
+    session = GpuWorker(options, fds[1] if len(fds) > 1 else None)
     judge.send({"confinement": options["confinement"]})
     while True:
         judge.send(session.answer(judge.recv().header))
 
 
-class _GpuSession:
-    """One candidate on the worker's only visible GPU."""
+class GpuWorker:
+    """One candidate on the worker's only visible GPU, or one baseline after another."""
 
     def __init__(self, options: dict[str, Any], file: int | None) -> None:
         from kernel_gym.worker.gpu_gate import GateMode
-        from kernel_gym.worker.gpu_memory import open_arena
+        from kernel_gym.worker.gpu_memory import Arena
         from kernel_gym.worker.launches import Launches, watch_tuning
 
-        torch.cuda.init()
-        self.arena = open_arena(options["handle"], options["size"], file)
+        warm.seed_cache()
+        self.options, self.file = options, file
+        self.arena: Arena
+        self.flush: torch.Tensor | None = None
         self.gate = GateMode()
         self.gated = True
         self.launches = Launches()
-        self.launches.watch_triton()
         watch_tuning()
         self.candidate: Candidate | None = None
         self.hip: Any = None
@@ -59,23 +59,53 @@ class _GpuSession:
         self.kept: collections.deque[tuple[Any, ...]] = collections.deque()
         self.captured: list[tuple[Any, ...]] = []
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.flush = torch.empty(options["flush"] // 4, dtype=torch.int32, device="cuda")
+        self.poisoning: torch.cuda.CUDAGraph | None = None
+        self.events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
     def answer(self, header: dict[str, Any]) -> dict[str, Any]:
-        """Does what the judge asks; a failure becomes `{"error": {...}}`."""
+        """Does what the judge asks; a failure becomes `{"error": {...}}`.
+
+        Where memory passes through the host, "pull" are the pieces to fetch from there before it,
+        [start, size] each, and "push" those to show there after it.
+        """
         try:
-            return getattr(self, f"do_{header.pop('do')}")(**header)
+            pull, push = header.pop("pull", ()), header.pop("push", ())
+            for start, size in pull:
+                self.arena.pull(start, size)
+            answer = getattr(self, f"do_{header.pop('do')}")(**header)
+            for start, size in push:
+                self.arena.push(start, size)
+            return answer
         except BaseException as error:
             return {"error": failures.describe(error)}
 
+    def do_open(self) -> dict[str, Any]:
+        """Makes the GPU context and opens the arena."""
+        from kernel_gym.worker.gpu_memory import open_arena
+
+        torch.cuda.init()
+        self.arena = open_arena(self.options["handle"], self.options["size"], self.file)
+        self.launches.watch_triton()
+        return {}
+
+    def do_rehearse(self, **candidate: Any) -> dict[str, Any]:
+        """Compiles a Triton candidate, before there is a GPU context."""
+        from kernel_gym.worker.rehearsal import rehearse
+
+        failed = rehearse(**candidate)
+        return {"error": failed} if failed else {}
+
     def do_load(self, language: str, entry: str, source: str, **build: Any) -> dict[str, Any]:
         """Builds and loads the candidate; "torch" is the task's reference, ungated."""
+        self.do_rest()
+        self.launches.forget()
+        self.hip = None
         if language == "hip":
             from kernel_gym.worker import hip_gpu
 
             self.hip = hip_gpu.load(source, entry, **build)
             self.launches.watch_library(self.hip.library)
-            self.candidate = self.hip
+            self.candidate, self.gated = self.hip, True
             return {}
         from kernel_gym.worker import triton_module
 
@@ -124,73 +154,83 @@ class _GpuSession:
         self.launches.start(noop=False)
         for values in self.ring[:2]:
             self._run(values)
+        if self.flush is None:
+            words = self.options["flush"] // 4
+            self.flush = torch.zeros(words, dtype=torch.int32, device="cuda")
         torch.cuda.synchronize()
         return {}
 
-    def do_block(self, count: int) -> dict[str, Any]:
-        """`count` cold calls over the ring; milliseconds of each."""
+    def do_block(self, count: int, lead: int) -> dict[str, Any]:
+        """`count` cold calls over the ring, after `lead` flushes that let the host get ahead.
+
+        Milliseconds of each call, and seconds that queueing one took.
+        """
+        assert self.flush is not None
         self.kept.clear()
-        self._poison(self.sizes, len(self.ring))
-        torch.cuda.synchronize()
-        stamps = []
-        for index in range(count):
+        self._poison(self.sizes, count)
+        for _ in range(lead):
+            self.flush.add_(1)
+        stamps, queued = self._stamps(count), [time.perf_counter()]
+        for index, (start, end) in enumerate(stamps):
             values = self.ring[index % len(self.ring)]
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self.flush.add_(1)
             start.record()
             outputs = self._run(values)
             end.record()
             self.kept.append(outputs)
-            stamps.append((start, end))
+            queued.append(time.perf_counter())
         torch.cuda.synchronize()
-        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+        host = statistics.median(after - before for before, after in pairwise(queued))
+        return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": host}
 
     def do_capture(self) -> dict[str, Any]:
-        """Captures one round over the ring as a graph."""
-        self.graph = None
+        """Captures one round over the ring as a graph, and one that poisons what it returns."""
+        self.graph = self.poisoning = None
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            for values in self.ring:
-                self._run(values)
+            self._run(self.ring[0])
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             outputs = [self._run(values) for values in self.ring]
         self.captured = outputs
         self.graph = graph
+        returned = [o for o in chain(*outputs) if not self.arena.holds(o)]
+        if returned:
+            self.poisoning = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.poisoning):
+                for output in returned:
+                    output.view(-1).view(torch.uint8).fill_(0xFF)
         return {}
 
     def do_replay(self, count: int) -> dict[str, Any]:
         """`count` replays of the graph, each with cold caches; milliseconds of each."""
         assert self.graph is not None
+        assert self.flush is not None
         self.kept.clear()
-        poisoned = [
-            output.view(-1).view(torch.uint8)
-            for outputs in self.captured
-            for output in outputs
-            if not self.arena.holds(output)
-        ]
-        torch.cuda.synchronize()
-        stamps = []
-        for index in range(count):
-            if index == count - 1:  # what the earlier replays have left is no answer to this one
-                for output in poisoned:
-                    output.fill_(0xFF)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        stamps = self._stamps(count)
+        for index, (start, end) in enumerate(stamps):
+            if index == count - 1 and self.poisoning is not None:
+                self.poisoning.replay()  # what earlier replays have left is no answer to this one
             self.flush.add_(1)
             start.record()
             self.graph.replay()
             end.record()
-            stamps.append((start, end))
         torch.cuda.synchronize()
         self.kept.extend(self.captured)
-        return {"ms": [start.elapsed_time(end) for start, end in stamps]}
+        return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": 0.0}
+
+    def do_nothing(self) -> dict[str, Any]:
+        """For pieces that are to be fetched."""
+        return {}
 
     def do_rest(self) -> dict[str, Any]:
         """Forgets the ring and gives its memory back to the device."""
-        self.ring, self.captured, self.graph = [], [], None
+        self.ring, self.captured = [], []
+        self.graph = self.poisoning = None
         self.kept.clear()
-        torch.cuda.empty_cache()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
         return {}
 
     def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
@@ -212,6 +252,14 @@ class _GpuSession:
         return {"kernels": gpu_facts.cross_compile(self.launches, arch)}
 
     # -- the parts of a call -------------------------------------------------------------------
+
+    def _stamps(self, count: int) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
+        """Pairs of events, which are made once: that takes as long as a launch."""
+        while len(self.events) < count:
+            self.events.append(
+                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+            )
+        return self.events[:count]
 
     def _mode(self) -> Any:
         return self.gate if self.gated else nullcontext()
@@ -236,4 +284,3 @@ class _GpuSession:
             if isinstance(output, torch.Tensor) and output.is_cuda and output.nbytes == size:
                 self.arena.put(start, output)
         torch.cuda.synchronize()
-        self.arena.push()

@@ -17,15 +17,11 @@ class Arena:
         self._bytes = bytes_
         self._host = host
         self._start = bytes_.data_ptr()
-        self._touched: list[tuple[int, int]] = []
 
     def tensor(self, arg: dict[str, Any]) -> torch.Tensor:
         """The tensor that an argument describes: start (bytes), span (bytes), shape, strides."""
         dtype = getattr(torch, arg["dtype"])
         start, end = arg["start"], arg["start"] + arg["span"]
-        if self._host is not None:
-            self._bytes[start:end].copy_(self._host[start:end])
-            self._touched.append((start, end))
         flat = self._bytes[start:end].view(dtype)
         return flat.as_strided(arg["shape"], arg["strides"], flat.storage_offset() + arg["skip"])
 
@@ -33,15 +29,16 @@ class Arena:
         """Copies a tensor's elements, in order, to a place in the arena."""
         flat = tensor.contiguous().view(-1).view(torch.uint8)
         self._bytes[start : start + flat.numel()].copy_(flat)
-        if self._host is not None:
-            self._touched.append((start, start + flat.numel()))
 
-    def push(self) -> None:
-        """Shows the judge what was written, where the memory is not the judge's own."""
-        if self._host is not None:
-            for start, end in self._touched:
-                self._host[start:end].copy_(self._bytes[start:end])
-            self._touched.clear()
+    def pull(self, start: int, size: int) -> None:
+        """Fetches what the judge has put there, where the memory is not the judge's own."""
+        assert self._host is not None
+        self._bytes[start : start + size].copy_(self._host[start : start + size])
+
+    def push(self, start: int, size: int) -> None:
+        """Shows the judge what is there."""
+        assert self._host is not None
+        self._host[start : start + size].copy_(self._bytes[start : start + size])
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor lies in the arena."""

@@ -22,6 +22,11 @@ class Launches:
         self.compiled: list[tuple[Any, Any]] = []
         """Source and metadata of every Triton kernel that was compiled, once each."""
 
+    def forget(self) -> None:
+        """Begins anew for another candidate."""
+        self._libraries.clear()
+        self.compiled.clear()
+
     def start(self, noop: bool) -> None:
         """Begins to count from zero."""
         self.noop, self._count = noop, 0

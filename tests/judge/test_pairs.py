@@ -17,6 +17,7 @@ FLUSH = 100e-6
 class Block:
     stamps: tuple[float, ...]
     wall: float
+    host: float = 60e-6
 
 
 class Machine:
@@ -43,7 +44,7 @@ class Side:
         self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
         self.blocks = []
 
-    def block(self, count):
+    def block(self, count, lead=0):
         start, stall = self.machine.now, self.machine.stall()
         stamps = tuple(self.machine.call(self.seconds * stall) for _ in range(count))
         self.blocks.append(count)
@@ -63,9 +64,10 @@ def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, gra
         baseline,
         candidate,
         ring=24,
-        prepare=lambda side: None,
+        prepare=lambda side, calls: None,
         verify=verify,
         graphs=graphs,
+        flush=FLUSH,
         clock=lambda: machine.now,
         rng=random.Random(seed),
     ).run()

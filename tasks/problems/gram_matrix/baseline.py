@@ -1,8 +1,4 @@
-"""Gram matrix: one program a tile of the square; tiles of both triangles are computed.
-
-Matrix units of some GPUs truncate as they accumulate, which over hundreds of thousands of positive
-terms adds up. So they only add up parts; the parts are summed with rounding.
-"""
+"""Gram matrix: one program a tile of the square; tiles of both triangles are computed."""
 
 import torch
 import triton
@@ -11,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def gram_kernel(
-    x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.constexpr, STEPS: tl.constexpr
+    x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.constexpr, PART: tl.constexpr
 ):
     """Computes one TILE x TILE tile."""
     batch = tl.program_id(2).to(tl.int64)
@@ -19,25 +15,26 @@ def gram_kernel(
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     base = x_ptr + batch * x_batch
     total = tl.zeros([TILE, TILE], tl.float32)
-    for first in range(0, positions, STEPS * TILE):
-        part = tl.zeros([TILE, TILE], tl.float32)
-        for start in range(first, min(first + STEPS * TILE, positions), TILE):
-            at = start + tl.arange(0, TILE)
-            left = tl.load(
-                base + rows[:, None].to(tl.int64) * x_row + at[None, :],
-                mask=(rows[:, None] < channels) & (at[None, :] < positions),
-                other=0.0,
-            )
-            right = tl.load(
-                base + cols[None, :].to(tl.int64) * x_row + at[:, None],
-                mask=(cols[None, :] < channels) & (at[:, None] < positions),
-                other=0.0,
-            )
-            part = tl.dot(left, right, part)
-        total += part
+    part = tl.zeros([TILE, TILE], tl.float32)
+    for start in range(0, positions, TILE):
+        at = start + tl.arange(0, TILE)
+        left = tl.load(
+            base + rows[:, None].to(tl.int64) * x_row + at[None, :],
+            mask=(rows[:, None] < channels) & (at[None, :] < positions),
+            other=0.0,
+        )
+        right = tl.load(
+            base + cols[None, :].to(tl.int64) * x_row + at[:, None],
+            mask=(cols[None, :] < channels) & (at[:, None] < positions),
+            other=0.0,
+        )
+        part = tl.dot(left, right, part)
+        if start % PART == PART - TILE:  # matrix units truncate: long sums of theirs drift
+            total += part
+            part = tl.zeros([TILE, TILE], tl.float32)
     tl.store(
         out_ptr + batch * channels * channels + rows[:, None] * channels + cols[None, :],
-        (total / positions).to(tl.float16),
+        ((total + part) / positions).to(tl.float16),
         mask=(rows[:, None] < channels) & (cols[None, :] < channels),
     )
 
@@ -49,6 +46,14 @@ def gram_matrix(x: torch.Tensor) -> torch.Tensor:
     tile = 32
     grid = (triton.cdiv(channels, tile), triton.cdiv(channels, tile), batch)
     gram_kernel[grid](
-        x, out, channels, positions, *x.stride()[:2], TILE=tile, STEPS=32, num_warps=4, num_stages=1
+        x,
+        out,
+        channels,
+        positions,
+        *x.stride()[:2],
+        TILE=tile,
+        PART=1024,
+        num_warps=4,
+        num_stages=1,
     )
     return out

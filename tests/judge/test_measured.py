@@ -1,0 +1,174 @@
+"""Judge and worker of a GPU, over host memory: what is timed is checked."""
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernel_gym.devices import gpu_runtime
+from kernel_gym.devices.gpu_arena import Arena
+from kernel_gym.devices.gpu_session import GpuSession, Host
+from kernel_gym.devices.vendors import CUDA, data_sheet
+from kernel_gym.judge.attempt import Verdict
+from kernel_gym.judge.expected import answer, compare
+from kernel_gym.judge.kept import Kept
+from kernel_gym.judge.measured import compare_sessions
+from kernel_gym.judge.pairs import Pairs
+from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
+from kernel_gym.worker.gpu_main import GpuWorker
+from kernel_gym.worker.launches import Launches
+
+SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
+DEVICE = SimpleNamespace(where=torch.device("cpu"), spec=data_sheet("NVIDIA H200"))
+SIZE = 192 << 20
+REMEMBERS = """
+import torch
+answers = {}
+def softmax(x):
+    if x.data_ptr() not in answers:
+        answers[x.data_ptr()] = torch.softmax(x.float(), 1).to(x.dtype)
+    return answers[x.data_ptr()].clone()
+"""
+
+
+class OnTheHost(TorchFunctionMode):
+    """Tensors for a GPU are made on the host."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func == torch.Tensor.is_cuda.__get__:
+            return True
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = "cpu"
+        return func(*args, **kwargs)
+
+
+class Event:
+    def __init__(self, enable_timing):
+        self.at = 0.0
+
+    def record(self):
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end):
+        return max((end.at - self.at) * 1e3, 1e-3)
+
+
+class Worker:
+    """A worker in this process; what goes through the pipe goes through JSON."""
+
+    cache, opened = "", False
+
+    def __init__(self, arena):
+        options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
+        self.inside = GpuWorker(options, arena.file)
+        self.child = SimpleNamespace(channel=self)
+        self.closed = False
+
+    def ready(self):
+        return {"active": [], "missing": {}}
+
+    def request(self, header, timeout):
+        with OnTheHost():
+            answer = self.inside.answer(json.loads(json.dumps(header)))
+        return SimpleNamespace(header=json.loads(json.dumps(answer)))
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture(params=[True, False], ids=["by handle", "through the host"])
+def arena(request, monkeypatch, tmp_path):
+    """The arena and, in the worker's place, its own memory or a copy of it."""
+    memory = {1: torch.empty(SIZE, dtype=torch.uint8)}
+    for name, call in {
+        "allocate": lambda size: 1,
+        "free": lambda address: None,
+        "export": lambda address: b"\1",
+        "open_handle": lambda handle: handle[0],
+        "as_tensor": lambda address, size: memory[address],
+    }.items():
+        monkeypatch.setattr(gpu_runtime, name, call)
+    for name, call in {
+        "init": lambda: None,
+        "synchronize": lambda: None,
+        "is_initialized": lambda: False,
+        "Event": Event,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, call)
+    for name in ("TMPDIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0.2)
+    monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
+    found = Arena(SIZE, by_handle=request.param)
+    yield found
+    found.close()
+
+
+def _session(arena, task, source=None):
+    released = []
+    session = GpuSession(task, Worker(arena), Host(arena, CUDA, "sm_90a", {}), released.append)
+    assert session.load(source or task.reference_source, "torch") is None
+    return session, released
+
+
+def _workload(task):
+    return train_workloads(task.problem, Scale.SIM)[0]
+
+
+def _compare(arena, task, source=None):
+    sessions = [_session(arena, task)[0], _session(arena, task, source)[0]]
+    kept = Kept()
+    return compare_sessions(task, _workload(task), *sessions, 3, DEVICE, kept), kept
+
+
+def test_a_call_gives_its_values_and_leaves_the_inputs(arena):
+    workload = _workload(SOFTMAX)
+    inputs = make_inputs(SOFTMAX.problem, workload, 0)
+    session, released = _session(arena, SOFTMAX)
+    call = session.call(inputs, workload.dims)
+    outputs = tuple(output.tensor for output in call.outputs)
+    assert compare(SOFTMAX.problem, answer(SOFTMAX.problem, inputs), outputs).passed
+    assert call.modified_inputs == ()
+    session.close()
+    assert len(released) == 1
+
+
+def test_changed_inputs_are_seen(arena):
+    workload = _workload(SOFTMAX)
+    source = "def softmax(x):\n    x[0, 0] = 7\n    return x.softmax(1)"
+    session, _ = _session(arena, SOFTMAX, source)
+    call = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert call.modified_inputs == ("x",)
+
+
+@pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
+def test_timed_calls_are_right_on_every_input_set(arena, task):
+    found, kept = _compare(arena, task)
+    assert isinstance(found, Pairs)
+    assert kept.check() == ""
+
+
+def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
+    found, kept = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(found, Pairs)
+    assert "wrong values in a timed call" in kept.check()
+    assert kept.check() == ""
+
+
+def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
+    monkeypatch.setattr("kernel_gym.judge.kept.KEPT_BYTES", 0)
+    found, _ = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(found, Verdict)
+    assert "wrong values" in found.message
+
+
+def test_a_failed_worker_is_not_used_again(arena):
+    session, released = _session(arena, SOFTMAX, "def softmax(x): raise RuntimeError('CUDA error')")
+    workload = _workload(SOFTMAX)
+    session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    session.close()
+    assert released == []
