@@ -10,7 +10,7 @@ from kernel_gym.devices.vendors import CUDA, ROCM, arch_name, data_sheet
 
 
 def test_rocm_calls_hip_with_wavefronts_of_64():
-    assert (ROCM.prefix, ROCM.library) == ("hip", "libamdhip64.so")
+    assert (ROCM.prefix, ROCM.library, ROCM.backend) == ("hip", "libamdhip64.so", "hip")
     assert ROCM.wavefront == 64
     assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     assert "/dev/kfd" in ROCM.device_files

@@ -4,6 +4,17 @@ import torch
 import triton
 import triton.language as tl
 
+TIERS = (
+    (256, 1),
+    (512, 1),
+    (1024, 2),
+    (2048, 4),
+    (4096, 8),
+    (8192, 8),
+    (32768, 16),
+    (65536, 16),
+)
+
 
 @triton.jit
 def row_kernel(x_ptr, out_ptr, x_stride, cols, BLOCK: tl.constexpr):
@@ -42,7 +53,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """Softmax over the last axis of x, float16[rows, cols] with any row stride."""
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    for block, warps in ((256, 1), (512, 1), (1024, 2), (2048, 4), (4096, 8), (8192, 8), (32768, 16), (65536, 16)):
+    for block, warps in TIERS:
         if cols <= block:
             row_kernel[(rows,)](x, out, x.stride(0), cols, BLOCK=block, num_warps=warps)
             return out
