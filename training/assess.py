@@ -109,5 +109,5 @@ def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> Estimat
         The rise with the interval of a paired bootstrap over the tasks, as `kernel-gym compare`
         gives it: what makes a task hard cancels.
     """
-    sides = [[found.metrics()[task] for task in tasks] for found in (before, after)]
-    return paired(*sides)
+    first, last = before.metrics(), after.metrics()
+    return paired([first[task] for task in tasks], [last[task] for task in tasks])

@@ -76,6 +76,6 @@ def _change(name: str, pairs: Sequence[tuple[list[Attempt], list[Attempt]]]) -> 
     value, link = MEASURES[name]
     means = np.array([[statistics.fmean(map(value, side)) for side in pair] for pair in pairs])
     before, after = (float(x) for x in link(means.mean(axis=0)))
-    found = astuple(paired(means[:, 0], means[:, 1]))
+    found = astuple(paired(means[:, 0].tolist(), means[:, 1].tolist()))
     change = Estimate(*(None if x is None else float(link(np.asarray(x))) for x in found))
     return Change(before, after, change, factor=link is np.exp)

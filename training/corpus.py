@@ -96,7 +96,7 @@ def _variants(task: Task, count: int, seed: int) -> list[_Drawn]:
 
 def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Drawn]:
     return [
-        _Drawn(e.source, e.schedule, prompt=prompt.of(task, e.start), reply=e.reply)
+        _Drawn(edits[0].source, e.schedule, prompt=prompt.of(task, e.start), reply=e.reply)
         for edits in draw_edits(task.start_source or "", count, f"{seed}/{task.id}")
         for e in edits
     ]

@@ -20,6 +20,7 @@ import itertools
 import random
 import re
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from kernel_gym.envs.reply import extract_source
 from kernel_gym.records import Outcome
@@ -33,7 +34,7 @@ _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WARPS = (1, 2, 4, 8, 16)
-STARTS = 3
+STARTS = 6
 """Starts from which each drawn schedule is reached."""
 
 
@@ -146,8 +147,9 @@ def launch_edits(source: str) -> list[Edit]:
 def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several starts.
 
-    The first edits the source itself, the others edit it with another block size in it, so that
-    whoever imitates them has to read what there is to replace.
+    The first edits the source itself, the others edit it with another block size and another name
+    of its kernel, so that whoever imitates them learns to read what there is to replace, and that
+    names do not matter.
 
     Args:
         source: As for :func:`launch_edits`.
@@ -155,15 +157,23 @@ def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
         seed: What is drawn from.
 
     Returns:
-        For each schedule, :data:`STARTS` edits that lead to the same source.
+        For each schedule, :data:`STARTS` edits that lead to the same kernel.
     """
     draw = random.Random(seed)
     edits = launch_edits(source)
     found = []
     for edit in draw.sample(edits, min(count, len(edits))):
-        others = [_LAUNCH.sub(f"BLOCK={b}", source) for b in draw.sample(BLOCKS, STARTS - 1)]
+        blocks = draw.sample(BLOCKS, STARTS - 1)
+        others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
         found.append([edit, *(_to(edit.schedule, other) for other in others)])
     return found
+
+
+def _renamed(source: str, draw: random.Random) -> str:
+    """The source with another name of its kernel: one to four words of two to eight letters."""
+    words = ("".join(draw.choices(ascii_lowercase, k=draw.randint(2, 8))) for _ in range(4))
+    name = "_".join(itertools.islice(words, draw.randint(1, 4)))
+    return re.sub(r"\w+(?=\[[^\n]*\]\()", name, source)
 
 
 def _to(schedule: dict[str, int], source: str) -> Edit:

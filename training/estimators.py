@@ -190,8 +190,8 @@ def explained_deviance(
 
     def share(index: NDArray[np.int64]) -> float:
         """The same with other levels, whose fit is the mean of each."""
-        sums = [np.bincount(index, each, len(levels)) for each in (right, all_)]
-        means = np.divide(*sums, out=np.zeros(len(levels)), where=sums[1] > 0)[index]
+        passes, trials = (np.bincount(index, each, len(levels)) for each in (right, all_))
+        means = (passes / np.maximum(trials, 1))[index]
         return 1 - _deviance(model.family, right, all_, means) / model.null_deviance
 
     generator = np.random.default_rng(seed)

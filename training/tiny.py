@@ -1,13 +1,13 @@
 """A policy made from nothing: a tokenizer learnt from the corpus and a small Llama decoder.
 
-The tokenizer's pieces are at most a word long, so that a text it has not seen is made of pieces
-that it has. Numbers at the end of a line or behind a `=` are pieces of their own, so that each
-number of a schedule is one choice. Any text can be written, byte by byte if need be.
+The tokenizer's pieces are at most a word long, and in many of its texts, so that a text it has not
+seen is made of pieces that it has: names are spelled by the letter. Numbers at the end of a line or
+behind a `=` are pieces of their own, so that each number of a schedule is one choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from kernel_gym.training.config import Model
@@ -22,7 +22,7 @@ _NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
 _WORD = r"\n *| ?\w+| ?[^\w\s]+"
 
 
-def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     """Learns a tokenizer.
 
     Args:
@@ -48,6 +48,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         vocab_size=vocabulary,
         special_tokens=[PAD, START, END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        min_frequency=max(len(texts) // 8, 2),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)

@@ -133,8 +133,8 @@ class Training:
 
             tokenizer = AutoTokenizer.from_pretrained(shape.path, padding_side="left")
             return AutoModelForCausalLM.from_pretrained(shape.path), tokenizer
-        prompts = [self.prompt(get_task(task)) for task in sorted({row.task for row in rows})]
-        texts = [row.reply or row.source for row in rows] + prompts * len(rows)
+        texts = [row.prompt or self.prompt(get_task(row.task)) for row in rows]
+        texts += [row.reply or row.source for row in rows]
         tokenizer = make_tokenizer(texts, shape.vocabulary)
         return make_model(tokenizer, shape, self.config.seed), tokenizer
 

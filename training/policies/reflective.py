@@ -97,7 +97,7 @@ class Reflective:
         for word in off:
             if word not in known:
                 raise PolicyError(f"policy 'reflective': no module {word!r}; {', '.join(known)}")
-        return cls(make_policy(rest), replace(Modules(), **off))  # type: ignore[arg-type]
+        return cls(make_policy(rest), replace(Modules(), **off))
 
     def remember(self, folder: Path) -> None:
         """Reads the reflections of a run, and keeps those to come there.
