@@ -86,5 +86,6 @@ def _cross(kernel: KernelFacts) -> str:
         return f"{kernel.name} for {kernel.arch}: does not compile: {kernel.error}"
     return (
         f"{kernel.name} for {kernel.arch}: {kernel.vgprs} VGPRs, {kernel.agprs} AGPRs, "
-        f"{kernel.sgprs} SGPRs, {kernel.vgpr_spills} spills, {kernel.lds_bytes} bytes LDS"
+        f"{kernel.sgprs} SGPRs, {kernel.vgpr_spills} spills, {kernel.lds_bytes} bytes LDS, "
+        f"{kernel.waves_per_simd or 0:g} waves a SIMD (bound by {kernel.occupancy_limiter})"
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel_gym.devices.specs import MI300X, SIMULATED
 from kernel_gym.formatting import anonymous
 from kernel_gym.sim.metadata import read_metadata
+from kernel_gym.sim.occupancy import occupancy
 from kernel_gym.worker.launches import Launches
 
 MOST_KERNELS = 32
@@ -58,7 +60,16 @@ def _cross_compile(src: Any, metadata: Any, target: Any) -> dict[str, Any]:
     _, _, block = compiled.asm["amdgcn"].partition(".amdgpu_metadata")
     values = read_metadata(block)[metadata.name].values
     facts = {name: values.get(key, 0) for name, key in _AMD.items()}
-    return {"name": metadata.name, "arch": target.arch, **facts}
+    threads = metadata.num_warps * target.warp_size
+    spec = SIMULATED.get(target.arch, MI300X)
+    fits = occupancy(threads, facts["lds_bytes"], facts["vgprs"], spec.lds_bytes)
+    return {
+        "name": metadata.name,
+        "arch": target.arch,
+        **facts,
+        "waves_per_simd": fits.waves_per_simd,
+        "occupancy_limiter": fits.limiter,
+    }
 
 
 def _loaded_kernels() -> list[Any]:

@@ -1,5 +1,6 @@
 """What ROCm gets, pinned: no AMD GPU is here, and nothing but this data differs from CUDA."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -52,6 +53,19 @@ def test_data_sheets_are_found_by_the_reported_name(name, arch, flush, bandwidth
     sheet = data_sheet(name)
     assert (sheet.arch, sheet.flush_bytes, sheet.memory_bandwidth) == (arch, flush, bandwidth)
     assert sheet.matrix_rate[torch.bfloat16] < 1.5e15  # dense, not the figure with sparsity
+
+
+def test_what_a_gpu_says_of_itself_becomes_data():
+    shared = {"name": "a GPU", "multi_processor_count": 304, "uuid": object()}
+    amd = SimpleNamespace(**shared, gcnArchName="gfx942:sramecc+", major=9, minor=4)
+    found = vendors.reported(ROCM, amd)
+    assert found["target"] == ["hip", "gfx942", 64]
+    assert (found["multi_processor_count"], found["warp_size"]) == (304, 64)
+    assert found["shared_memory"] == 48 << 10  # when neither name for it is known
+    nvidia = SimpleNamespace(**shared, major=9, minor=0, shared_memory_per_block_optin=227 << 10)
+    found = vendors.reported(CUDA, nvidia)
+    assert (found["target"], found["shared_memory"]) == (["cuda", 90, 32], 227 << 10)
+    json.dumps(found)
 
 
 def test_a_gpu_without_a_data_sheet_has_none():

@@ -9,6 +9,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from kernel_gym.devices import gpu_runtime
+from kernel_gym.devices.base import DeviceLostError, InfraError
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
@@ -23,7 +24,7 @@ from kernel_gym.worker.launches import Launches
 
 SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
 DEVICE = SimpleNamespace(where=torch.device("cpu"), spec=data_sheet("NVIDIA H200"))
-SIZE = 192 << 20
+SIZE = 32 << 20
 REMEMBERS = """
 import torch
 answers = {}
@@ -101,7 +102,8 @@ def arena(request, monkeypatch, tmp_path):
         monkeypatch.setattr(torch.cuda, name, call)
     for name in ("TMPDIR", "TRITON_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0.2)
+    for name in ("pairs.MAX_SECONDS", "measured.RING", "measured.RING_SHORT"):
+        monkeypatch.setattr(f"kernel_gym.judge.{name}", 4)
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     found = Arena(SIZE, by_handle=request.param)
     yield found
@@ -164,6 +166,28 @@ def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
     found, _ = _compare(arena, SOFTMAX, REMEMBERS)
     assert isinstance(found, Verdict)
     assert "wrong values" in found.message
+
+
+@pytest.mark.parametrize(("free", "error"), [(1 << 30, InfraError), (90 << 30, DeviceLostError)])
+def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch, free, error):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
+    session, _ = _session(arena, SOFTMAX, "def softmax(x): raise RuntimeError('out of memory')")
+    workload = _workload(SOFTMAX)
+    with pytest.raises(InfraError) as found:
+        session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert type(found.value) is error
+
+
+def test_one_worker_takes_one_source_after_another(arena):
+    released, workload = [], _workload(ADAMW)
+    worker = Worker(arena)
+    for task in (SOFTMAX, ADAMW):
+        session = GpuSession(task, worker, Host(arena, CUDA, "sm_90a", {}), released.append)
+        assert session.load(task.reference_source, "torch") is None
+    inputs = make_inputs(ADAMW.problem, workload, 0)
+    call = session.call(inputs, workload.dims)
+    outputs = tuple(output.tensor for output in call.outputs)
+    assert compare(ADAMW.problem, answer(ADAMW.problem, inputs), outputs).passed
 
 
 def test_a_failed_worker_is_not_used_again(arena):

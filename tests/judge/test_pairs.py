@@ -3,12 +3,12 @@
 import math
 import random
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from kernel_gym.judge.pairs import Comparison, Pairs, interval, quantile_of_noise
-from kernel_gym.judge.protocol import MAX_PAIRS, MIN_PAIRS, WALL_SHARE
+from kernel_gym.judge.protocol import MAX_LEAD, MAX_PAIRS, MIN_PAIRS, WALL_SHARE
 
 FLUSH = 100e-6
 
@@ -57,6 +57,18 @@ class Side:
         start = self.machine.now
         times = tuple(self.machine.call(self.seconds * 24) for _ in range(count))
         return Block(times, self.machine.now - start)
+
+
+class Busy(Side):
+    """A side whose host code takes long for a call."""
+
+    def __init__(self, *args, host):
+        super().__init__(*args)
+        self.host, self.leads = host, []
+
+    def block(self, count, lead=0):
+        self.leads.append(lead)
+        return replace(super().block(count), host=self.host)
 
 
 def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True):
@@ -125,6 +137,32 @@ def test_stamps_that_hide_time_disagree_with_the_judges_clock():
     assert shaved.unaccounted > WALL_SHARE * shaved.claimed
     assert honest.agrees
     assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).agrees
+
+
+def test_both_sides_wait_for_the_slower_host_to_get_ahead():
+    """Or the time from a stamp to the late launch behind it would count as the kernel's."""
+    machine = Machine(random.Random(0))
+    quick, slow = (Busy(machine, 80e-6, host=host) for host in (30e-6, 250e-6))
+    compare(quick, slow, machine)
+    assert quick.leads == slow.leads
+    count, behind = slow.blocks[-1], 250e-6 - 80e-6 - FLUSH
+    assert slow.leads[-1] * FLUSH >= count * behind
+    calm = Busy(machine, 80e-6, host=30e-6)
+    compare(Busy(machine, 80e-6, host=30e-6), calm, machine)
+    assert calm.leads[-1] == 1
+
+
+def test_a_lead_that_a_candidate_asks_for_has_a_bound():
+    machine = Machine(random.Random(0))
+    greedy = Busy(machine, 80e-6, host=20.0)
+    compare(Side(machine, 80e-6), greedy, machine)
+    assert max(greedy.leads) == MAX_LEAD
+
+
+def test_little_time_of_the_host_is_no_hidden_time():
+    pairs = Pairs(1e-4, 1e-4, [0.0] * 6, False, walls=[(0.0, 50e-6)] * 6, claimed=2e-4)
+    assert pairs.hidden == 0.0
+    assert replace(pairs, walls=[(0.0, 160e-6)] * 6).hidden == pytest.approx(0.5)
 
 
 def test_short_calls_are_replayed_and_long_ones_stamped():

@@ -25,6 +25,22 @@ def test_correct_rounding_passes_well_within_the_tolerance(dtype):
     assert 0 < verdict.worst < 0.6
 
 
+@pytest.mark.parametrize("wrong", [None, 1e-3, math.nan])
+def test_many_rows_are_compared_in_chunks_as_at_once(monkeypatch, wrong):
+    oracle, reference, found = _case(rows=50, columns=100)
+    if wrong:
+        found[37, 42] += wrong
+    at_once = compare_close("out", found, oracle, reference)
+    monkeypatch.setattr("kernel_gym.judge.values.CHUNK", 700)
+    in_chunks = compare_close("out", found, oracle, reference)
+    assert at_once.passed == (wrong is None)
+    assert (at_once.passed, at_once.message, at_once.worst) == (
+        in_chunks.passed,
+        in_chunks.message,
+        in_chunks.worst,
+    )
+
+
 def test_one_wrong_element_of_many_is_found_and_named():
     oracle, reference, found = _case(rows=64, columns=1000)
     found[17, 423] += 1e-3

@@ -33,6 +33,7 @@ def test_a_kernel_is_compiled_for_another_architecture(launched, arch):
     assert 0 < kernel["vgprs"] <= 512
     assert kernel["sgprs"] > 0
     assert kernel["vgpr_spills"] == 0
+    assert (kernel["waves_per_simd"], kernel["occupancy_limiter"]) == (8, "wave slots")
 
 
 def test_an_architecture_that_does_not_exist_is_an_error_in_the_facts(launched):
