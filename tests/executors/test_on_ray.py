@@ -53,3 +53,25 @@ def test_an_actor_that_overruns_is_replaced(cluster, recording):
         assert late.result().outcome is Outcome.INFRA
         assert after.result().outcome is Outcome.COMPILE_ERROR
         assert executor.made.qsize() == 2
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(300)
+def test_a_lost_node_costs_nothing(cluster, recording):
+    """Its evaluation goes to a node that comes in its place."""
+    import ray
+
+    kernel = get_task(TASK).kernel_source
+    with make_executor("inline", seed=0, **SIM) as inline:
+        expected = inline.evaluate(TASK, "x(")
+    options = {"num_cpus": 1, "resources": {"spare": 1}, "object_store_memory": 128 * 2**20}
+    doomed = cluster.add_node(**options)
+    with recording(RayExecutor)(workers=1, seed=0, arch="spare", **SIM) as executor:
+        late = executor.submit(TASK, "import time\ntime.sleep(8)\n" + kernel)
+        ray.get(executor.made.get().actor.__ray_ready__.remote())
+        after = executor.submit(TASK, "x(")
+        cluster.remove_node(doomed, allow_graceful=False)
+        cluster.add_node(**options)
+        assert late.result().outcome is Outcome.PASSED, late.result().message
+        assert after.result().canonical() == expected.canonical()
+        assert executor.replaced >= 1  # more where a new actor is placed before the loss is known
