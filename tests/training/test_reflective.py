@@ -109,6 +109,7 @@ def test_the_history_is_sorted_by_speed_and_the_last_failure_follows():
         ({"knowledge": False}, guide("gfx942", "triton")),
         ({"example": False}, "as an example"),
         ({"optimizer": False}, "the fastest first"),
+        ({"debugger": False}, "```\nbad"),
         ({"history": 1}, "```\nslow"),
     ],
 )
@@ -129,6 +130,11 @@ def test_an_idea_is_given_up_after_so_many_failures(limit, kept):
     text = said(Modules(debug_limit=limit), turn("a"), turn("b"), turn("c"))
     assert ("```\nc" in text) == kept
     assert ("begin with another one" in text) != kept
+
+
+def test_without_the_debugger_a_failure_leaves_the_prompt_as_it_was():
+    modules = Modules(debugger=False)
+    assert said(modules, *[turn("bad")] * 7) == said(modules, turn("bad")) == said(modules)
 
 
 @pytest.mark.parametrize("limit", [0, 1])

@@ -45,6 +45,7 @@ class Modules:
         example: One kernel of another problem is shown, the most similar one.
         reflector: The policy explains feedback to itself before it writes again.
         optimizer: Correct kernels are shown by speed, and not the last submission alone.
+        debugger: A failed submission is shown, to be mended; else each try after it begins anew.
         debug_limit: Failures in a row after which an idea is given up for a new one; 0 for never.
         history: Correct kernels shown, at most.
     """
@@ -53,6 +54,7 @@ class Modules:
     example: bool = True
     reflector: bool = True
     optimizer: bool = True
+    debugger: bool = True
     debug_limit: int = 5
     history: int = 5
 
@@ -158,7 +160,7 @@ class Reflective:
             parts.append("Find what limits the fastest, and write one that is faster still.")
         if idea and not (self.modules.optimizer and _right(idea[-1])):
             parts += ["The last submission:", self._told(episode, idea[-1])]
-        elif episode.turns and not idea:
+        elif episode.turns and not idea and self.modules.debugger:
             parts.append("The last idea failed too often. Leave it, and begin with another one.")
         return "\n\n".join(part for part in parts if part)
 
@@ -171,6 +173,8 @@ class Reflective:
 
     def _idea(self, episode: Episode) -> tuple[Turn, ...]:
         """The turns on the present idea: none once it has failed as often as it may."""
+        if not self.modules.debugger and episode.turns and not _right(episode.turns[-1]):
+            return ()
         first = failures = 0
         for number, turn in enumerate(episode.turns, start=1):
             failures = 0 if _right(turn) else failures + 1
