@@ -32,7 +32,6 @@ from kernel_gym.judge.protocol import (
     VERIFY_SHARE,
     WALL_LIMIT,
     WALL_QUANTILE,
-    WALL_SLACK,
 )
 
 
@@ -90,8 +89,8 @@ class Pairs:
 
     @property
     def hidden(self) -> float:
-        """Share of the claimed time that is unaccounted for, beyond what the host may take."""
-        return max(0.0, self.unaccounted - WALL_SLACK) / self.claimed
+        """Share of the claimed time that is unaccounted for."""
+        return self.unaccounted / self.claimed
 
     @property
     def agrees(self) -> bool:

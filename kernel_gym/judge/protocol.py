@@ -62,8 +62,6 @@ VERIFY_SHARE = 0.25
 """Of the candidate's timed blocks whose outputs are verified, beside the first (rule 17)."""
 WALL_QUANTILE = 0.25
 """Of the blocks' unaccounted time: a late answer of the system adds to single blocks only."""
-WALL_SLACK = 60e-6
-"""Seconds a block that one worker's host code may take longer than the other's."""
 WALL_SHARE = 0.25
 """Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
 WALL_LIMIT = (1e-3, 0.5)
