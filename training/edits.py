@@ -1,16 +1,17 @@
-r"""Edits: replies that change a kernel instead of writing it anew.
+"""Edits: replies that change a kernel instead of writing it anew.
 
 A reply may hold blocks of text to find and text to put in its place, the format that aider and
 AlphaEvolve (Novikov et al., 2025) have models write:
 
-    <<<<<<< SEARCH
-    BLOCK=256
-    =======
-    BLOCK=4096, num_warps=8
-    >>>>>>> REPLACE
+    | <<<<<<< SEARCH
+    | BLOCK=256
+    | =======
+    | BLOCK=4096, num_warps=8
+    | >>>>>>> REPLACE
 
-They are applied to the fastest kernel of the episode that passed, at first to the task's start
-kernel. So a policy may improve kernels that it could not write.
+The bars are not part of it: they keep doctest from reading the last line. Edits are applied to the
+fastest kernel of the episode that passed, at first to the task's start kernel. So a policy may
+improve kernels that it could not write.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.variants import templates
+from kernel_gym.tasks.families import operator_family
 from kernel_gym.training.config import ConfigError, make_config, read_config
+from kernel_gym.training.edits import launch_edits
 
 CONFIGS = Path(__file__).parents[2] / "training" / "configs"
 TASKS = {"train": ["triton2triton/softmax"], "held_out": ["triton2triton/layer_norm"]}
@@ -17,10 +18,14 @@ def config(**tables):
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_our_configurations_name_tasks_with_templates(path):
-    found = read_config(path)
-    for task in (*found.tasks.train, *found.tasks.held_out):
-        assert templates(get_task(task).problem), task
+def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit(path):
+    found = read_config(path).tasks
+    train, held_out = (
+        [get_task(task) for task in tasks] for tasks in (found.train, found.held_out)
+    )
+    assert all(launch_edits(task.start_source) for task in (*train, *held_out))
+    families = [{operator_family(task.problem) for task in side} for side in (train, held_out)]
+    assert not families[0] & families[1]
 
 
 def test_tables_fill_in_what_is_not_given():
