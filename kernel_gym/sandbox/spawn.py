@@ -139,6 +139,8 @@ class Template:
 
     def _ask(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         with self._lock:
+            if self._silent:  # an answer that comes late would be taken for the next one's
+                raise TemplateError(f"the worker template is gone (pid {self._process.pid})")
             try:
                 socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
                 answer = self._sock.recv(1 << 12)

@@ -95,6 +95,7 @@ def test_a_worker_that_cannot_be_made_is_tried_again(recording):
         assert executor.failures == 99 - 3
 
 
+@pytest.mark.timeout(300)
 def test_a_dead_template_costs_nothing():
     """Everything of an evaluation that is no candidate can be killed without a trace of it."""
     wrong = "def softmax(x): return x\n"
