@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -155,3 +157,9 @@ def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task, tmp_path, mo
     assert _descriptors("self") == ours
     assert _descriptors(template) == theirs
     assert set(tmp_path.iterdir()) == homes
+
+
+def test_a_template_ends_without_a_word():
+    code = "from kernel_gym.sandbox.spawn import Template; Template().close()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
