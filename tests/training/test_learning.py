@@ -22,6 +22,7 @@ TABLES = {
     "assess": {"samples": 2},
 }
 GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 40, "save_every": 1}
+GRPO["starts"] = "varied"
 
 
 @pytest.fixture(scope="module")
