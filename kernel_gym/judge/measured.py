@@ -45,16 +45,23 @@ from kernel_gym.tasks.workload import Split, Workload
 
 
 def build_ahead(attempt: Attempt) -> Verdict | None:
-    """Loads the candidate and compiles its kernels for every workload, while others use the GPU.
+    """Compiles the candidate's kernels for every workload, while others use the GPU.
 
     What does not compile does not get a GPU context.
     """
     session, calls = attempt.session, _sketched_calls(attempt)
     assert isinstance(session, GpuSession)
-    failed = session.rehearse(attempt.source, calls) or session.load(attempt.source)
-    failed = failed or session.compile(calls)
+    failed = session.build(attempt.source, calls)
     if failed is None:  # the baseline must not build while it has the GPU for itself
         attempt.baseline.session(attempt.task, calls)
+    return verdict_of(failed) if failed else None
+
+
+def load_built(attempt: Attempt) -> Verdict | None:
+    """Opens the GPU and loads what was built; now, since a new context disturbs who is timed."""
+    session = attempt.session
+    assert isinstance(session, GpuSession)
+    failed = session.load(attempt.source) or session.compile(_sketched_calls(attempt))
     return verdict_of(failed) if failed else None
 
 
