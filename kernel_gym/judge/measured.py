@@ -61,7 +61,7 @@ def load_built(attempt: Attempt) -> Verdict | None:
     """Opens the GPU and loads what was built; now, since a new context disturbs who is timed."""
     session = attempt.session
     assert isinstance(session, GpuSession)
-    failed = session.load(attempt.source) or session.compile(_sketched_calls(attempt))
+    failed = session.load(attempt.source)
     return verdict_of(failed) if failed else None
 
 
