@@ -133,22 +133,18 @@ class Evaluator:
                 with self.device.turn(turn):
                     wall[WAITING] += time.perf_counter() - start
                     verdict = _run(steps, attempt, wall)
-                    if verdict is not None or steps is PIPELINE[-1][1]:
-                        self._end(attempt, verdict)
-                        break
+                if verdict is not None:
+                    break
+            else:
+                attempt.stage = Stage.DONE
+            if attempt.session is not None:
+                attempt.facts = attempt.session.facts()
+                attempt.cross = self._cross_compiled(attempt.session)
         finally:
-            _close(attempt)
+            if attempt.session is not None:
+                with contextlib.suppress(TemplateError):
+                    attempt.session.close()
         return self._record(attempt, verdict, wall)
-
-    def _end(self, attempt: Attempt, verdict: Verdict | None) -> None:
-        """Collects what the session knows and ends it, within its last turn on the device."""
-        if verdict is None:
-            attempt.stage = Stage.DONE
-        if attempt.session is None:
-            return
-        attempt.facts = attempt.session.facts()
-        attempt.cross = self._cross_compiled(attempt.session)
-        _close(attempt)
 
     def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
         if not self._also_compile:
@@ -206,13 +202,6 @@ class Evaluator:
             seed=seed,
             versions=self.device.versions(),
         )
-
-
-def _close(attempt: Attempt) -> None:
-    session, attempt.session = attempt.session, None
-    if session is not None:
-        with contextlib.suppress(TemplateError):
-            session.close()
 
 
 def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:

@@ -75,20 +75,18 @@ class GpuSession:
         self.replayed = False
         """Whether the ring's calls were captured as a graph."""
         self._task, self._worker, self._host, self._release = task, worker, host, release
-        self._language, self._built = task.language, False
+        self._language = task.language
         self._dead: Failed | None = None
         self._changed: list[Piece] = []
         self.confinement = worker.ready()
 
-    def build(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Compiles the candidate, Triton's for such calls; no GPU context is needed for it.
+    def rehearse(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Compiles a Triton candidate for such calls, while the worker has no GPU context yet.
 
-        Whatever else is wrong with a Triton candidate is left for `load` to find.
+        Whatever else goes wrong is left for `load` to find.
         """
-        if self._language == "hip":
-            failed = self._failure(self._load_request(source) | self._build_options(), LOAD_TIMEOUT)
-            self._built = failed is None
-            return failed
+        if self._task.language != "triton":
+            return None
         header = {
             "do": "rehearse",
             "entry": self._task.entry,
@@ -99,19 +97,17 @@ class GpuSession:
         return self._failure(header, LOAD_TIMEOUT)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Opens the GPU and loads the candidate; "torch" is for the task's reference."""
+        """Builds and loads the candidate; the language "torch" is for the task's reference."""
         self._language = language or self._task.language
-        if self._language == "hip":
-            return (None if self._built else self.build(source, ())) or self._open()
-        return self._open() or self._failure(self._load_request(source), LOAD_TIMEOUT)
-
-    def _load_request(self, source: str) -> dict[str, Any]:
-        return {
+        header: dict[str, Any] = {
             "do": "load",
             "language": self._language,
             "entry": self._task.entry,
             "source": source,
         }
+        if self._language == "hip":  # the compiler needs no GPU
+            return self._failure(header | self._build_options(), LOAD_TIMEOUT) or self._open()
+        return self._open() or self._failure(header, LOAD_TIMEOUT)
 
     def _open(self) -> Failed | None:
         """Lets the worker make its GPU context."""

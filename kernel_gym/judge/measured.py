@@ -45,23 +45,16 @@ from kernel_gym.tasks.workload import Split, Workload
 
 
 def build_ahead(attempt: Attempt) -> Verdict | None:
-    """Compiles the candidate's kernels for every workload, while others use the GPU.
+    """Loads the candidate and compiles its kernels for every workload, while others use the GPU.
 
     What does not compile does not get a GPU context.
     """
     session, calls = attempt.session, _sketched_calls(attempt)
     assert isinstance(session, GpuSession)
-    failed = session.build(attempt.source, calls)
+    failed = session.rehearse(attempt.source, calls) or session.load(attempt.source)
+    failed = failed or session.compile(calls)
     if failed is None:  # the baseline must not build while it has the GPU for itself
         attempt.baseline.session(attempt.task, calls)
-    return verdict_of(failed) if failed else None
-
-
-def load_built(attempt: Attempt) -> Verdict | None:
-    """Opens the GPU and loads what was built; now, since a new context disturbs who is timed."""
-    session = attempt.session
-    assert isinstance(session, GpuSession)
-    failed = session.load(attempt.source)
     return verdict_of(failed) if failed else None
 
 

@@ -12,7 +12,7 @@ import torch
 from kernel_gym.devices.base import Audit, Call, Failed, Turn
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
-from kernel_gym.judge.measured import build_ahead, load_built, time_measured
+from kernel_gym.judge.measured import build_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import NOOP_SHARE, PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import parse, screen
@@ -33,20 +33,14 @@ def screen_source(attempt: Attempt) -> Verdict | None:
 
 
 def build(attempt: Attempt) -> Verdict | None:
-    """Compiles the candidate in a fresh worker; on a simulator Triton does at the first launch."""
+    """Loads the candidate in a fresh worker. On a simulator Triton compiles at the first launch."""
     if attempt.task.language == "triton":
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
     attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
-    return build_ahead(attempt) if attempt.device.clock is Clock.MEASURED else None
-
-
-def load(attempt: Attempt) -> Verdict | None:
-    """Loads it on the device."""
     if attempt.device.clock is Clock.MEASURED:
-        return load_built(attempt)
-    assert attempt.session is not None
+        return build_ahead(attempt)
     failed = attempt.session.load(attempt.source)
     return verdict_of(failed) if failed else None
 
@@ -133,7 +127,6 @@ PIPELINE: tuple[tuple[Turn, tuple[Step, ...]], ...] = (
     (
         Turn.ALONE,
         (
-            (Stage.BUILD, load),
             (Stage.TRAIN, check_train),
             (Stage.ADVERSARIAL, check_adversarial),
             (Stage.UNSEEN, check_unseen),
@@ -145,8 +138,7 @@ PIPELINE: tuple[tuple[Turn, tuple[Step, ...]], ...] = (
 """The steps, and how they hold the device; it is waited for once for all steps of a turn.
 
 Values take a tenth of a second of a GPU that nobody else uses, and most of a second beside others,
-who could not be timed meanwhile: one turn for everything on the device costs less than two. It
-begins and ends with the worker's GPU context, which would disturb others as well.
+who could not be timed meanwhile: one turn for everything on the device costs less than two.
 """
 
 
