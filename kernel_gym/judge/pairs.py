@@ -105,7 +105,7 @@ def interval(effects: Sequence[float]) -> Interval:
     is left after trimming.
 
     Args:
-        effects: log ratios, at least four.
+        effects: log ratios, at least six.
     """
     import numpy as np
 

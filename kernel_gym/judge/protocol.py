@@ -49,7 +49,7 @@ BLOCK_SECONDS = 2e-3
 """A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
 BLOCK_CALLS = (2, 50)
 """... within these numbers of calls, and never more than there are input sets."""
-MIN_PAIRS = 4
+MIN_PAIRS = 6
 MAX_PAIRS = 60
 MAX_SECONDS = 5.0
 HALF_WIDTH = 0.01
