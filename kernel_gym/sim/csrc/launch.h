@@ -106,7 +106,7 @@ class Launch {
   std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
-  std::vector<std::vector<AccessCounts>> accesses_;  // by worker; empty without a model
+  std::vector<Accounts> accounts_;  // by worker; empty without a model
   std::atomic<u64> next_{0};
   std::atomic<u64> executed_{0};
   std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run

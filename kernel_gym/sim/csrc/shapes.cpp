@@ -1,0 +1,93 @@
+#include "shapes.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr u32 kBanks = 32;
+
+// Makes `shape` one of these lanes; false if it was so already.
+bool change(Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 size) {
+  U differ = splat((u32)(shape.lanes != lanes) | (shape.phase ^ phase) | (shape.size ^ size));
+  for (int c = 0; c < kChunks; c++) differ |= load(relative, c) ^ load(shape.relative, c);
+  if (LIKELY(!any_lane((U)(differ != 0u)))) return false;
+  memcpy(shape.relative, relative, sizeof shape.relative);
+  shape.lanes = lanes;
+  shape.phase = phase;
+  shape.size = size;
+  return true;
+}
+
+void clear_inactive(u32* row, u64 lanes) {
+  if (LIKELY(lanes == kAllLanes)) return;
+  for (int c = 0; c < kChunks; c++) put(row, c, load(row, c) & lane_mask(lanes, c));
+}
+
+void find_lines(Shape& shape, const u64* addresses, u64 low) {
+  u64 segments[2 * kLanes];
+  u32 count = 0;
+  for (u64 rest = shape.lanes; rest; rest &= rest - 1) {
+    const u64 place = addresses[__builtin_ctzll(rest)] - low + shape.phase;
+    const u64 first = place >> 6, last = (place + shape.size - 1) >> 6;
+    if (!count || segments[count - 1] != first) segments[count++] = first;
+    if (last != first) segments[count++] = last;
+  }
+  if (!std::is_sorted(segments, segments + count)) std::sort(segments, segments + count);
+  shape.segments = (u32)(std::unique(segments, segments + count) - segments);
+  shape.line_count = 0;
+  for (u32 i = 0; i < shape.segments; i++) {
+    if (i && segments[i] >> 1 == segments[i - 1] >> 1) continue;
+    shape.lines[shape.line_count++] = (u32)(segments[i] >> 1);
+  }
+}
+
+// Bank conflicts: 32 lanes a cycle for 4 bytes, 16 for 8, 8 for 16; distinct words in one bank
+// take a cycle each.
+void find_conflicts(Shape& shape) {
+  const u32 words = (shape.size + 3) / 4;
+  const int group = words >= 4 ? 8 : words >= 2 ? 16 : 32;
+  shape.lds_cycles = 0;
+  for (int first = 0; first < kLanes; first += group) {
+    u32 waiting[2 * kLanes], last[kBanks];
+    u32 count = 0;
+    for (int l = first; l < first + group; l++) {
+      if (!(shape.lanes >> l & 1)) continue;
+      const u32 place = shape.relative[l] + shape.phase;
+      for (u32 i = 0; i < words; i++) waiting[count++] = (place + 4 * i) >> 2;
+    }
+    for (; count; shape.lds_cycles++) {  // each bank serves one of its words
+      for (u32 i = 0; i < count; i++) last[waiting[i] % kBanks] = waiting[i];
+      u32 left = 0;
+      for (u32 i = 0; i < count; i++) {
+        waiting[left] = waiting[i];
+        left += last[waiting[i] % kBanks] != waiting[i];
+      }
+      count = left;
+    }
+  }
+}
+
+}  // namespace
+
+const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u64 low, u64 high,
+                            u32 phase, u32 size) {
+  alignas(64) u32 relative[kLanes];
+  for (int l = 0; l < kLanes; l++) relative[l] = (u32)(addresses[l] - low);
+  clear_inactive(relative, lanes);
+  Shape& shape = of(instruction);
+  if (!change(shape, relative, lanes, phase, size)) return shape;
+  find_lines(shape, addresses, low);
+  if (UNLIKELY(high - low > ~0u)) shape.phase = ~0u;  // `relative` does not tell it from others
+  return shape;
+}
+
+const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32 offset,
+                           u32 size) {
+  alignas(64) u32 relative[kLanes];
+  const u32 start = addresses[__builtin_ctzll(lanes)];
+  for (int c = 0; c < kChunks; c++) put(relative, c, load(addresses, c) - start);
+  clear_inactive(relative, lanes);
+  Shape& shape = of(instruction);
+  if (change(shape, relative, lanes, (start + offset) & 3, size)) find_conflicts(shape);
+  return shape;
+}
