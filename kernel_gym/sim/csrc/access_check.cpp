@@ -52,6 +52,29 @@ bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lan
   return true;
 }
 
+typedef u64 Wide __attribute__((vector_size(4 * kWidth), may_alias));
+
+// The lowest and the highest address of active lanes.
+SIM_INLINE std::pair<u64, u64> bounds_of(const u64* addresses, u64 lanes) {
+  constexpr int kHalf = kWidth / 2;
+  const u64 any = addresses[__builtin_ctzll(lanes)];
+  Wide low = Wide{} + any, high = low;
+  Wide bits;
+  for (int i = 0; i < kHalf; i++) bits[i] = 1ull << i;
+  for (int c = 0; c < 2 * kChunks; c++) {
+    Wide x = *(const Wide*)(addresses + c * kHalf);
+    if (UNLIKELY(lanes != kAllLanes)) x = (lanes >> c * kHalf & bits) != 0 ? x : Wide{} + any;
+    low = x < low ? x : low;
+    high = x > high ? x : high;
+  }
+  u64 first = any, last = any;
+  for (int i = 0; i < kHalf; i++) {
+    first = std::min<u64>(first, low[i]);
+    last = std::max<u64>(last, high[i]);
+  }
+  return {first, last};
+}
+
 // Notes an access for the timing model.
 void account(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u64 low, u64 high,
              u32 size, bool write) {
@@ -69,12 +92,7 @@ void account(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u64 
 bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
                   bool write) {
   if (!lanes) return true;
-  u64 low = ~0ull, high = 0;
-  for (int l = 0; l < kLanes; l++) {
-    const u64 active = -(lanes >> l & 1);
-    low = std::min(low, addresses[l] | ~active);
-    high = std::max(high, addresses[l] & active);
-  }
+  const auto [low, high] = bounds_of(addresses, lanes);
   const bool good = LIKELY(inside(recent_region(wave, inst), low, high + size)) ||
                     enter_range(wave, inst, low, high + size, write) ||
                     check_each_lane(wave, inst, addresses, lanes, size, write);

@@ -88,9 +88,11 @@ class Footprint {
   }
   // The lines of an access that starts in line `first`.
   void mark(u64 first, const Shape& shape, bool write, u8 epoch) {
-    for (u32 i = 0; i < shape.line_count; i++) {
+    u8* map = maps_[write];
+    const u64 size = lines_;
+    for (u32 i = 0, count = shape.line_count; i < count; i++) {
       const u64 line = first + shape.lines[i];
-      if (line < lines_) maps_[write][line] = epoch;
+      if (line < size) map[line] = epoch;
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;

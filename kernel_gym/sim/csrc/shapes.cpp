@@ -6,16 +6,17 @@ namespace {
 
 constexpr u32 kBanks = 32;
 
-// Makes `shape` one of these lanes; false if it was so already.
-bool change(Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 size) {
+bool same(const Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 size) {
   U differ = splat((u32)(shape.lanes != lanes) | (shape.phase ^ phase) | (shape.size ^ size));
   for (int c = 0; c < kChunks; c++) differ |= load(relative, c) ^ load(shape.relative, c);
-  if (LIKELY(!any_lane((U)(differ != 0u)))) return false;
-  memcpy(shape.relative, relative, sizeof shape.relative);
-  shape.lanes = lanes;
-  shape.phase = phase;
-  shape.size = size;
-  return true;
+  return !any_lane((U)(differ != 0u));
+}
+
+// Of some lanes: it only has to tell most shapes of an instruction from each other.
+u32 hash_of(const u32* relative, u32 phase) {
+  u32 hash = phase;
+  for (int l : {1, 2, 4, 8, 16, 32, 63}) hash = hash * 0x9e3779b1u + relative[l];
+  return hash;
 }
 
 void clear_inactive(u32* row, u64 lanes) {
@@ -69,13 +70,34 @@ void find_conflicts(Shape& shape) {
 
 }  // namespace
 
+std::pair<Shape&, bool> Shapes::find(u32 instruction, const u32* relative, u64 lanes, u32 phase,
+                                     u32 size) {
+  if (UNLIKELY(!kept_[instruction])) kept_[instruction].reset(new Kept);
+  Kept& kept = *kept_[instruction];
+  const u32 hash = hash_of(relative, phase);
+  for (u32 i = 0; i < kept.count; i++) {
+    if (kept.hashes[i] != hash) continue;
+    if (LIKELY(same(*kept.shapes[i], relative, lanes, phase, size))) return {*kept.shapes[i], false};
+  }
+  const u32 place = kept.next++ % kKept;
+  kept.count = std::max(kept.count, place + 1);
+  if (!kept.shapes[place]) kept.shapes[place].reset(new Shape);
+  kept.hashes[place] = hash;
+  Shape& shape = *kept.shapes[place];
+  memcpy(shape.relative, relative, sizeof shape.relative);
+  shape.lanes = lanes;
+  shape.phase = phase;
+  shape.size = size;
+  return {shape, true};
+}
+
 const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u64 low, u64 high,
                             u32 phase, u32 size) {
   alignas(64) u32 relative[kLanes];
   for (int l = 0; l < kLanes; l++) relative[l] = (u32)(addresses[l] - low);
   clear_inactive(relative, lanes);
-  Shape& shape = of(instruction);
-  if (!change(shape, relative, lanes, phase, size)) return shape;
+  const auto [shape, fresh] = find(instruction, relative, lanes, phase, size);
+  if (LIKELY(!fresh)) return shape;
   find_lines(shape, addresses, low);
   if (UNLIKELY(high - low > ~0u)) shape.phase = ~0u;  // `relative` does not tell it from others
   return shape;
@@ -87,7 +109,7 @@ const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32
   const u32 start = addresses[__builtin_ctzll(lanes)];
   for (int c = 0; c < kChunks; c++) put(relative, c, load(addresses, c) - start);
   clear_inactive(relative, lanes);
-  Shape& shape = of(instruction);
-  if (change(shape, relative, lanes, (start + offset) & 3, size)) find_conflicts(shape);
+  const auto [shape, fresh] = find(instruction, relative, lanes, (start + offset) & 3, size);
+  if (UNLIKELY(fresh)) find_conflicts(shape);
   return shape;
 }
