@@ -1,4 +1,6 @@
 // The audit of LDS: who has touched each byte since the last barrier.
+#include <algorithm>
+
 #include "audit.h"
 
 namespace {
@@ -17,7 +19,71 @@ SIM_INLINE u64 bytes_with_any(u64 word) {
   return ((((word & kLow) + kLow) | word) >> 15 & kEachByte) * 0xffff;
 }
 
+// The bytes of two words that differ, as bits.
+SIM_INLINE u32 bytes_changed(u32 differ) {
+  constexpr u32 kLow = 0x7f7f7f7f;
+  const u32 high = (((differ & kLow) + kLow) | differ) >> 7 & 0x01010101;
+  return high * 0x01020408 >> 24 & 15;
+}
+
 }  // namespace
+
+void Audit::begin_lds(u32 lds_size) {
+  const u32 words = lds_size / 4 + 1;
+  forget_lds();
+  if (lds_writers_.size() < words) {
+    lds_writers_.resize(words);
+    lds_readers_.resize(words);
+    lds_atomics_.resize(words);
+    lds_reader_.resize(words);
+  }
+  lds_written_.assign(words, LdsWrite());
+  lds_defined_.assign(4 * words, 0);
+  lds_defined_until_ = 0;
+}
+
+void Audit::forget_lds() {
+  for (auto* marks : {&lds_writers_, &lds_readers_, &lds_atomics_}) {
+    if (lds_low_ < lds_high_) std::fill(&(*marks)[lds_low_], &(*marks)[lds_high_ - 1] + 1, 0);
+  }
+  lds_low_ = ~0u;
+  lds_high_ = 0;
+}
+
+bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,
+                u32 size) {
+  if (!lanes) return true;
+  const AuditInst& info = launch_->table[inst->index];
+  alignas(64) u32 places[kLanes];
+  u64 misaligned = 0;
+  const U low = splat(info.alignment ? info.alignment - 1u : 0u);
+  for (int c = 0; c < kChunks; c++) {
+    const U place = load(addresses, c) + offset;
+    put(places, c, place);
+    misaligned |= to_bits((I)((place & low) != 0u), c);
+  }
+  if (UNLIKELY(misaligned & lanes)) {
+    const u32 l = __builtin_ctzll(misaligned & lanes);
+    raise_fault(wave, inst, FaultKind::kMisaligned, l, places[l], size);
+    return false;
+  }
+  const Runs runs = runs_of(places, lanes, size);
+  if (!(info.kind & kWritesMemory) || atomic_only(info.kind)) {
+    for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+      const u32 l = __builtin_ctzll(rest), length = runs.length(l);
+      if (length == 1 && l && lanes >> (l - 1) & 1 && places[l] == places[l - 1]) continue;
+      if (!read_lds(wave, inst, {l, size, length * size, places[l]})) return false;
+    }
+  }
+  if (!(info.kind & kWritesMemory)) return true;
+  Write& write = remember(runs, lanes, size, true);
+  for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest);
+    write.addresses[l] = (u64)wave.lds + places[l];
+  }
+  keep_old(write);
+  return true;
+}
 
 bool Audit::lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u64 others,
                      u32 instruction) {
@@ -30,78 +96,154 @@ bool Audit::lds_race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size
 }
 
 void Audit::suspect_lds(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size) {
-  u8*& map = launch_.lds_suspects[instruction];
+  u8*& map = launch_->lds_suspects[instruction];
   if (!map) {
-    if (launch_.suspects.size() >= kMostSuspects) return;
-    launch_.maps.emplace_back(new std::vector<u8>(lds_defined_.size(), 0));
-    map = launch_.maps.back()->data();
-    launch_.suspects.push_back(
+    if (launch_->suspects.size() >= kMostSuspects) return;
+    launch_->maps.emplace_back(new std::vector<u8>(lds_defined_.size(), 0));
+    map = launch_->maps.back()->data();
+    launch_->suspects.push_back(
         {kLdsSuspect, instruction, wave.number, lane, workgroup_, place, map, 0, 0});
   }
   for (u32 b = place; b < place + size; b++) map[b] |= !lds_defined_[b];
 }
 
-// A barrier does not wait for LDS: a write that was under way when its wave came to the last one may
-// not have landed yet.
-bool Audit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size) {
-  if (LIKELY(!late_) || waves_[wave.number].acquired_in_epoch) return false;
-  for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
-    const LdsWrite& write = lds_written_[w];
-    if (LIKELY(write.epoch >= epoch_ || write.wave == wave.number)) continue;
-    if (write.sequence <= waves_[write.wave].landed[write.vector]) continue;
-    raise_fault(wave, inst, FaultKind::kUnwaitedWrite, lane, place, size);
-    wave.fault.other_instruction = lds_writer_[w];
-    wave.fault.other_wave = write.wave;
-    wave.fault.other_workgroup = workgroup_;
-    return true;
-  }
-  return false;
+bool Audit::lds_defined(u32 place, u32 bytes) {
+  if (LIKELY(place + bytes <= lds_defined_until_)) return true;
+  const u8* all = lds_defined_.data();
+  const size_t size = lds_defined_.size();
+  const void* gap = memchr(all + lds_defined_until_, 0, size - lds_defined_until_);
+  lds_defined_until_ = (u32)(gap ? (const u8*)gap - all : size);
+  return place + bytes <= lds_defined_until_ || memchr(all + place, 0, bytes) == nullptr;
 }
 
-bool Audit::read_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size) {
-  if (UNLIKELY(memchr(lds_defined_.data() + place, 0, size) != nullptr)) suspect_lds(wave, inst->index, lane, place, size);
-  if (waves_.size() == 1 || atomic_only(launch_.table[inst->index].kind)) return true;
-  if (in_flight_at_barrier(wave, inst, lane, place, size)) return false;
+// A barrier does not wait for LDS: a write that was under way when its wave came to the last one may
+// not have landed yet.
+bool Audit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size,
+                                 u32 word) {
+  if (LIKELY(!late_) || waves_[wave.number].acquired_in_epoch) return false;
+  const LdsWrite& write = lds_written_[word];
+  if (LIKELY(write.epoch >= epoch_ || write.wave == wave.number)) return false;
+  if (write.sequence <= waves_[write.wave].landed[write.vector]) return false;
+  raise_fault(wave, inst, FaultKind::kUnwaitedWrite, lane, place, size);
+  wave.fault.other_instruction = write.instruction;
+  wave.fault.other_wave = write.wave;
+  wave.fault.other_workgroup = workgroup_;
+  return true;
+}
+
+bool Audit::read_lds(Wave& wave, const Inst* inst, const Span& span) {
+  const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
+  if (UNLIKELY(!lds_defined(start, span.bytes))) {
+    for (u32 place = start; place < end; place += size) {
+      if (lds_defined(place, size)) continue;
+      suspect_lds(wave, inst->index, span.lane_of(place), place, size);
+    }
+  }
+  if (waves_.size() == 1 || atomic_only(launch_->table[inst->index].kind)) return true;
   const u64 mine = kEachByte << wave.number;
-  for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
-    const u64 bytes = kSpread[bytes_in_word(place, size, 4 * w)];
-    LdsWord& word = lds_[w];
-    u64 others = word.writers & ~bytes_with_any(word.writers & mine);  // not what it wrote itself
-    if (!launch_.compares) others |= word.atomics & ~mine;
-    if (lds_race(wave, inst, lane, place, size, others & bytes, lds_writer_[w])) return false;
-    word.readers |= mine & bytes;
-    lds_reader_[w] = inst->index;
+  const u32 first = start / 4, last = (end - 1) / 4;
+  lds_low_ = std::min(lds_low_, first);
+  lds_high_ = std::max(lds_high_, last + 1);
+  if (LIKELY(!((start | end) & 3) && !late_)) {
+    u64 others = 0;
+    for (u32 w = first; w <= last; w++) others |= lds_writers_[w] | lds_atomics_[w];
+    if (LIKELY(!(others & ~mine))) {
+      for (u32 w = first; w <= last; w++) lds_readers_[w] |= mine;
+      for (u32 w = first; w <= last; w++) lds_reader_[w] = inst->index;
+      return true;
+    }
+  }
+  for (u32 place = start; place < end; place += size) {
+    for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
+      if (!read_lds_word(wave, inst, span.lane_of(place), place, size, w)) return false;
+    }
   }
   return true;
 }
 
-bool Audit::wrote_lds(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed) {
-  memset(lds_defined_.data() + place, 1, size);
-  if (waves_.size() == 1) return true;
-  const u16 kind = launch_.table[inst->index].kind;
-  const bool atomic = atomic_only(kind), vector = copies(kind);
+bool Audit::read_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 word) {
+  if (in_flight_at_barrier(wave, inst, lane, place, size, word)) return false;
   const u64 mine = kEachByte << wave.number;
-  for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
-    LdsWord& word = lds_[w];
-    const u32 touched = bytes_in_word(place, size, 4 * w);
-    const i32 shift = (i32)(4 * w - place);
-    const u64 bytes = kSpread[touched];
-    const u64 now = kSpread[(shift >= 0 ? changed >> shift : changed << -shift) & touched];
-    const u64 writers = atomic ? word.writers : word.writers | word.atomics;
-    const u64 readers = atomic && launch_.compares ? 0 : word.readers;
-    if (lds_race(wave, inst, lane, place, size, writers & now & ~mine, lds_writer_[w]) ||
-        lds_race(wave, inst, lane, place, size, readers & now & ~mine, lds_reader_[w])) {
-      return false;
-    }
-    if (atomic) {
-      word.atomics |= mine & bytes;
-    } else {
-      const u64 again = bytes & ~now & bytes_with_any(word.writers);  // the same value
-      word.writers = (word.writers & ~now) | (mine & (now | again));
-    }
-    if (!now) continue;
-    lds_writer_[w] = inst->index;
-    lds_written_[w] = {epoch_, waves_[wave.number].issued[vector], (u16)wave.number, vector};
+  const u64 bytes = kSpread[bytes_in_word(place, size, 4 * word)];
+  const u64 writers = lds_writers_[word];
+  u64 others = writers & ~bytes_with_any(writers & mine);  // not what it wrote itself
+  if (!launch_->compares) others |= lds_atomics_[word] & ~mine;
+  if (lds_race(wave, inst, lane, place, size, others & bytes, lds_written_[word].instruction)) {
+    return false;
   }
+  lds_readers_[word] |= mine & bytes;
+  lds_reader_[word] = inst->index;
+  return true;
+}
+
+Audit::LdsWrite Audit::lds_write(const Wave& wave, u32 instruction) {
+  const u16 vector = copies(launch_->table[instruction].kind);
+  WaveState& state = waves_[wave.number];
+  state.last_write[vector] = state.issued[vector];
+  return {instruction, epoch_, state.issued[vector], (u16)wave.number, vector};
+}
+
+bool Audit::wrote_lds(Wave& wave, const Inst* inst, const Span& span, const u8* old) {
+  const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
+  memset(lds_defined_.data() + start, 1, span.bytes);
+  if (start <= lds_defined_until_) lds_defined_until_ = std::max(lds_defined_until_, end);
+  if (waves_.size() == 1) return true;
+  const u64 mine = kEachByte << wave.number;
+  const u32 first = start / 4, last = (end - 1) / 4;
+  lds_low_ = std::min(lds_low_, first);
+  lds_high_ = std::max(lds_high_, last + 1);
+  if (LIKELY(!((start | end) & 3) && !atomic_only(launch_->table[inst->index].kind))) {
+    u64 others = 0;
+    for (u32 w = first; w <= last; w++) {
+      others |= lds_writers_[w] | lds_readers_[w] | lds_atomics_[w];
+    }
+    if (LIKELY(!(others & ~mine))) {
+      const LdsWrite made = lds_write(wave, inst->index);
+      for (u32 w = first; w <= last; w++) {
+        u32 now, before;
+        memcpy(&now, wave.lds + 4 * w, 4);
+        memcpy(&before, old + 4 * (w - first), 4);
+        if (now == before) continue;
+        lds_writers_[w] |= mine & kSpread[bytes_changed(now ^ before)];
+        lds_written_[w] = made;
+      }
+      return true;
+    }
+  }
+  for (u32 place = start; place < end; place += size) {
+    u32 changed = 0;
+    const u8* before = old + (place - start);
+    for (u32 b = 0; b < size; b++) changed |= (u32)(wave.lds[place + b] != before[b]) << b;
+    for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
+      if (!wrote_lds_word(wave, inst, span.lane_of(place), place, size, changed, w)) return false;
+    }
+  }
+  return true;
+}
+
+bool Audit::wrote_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size,
+                           u32 changed, u32 word) {
+  const bool atomic = atomic_only(launch_->table[inst->index].kind);
+  const u64 mine = kEachByte << wave.number;
+  const u32 touched = bytes_in_word(place, size, 4 * word);
+  const i32 shift = (i32)(4 * word - place);
+  const u64 bytes = kSpread[touched];
+  const u64 now = kSpread[(shift >= 0 ? changed >> shift : changed << -shift) & touched];
+  u64& writers = lds_writers_[word];
+  u64& atomics = lds_atomics_[word];
+  const u64 wrote = atomic ? writers : writers | atomics;
+  const u64 read = atomic && launch_->compares ? 0 : lds_readers_[word];
+  const u32 writer = lds_written_[word].instruction, reader = lds_reader_[word];
+  if (lds_race(wave, inst, lane, place, size, wrote & now & ~mine, writer) ||
+      lds_race(wave, inst, lane, place, size, read & now & ~mine, reader)) {
+    return false;
+  }
+  if (atomic) {
+    atomics |= mine & bytes;
+  } else {
+    const u64 again = bytes & ~now & bytes_with_any(writers);  // the same value
+    writers = (writers & ~now) | (mine & (now | again));
+  }
+  if (now) lds_written_[word] = lds_write(wave, inst->index);
   return true;
 }

@@ -18,7 +18,7 @@ void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
-  slot->audit.reset();
+  if (slot->audit) engine_.audit->end(std::move(slot->audit));
   engine_.free_slots[worker].push_back(std::move(slot));
 }
 

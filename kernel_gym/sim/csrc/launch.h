@@ -60,7 +60,9 @@ class Launch {
     const auto limit = std::chrono::duration<double>(request.time_limit_s);
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
     if (request.audit) {
-      engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
+      const std::unique_ptr<AuditLaunch> last = std::move(engine.audit);
+      engine.audit =
+          std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows, last.get());
     }
     choose_samples();
     number_threads();

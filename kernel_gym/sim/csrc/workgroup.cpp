@@ -94,7 +94,7 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
     if (found != waves.end()) slot.poisoned = found->second;
   }
   if (request_.audit) {
-    slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
+    slot.audit = engine_.audit->start(workgroup, waves_, request_.lds_size);
   }
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, worker, i);
 }

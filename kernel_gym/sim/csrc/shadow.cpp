@@ -1,0 +1,82 @@
+#include "shadow.h"
+
+namespace {
+
+typedef u32 Unaligned __attribute__((aligned(1), may_alias));
+
+bool none(const Mark* marks, u32 count) {
+  if (!marks) return true;
+  Mark any = 0;
+  for (u32 i = 0; i < count; i++) any |= marks[i];
+  return !any;
+}
+
+bool all(const Mark* marks, u32 count) {
+  bool zero = false;
+  for (u32 i = 0; i < count; i++) zero |= !marks[i];
+  return !zero;
+}
+
+}  // namespace
+
+Shadow::Page& Shadow::find(u64 number) {
+  Page& page = pages_[number];
+  recent_[number % kRecentPages] = {number, &page};
+  return page;
+}
+
+Mark* Shadow::nobodys() {
+  if (spare_.empty()) {
+    used_.emplace_back(new Mark[kPageWords]);
+  } else {
+    used_.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+  }
+  memset(used_.back().get(), 0, kPageWords * sizeof(Mark));
+  return used_.back().get();
+}
+
+void Shadow::reuse(Shadow& other) {
+  spare_ = std::move(other.spare_);
+  for (auto& marks : other.used_) {
+    if (spare_.size() < kMostSpare) spare_.push_back(std::move(marks));
+  }
+}
+
+bool Shadow::read(Page& page, u32 first, u32 count, Mark made) {
+  if (!none(page.write ? page.write + first : nullptr, count)) return false;
+  if (!page.first_read) page.first_read = nobodys();
+  Mark* marks = page.first_read + first;
+  if (!none(marks, count)) {
+    if (!all(marks, count)) return false;
+    if (!page.read) page.read = nobodys();
+    marks = page.read + first;
+  }
+  for (u32 i = 0; i < count; i++) marks[i] = made | kBytes;
+  return true;
+}
+
+bool Shadow::wrote(Page& page, u32 first, u32 count, Mark made, const u8* now, const u8* old,
+                   u32 size) {
+  const Unaligned* x = (const Unaligned*)now;
+  const Unaligned* y = (const Unaligned*)old;
+  if (!none(page.write ? page.write + first : nullptr, count)) return false;
+  u32 differ = 0;
+  for (u32 i = 0; i < count; i++) differ |= x[i] ^ y[i];
+  if (!differ) return true;  // nobody can tell
+  if (!none(page.first_read ? page.first_read + first : nullptr, count)) return false;
+  if (!page.write) page.write = nobodys();
+  Mark* marks = page.write + first;
+  if (size % 4 == 0) {
+    for (u32 i = 0; i < count; i++) marks[i] = x[i] != y[i] ? made | kBytes : 0;
+  } else if (size == 2) {
+    for (u32 i = 0; i < count; i++) {
+      const u32 d = x[i] ^ y[i];
+      const u32 bytes = (d & 0xffff ? 3u : 0u) | (d >> 16 ? 12u : 0u);
+      marks[i] = bytes ? made | bytes : 0;
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
