@@ -44,8 +44,9 @@ bool AuditLaunch::released(const Event& event, u32 acquired) const {
 // ---- a workgroup
 void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
   launch_ = &launch;
+  table_ = launch.table.data();
   workgroup_ = workgroup;
-  epoch_ = 0;
+  first_epoch_ = ++epoch_;
   late_ = false;
   write_count_ = 0;
   waves_.resize(waves);
@@ -67,7 +68,6 @@ void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
 
 void Audit::barrier() {
   epoch_++;
-  forget_lds();
   u32 acquired = 0;
   for (const WaveState& state : waves_) acquired = std::max(acquired, state.acquired);
   late_ = false;

@@ -101,6 +101,13 @@ SIM_INLINE u8 bytes_in_word(u64 place, u32 size, u64 word) {
   return bits;
 }
 
+// Which bytes differ, as bits, from the bits that do.
+SIM_INLINE u32 bytes_changed(u32 differ) {
+  constexpr u32 kLow = 0x7f7f7f7f;
+  const u32 high = (((differ & kLow) + kLow) | differ) >> 7 & 0x01010101;
+  return high * 0x01020408 >> 24 & 15;
+}
+
 class Audit;
 
 // What all workgroups of an audited launch share.
@@ -142,7 +149,12 @@ class Audit {
   bool before(Wave& wave, const Inst* inst) {
     WaveState& state = waves_[wave.number];
     state.last = inst;
-    return state.cursor > inst->index || catch_up(wave, state, inst);
+    if (state.cursor > inst->index) return true;
+    if (LIKELY(state.cursor == inst->index) && table_[inst->index].quiet() && !state.under_way()) {
+      state.cursor++;
+      return true;
+    }
+    return catch_up(wave, state, inst);
   }
   bool after(Wave& wave, const Inst* inst) { return LIKELY(!write_count_) || look(wave, inst); }
   void block(Wave& wave, const Inst* head);
@@ -183,6 +195,17 @@ class Audit {
     bool local;
     bool ascending;  // lanes in order, so that none undoes another
   };
+  // Of a word: 16 bits for the waves that touched each byte, in one epoch.
+  struct alignas(32) LdsWord {
+    u64 writers = 0, atomics = 0, readers = 0;
+    u32 reader = 0;  // the last instruction
+    u32 epoch = 0;
+  };
+  LdsWord& lds_word(u32 number) {
+    LdsWord& word = lds_[number];
+    if (word.epoch != epoch_) word = {0, 0, 0, 0, epoch_};
+    return word;
+  }
   struct LdsWrite {
     u32 instruction = 0;
     u32 epoch = ~0u;
@@ -213,19 +236,21 @@ class Audit {
   bool finish(Wave& wave, const Inst* inst, const Write& write);
   bool lost(Wave& wave, const Inst* inst, const Write& write);
   bool read(Wave& wave, const Inst* inst, const Span& span, Mark made);
-  bool read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made);
+  bool read_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made);
   bool wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old, Mark made);
-  bool wrote_lane(Wave& wave, const Inst* inst, u32 lane, u64 start, u32 size, const u8* old,
-                  Mark made);
-  bool wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made, u8 changed);
+  bool wrote_lane(Wave& wave, const Inst* inst, const Span& lane, const u8* old, Mark made);
+  bool wrote_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made,
+                  u32 changed);
   bool read_lds(Wave& wave, const Inst* inst, const Span& span);
   bool read_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 word);
-  bool wrote_lds(Wave& wave, const Inst* inst, const Span& span, const u8* old);
+  bool read_words(const Wave& wave, u32 instruction, const u32* places, const Runs& runs, u32 size);
+  bool wrote_lds(Wave& wave, const Inst* inst, const Write& write);
+  bool wrote_words(const Wave& wave, u32 instruction, const Write& write);
+  bool wrote_span(Wave& wave, const Inst* inst, const Span& span, const u8* old);
   bool wrote_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed,
                       u32 word);
   bool lds_defined(u32 place, u32 bytes);
   void begin_lds(u32 lds_size);
-  void forget_lds();  // who has touched it
   LdsWrite lds_write(const Wave& wave, u32 instruction);
   void suspect_lds(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
   bool ordered(const Wave& wave, Mark mark) const;
@@ -237,17 +262,16 @@ class Audit {
                 u32 instruction);
 
   AuditLaunch* launch_ = nullptr;
+  const AuditInst* table_ = nullptr;
   u64 workgroup_ = 0;
-  u32 epoch_ = 0;
+  u32 epoch_ = 0;        // barriers before; goes on from workgroup to workgroup
+  u32 first_epoch_ = 0;  // of this one
   bool late_ = false;  // writes to LDS were under way at the last barrier
   std::vector<WaveState> waves_;
-  // By word of LDS, since the last barrier: 16 bits for the waves that touched each byte.
-  std::vector<u64> lds_writers_, lds_readers_, lds_atomics_;
-  std::vector<u32> lds_reader_;         // the last instruction, by word
+  std::vector<LdsWord> lds_;
   std::vector<LdsWrite> lds_written_;   // the last write that changed the word
   std::vector<u8> lds_defined_;         // by byte
   u32 lds_defined_until_ = 0;           // all bytes before are defined
-  u32 lds_low_ = ~0u, lds_high_ = 0;    // words in between may have been touched
   Write writes_[2];  // of the instruction that runs
   u32 write_count_ = 0;
 };

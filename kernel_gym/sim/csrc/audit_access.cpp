@@ -17,6 +17,8 @@ SIM_INLINE void copy_access(void* to, const void* from, u32 size) {
   }
 }
 
+constexpr u32 kMany = 4;  // words from which on it pays to look at them together
+
 SIM_INLINE bool whole_words(u64 start, u32 bytes) { return !((start | bytes) & 3); }
 
 }  // namespace
@@ -72,20 +74,17 @@ void Audit::keep_old(Write& write) {
 
 // Looks at a write that is done: what it has changed, and whether another lane has undone it.
 bool Audit::finish(Wave& wave, const Inst* inst, const Write& write) {
+  // In LDS compilers let lanes that hold the same sum, but for its rounding, all store it.
+  if (write.local) return wrote_lds(wave, inst, write);
   const u16 kind = launch_->table[inst->index].kind;
-  const Mark made = write.local ? 0 : mark(wave, inst, atomic_only(kind) ? kAtomicMark : 0);
+  const Mark made = mark(wave, inst, atomic_only(kind) ? kAtomicMark : 0);
   const u8* old = write.old;
   for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
     const u32 l = __builtin_ctzll(rest), bytes = write.runs.length(l) * write.size;
-    const u64 start = write.addresses[l];
-    const bool good =
-        write.local ? wrote_lds(wave, inst, {l, write.size, bytes, start - (u64)wave.lds}, old)
-                    : wrote(wave, inst, {l, write.size, bytes, start}, old, made);
-    if (!good) return false;
+    if (!wrote(wave, inst, {l, write.size, bytes, write.addresses[l]}, old, made)) return false;
     old += bytes;
   }
-  // In LDS compilers let lanes that hold the same sum, but for its rounding, all store it.
-  return write.local || write.ascending || atomic_only(kind) || copies(kind) ||
+  return write.ascending || atomic_only(kind) || copies(kind) ||
          !lost(wave, inst, write);
 }
 
@@ -156,25 +155,25 @@ bool Audit::read(Wave& wave, const Inst* inst, const Span& span, Mark made) {
     const u32 index = word / 4 % Shadow::kPageWords;
     const u32 count = (u32)std::min<u64>((end - word + 3) / 4, Shadow::kPageWords - index);
     const u64 next = word + 4 * count;
-    if (!whole || !launch_->shadow.read(launch_->shadow.page(word), index, count, made)) {
-      for (; word < next; word += 4) {
-        const u32 lane = span.lane_of(std::max(word, span.start));
-        const Mark mark = made | bytes_in_word(span.start, span.bytes, word);
-        if (!read_word(wave, inst, lane, word, mark)) return false;
-      }
+    const bool at_once = whole && count >= kMany &&
+                         launch_->shadow.read(launch_->shadow.page(word), index, count, made);
+    for (; !at_once && word < next; word += 4) {
+      const Mark mark = made | (whole ? kBytes : bytes_in_word(span.start, span.bytes, word));
+      if (!read_word(wave, inst, span, word, mark)) return false;
     }
     word = next;
   }
   return true;
 }
 
-bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made) {
+bool Audit::read_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made) {
   Shadow::Page& page = launch_->shadow.page(address);
   const u32 index = address / 4 % Shadow::kPageWords;
   const Mark write = page.write ? page.write[index] : 0;
   if (UNLIKELY(write & made & kBytes)) {
     const bool swapped = launch_->compares && (write & kAtomicMark);
     if (!(write & kSharedMark) && !swapped && !ordered(wave, write)) {
+      const u32 lane = span.lane_of(std::max(address, span.start));
       if (!race(wave, inst, lane, address, write, true)) return false;
     }
   }
@@ -190,9 +189,9 @@ bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark 
 
 bool Audit::wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old, Mark made) {
   if (!whole_words(span.start, span.bytes)) {
-    for (u64 lane = span.start; lane < span.start + span.bytes; lane += span.size) {
-      const u8* before = old + (lane - span.start);
-      if (!wrote_lane(wave, inst, span.lane_of(lane), lane, span.size, before, made)) return false;
+    for (u32 i = 0; i < span.bytes / span.size; i++) {
+      const Span lane = {span.lane + i, span.size, span.size, span.start + i * span.size};
+      if (!wrote_lane(wave, inst, lane, old + i * span.size, made)) return false;
     }
     return true;
   }
@@ -203,11 +202,16 @@ bool Audit::wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old,
     const u64 next = word + 4 * count;
     const u8* before = old + (word - span.start);
     Shadow::Page& page = launch_->shadow.page(word);
-    if (!launch_->shadow.wrote(page, index, count, made, (const u8*)word, before, span.size)) {
-      const u32 step = std::min(4u, span.size);  // lanes may share a word, but not two of them
-      for (u64 at = word; at < next; at += step) {
-        const u8* part = before + (at - word);
-        if (!wrote_lane(wave, inst, span.lane_of(at), at, step, part, made)) return false;
+    const bool at_once = count >= kMany && launch_->shadow.wrote(page, index, count, made,
+                                                                 (const u8*)word, before, span.size);
+    for (; !at_once && word < next; word += 4, before += 4) {
+      u32 now, then;
+      memcpy(&now, (const void*)word, 4);
+      memcpy(&then, before, 4);
+      const u32 changed = bytes_changed(now ^ then), step = std::min(4u, span.size);
+      for (u32 at = 0; at < 4; at += step) {  // lanes that share the word
+        const u32 bytes = ((1u << step) - 1) << at;
+        if (!wrote_word(wave, inst, span, word, made | bytes, changed & bytes)) return false;
       }
     }
     word = next;
@@ -215,9 +219,10 @@ bool Audit::wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old,
   return true;
 }
 
-// What a lane wrote, or a part of it.
-bool Audit::wrote_lane(Wave& wave, const Inst* inst, u32 lane, u64 start, u32 size, const u8* old,
-                       Mark made) {
+// What a lane wrote to parts of words.
+bool Audit::wrote_lane(Wave& wave, const Inst* inst, const Span& lane, const u8* old, Mark made) {
+  const u64 start = lane.start;
+  const u32 size = lane.size;
   const u8* now = (const u8*)start;
   u32 changed = 0;
   for (u32 b = 0; b < size; b++) changed |= (u32)(now[b] != old[b]) << b;
@@ -230,8 +235,8 @@ bool Audit::wrote_lane(Wave& wave, const Inst* inst, u32 lane, u64 start, u32 si
   return true;
 }
 
-bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made,
-                       u8 changed) {
+bool Audit::wrote_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made,
+                       u32 changed) {
   Shadow::Page& page = launch_->shadow.page(address);
   const u32 index = address / 4 % Shadow::kPageWords;
   const bool atomic = made & kAtomicMark;
@@ -245,7 +250,8 @@ bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark
     if (atomic && (marks[index] & kAtomicMark)) continue;
     if (atomic && launch_->compares && marks != page.write) continue;
     if (ordered(wave, marks[index])) continue;
-    if (!race(wave, inst, lane, address, marks[index], false)) return false;
+    const u64 first = address + __builtin_ctz(changed);
+    if (!race(wave, inst, span.lane_of(first), address, marks[index], false)) return false;
   }
   if (!page.write) page.write = launch_->shadow.nobodys();
   Mark& write = page.write[index];

@@ -19,42 +19,24 @@ SIM_INLINE u64 bytes_with_any(u64 word) {
   return ((((word & kLow) + kLow) | word) >> 15 & kEachByte) * 0xffff;
 }
 
-// The bytes of two words that differ, as bits.
-SIM_INLINE u32 bytes_changed(u32 differ) {
-  constexpr u32 kLow = 0x7f7f7f7f;
-  const u32 high = (((differ & kLow) + kLow) | differ) >> 7 & 0x01010101;
-  return high * 0x01020408 >> 24 & 15;
-}
-
 }  // namespace
 
 void Audit::begin_lds(u32 lds_size) {
   const u32 words = lds_size / 4 + 1;
-  forget_lds();
-  if (lds_writers_.size() < words) {
-    lds_writers_.resize(words);
-    lds_readers_.resize(words);
-    lds_atomics_.resize(words);
-    lds_reader_.resize(words);
+  if (lds_.size() < words) {
+    lds_.resize(words);
+    lds_written_.resize(words);
   }
-  lds_written_.assign(words, LdsWrite());
   lds_defined_.assign(4 * words, 0);
   lds_defined_until_ = 0;
-}
-
-void Audit::forget_lds() {
-  for (auto* marks : {&lds_writers_, &lds_readers_, &lds_atomics_}) {
-    if (lds_low_ < lds_high_) std::fill(&(*marks)[lds_low_], &(*marks)[lds_high_ - 1] + 1, 0);
-  }
-  lds_low_ = ~0u;
-  lds_high_ = 0;
 }
 
 bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,
                 u32 size) {
   if (!lanes) return true;
   const AuditInst& info = launch_->table[inst->index];
-  alignas(64) u32 places[kLanes];
+  PaddedRow row;
+  u32* places = row.words;
   u64 misaligned = 0;
   const U low = splat(info.alignment ? info.alignment - 1u : 0u);
   for (int c = 0; c < kChunks; c++) {
@@ -67,8 +49,9 @@ bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u
     raise_fault(wave, inst, FaultKind::kMisaligned, l, places[l], size);
     return false;
   }
-  const Runs runs = runs_of(places, lanes, size);
-  if (!(info.kind & kWritesMemory) || atomic_only(info.kind)) {
+  const Runs runs = runs_of(row, lanes, size);
+  const bool reads = !(info.kind & kWritesMemory) || atomic_only(info.kind);
+  if (reads && !read_words(wave, inst->index, places, runs, size)) {
     for (u64 rest = runs.starts; rest; rest &= rest - 1) {
       const u32 l = __builtin_ctzll(rest), length = runs.length(l);
       if (length == 1 && l && lanes >> (l - 1) & 1 && places[l] == places[l - 1]) continue;
@@ -122,6 +105,7 @@ bool Audit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 pla
                                  u32 word) {
   if (LIKELY(!late_) || waves_[wave.number].acquired_in_epoch) return false;
   const LdsWrite& write = lds_written_[word];
+  if (write.epoch < first_epoch_) return false;  // of another workgroup
   if (LIKELY(write.epoch >= epoch_ || write.wave == wave.number)) return false;
   if (write.sequence <= waves_[write.wave].landed[write.vector]) return false;
   raise_fault(wave, inst, FaultKind::kUnwaitedWrite, lane, place, size);
@@ -131,31 +115,47 @@ bool Audit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 pla
   return true;
 }
 
+// Reads of whole words that nobody else has written, which are the usual ones; false, and nothing
+// is done, if any of them asks for a closer look.
+bool Audit::read_words(const Wave& wave, u32 instruction, const u32* places, const Runs& runs,
+                       u32 size) {
+  if (late_ || atomic_only(table_[instruction].kind)) return false;
+  const u64 mine = kEachByte << wave.number;
+  const bool alone = waves_.size() == 1;
+  u64 others = 0;
+  for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), start = places[l], end = start + runs.length(l) * size;
+    if (!lds_defined(start, end - start)) return false;
+    if (alone) continue;
+    if ((start | end) & 3) return false;
+    for (u32 w = start / 4; w < end / 4; w++) {
+      const LdsWord& word = lds_word(w);
+      others |= word.writers | word.atomics;
+    }
+  }
+  if (alone) return true;
+  if (others & ~mine) return false;
+  for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), start = places[l], end = start + runs.length(l) * size;
+    for (u32 w = start / 4; w < end / 4; w++) {
+      lds_[w].readers |= mine;
+      lds_[w].reader = instruction;
+    }
+  }
+  return true;
+}
+
 bool Audit::read_lds(Wave& wave, const Inst* inst, const Span& span) {
   const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
-  if (UNLIKELY(!lds_defined(start, span.bytes))) {
-    for (u32 place = start; place < end; place += size) {
-      if (lds_defined(place, size)) continue;
-      suspect_lds(wave, inst->index, span.lane_of(place), place, size);
+  const bool defined = lds_defined(start, span.bytes);
+  const bool private_ = waves_.size() == 1 || atomic_only(table_[inst->index].kind);
+  u32 lane = span.lane;
+  for (u32 place = start; place < end; place += size, lane++) {
+    if (UNLIKELY(!defined) && !lds_defined(place, size)) {
+      suspect_lds(wave, inst->index, lane, place, size);
     }
-  }
-  if (waves_.size() == 1 || atomic_only(launch_->table[inst->index].kind)) return true;
-  const u64 mine = kEachByte << wave.number;
-  const u32 first = start / 4, last = (end - 1) / 4;
-  lds_low_ = std::min(lds_low_, first);
-  lds_high_ = std::max(lds_high_, last + 1);
-  if (LIKELY(!((start | end) & 3) && !late_)) {
-    u64 others = 0;
-    for (u32 w = first; w <= last; w++) others |= lds_writers_[w] | lds_atomics_[w];
-    if (LIKELY(!(others & ~mine))) {
-      for (u32 w = first; w <= last; w++) lds_readers_[w] |= mine;
-      for (u32 w = first; w <= last; w++) lds_reader_[w] = inst->index;
-      return true;
-    }
-  }
-  for (u32 place = start; place < end; place += size) {
-    for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
-      if (!read_lds_word(wave, inst, span.lane_of(place), place, size, w)) return false;
+    for (u32 w = place / 4; w <= (place + size - 1) / 4 && !private_; w++) {
+      if (!read_lds_word(wave, inst, lane, place, size, w)) return false;
     }
   }
   return true;
@@ -165,14 +165,15 @@ bool Audit::read_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32
   if (in_flight_at_barrier(wave, inst, lane, place, size, word)) return false;
   const u64 mine = kEachByte << wave.number;
   const u64 bytes = kSpread[bytes_in_word(place, size, 4 * word)];
-  const u64 writers = lds_writers_[word];
+  LdsWord& state = lds_word(word);
+  const u64 writers = state.writers;
   u64 others = writers & ~bytes_with_any(writers & mine);  // not what it wrote itself
-  if (!launch_->compares) others |= lds_atomics_[word] & ~mine;
+  if (!launch_->compares) others |= state.atomics & ~mine;
   if (lds_race(wave, inst, lane, place, size, others & bytes, lds_written_[word].instruction)) {
     return false;
   }
-  lds_readers_[word] |= mine & bytes;
-  lds_reader_[word] = inst->index;
+  state.readers |= mine & bytes;
+  state.reader = inst->index;
   return true;
 }
 
@@ -183,39 +184,72 @@ Audit::LdsWrite Audit::lds_write(const Wave& wave, u32 instruction) {
   return {instruction, epoch_, state.issued[vector], (u16)wave.number, vector};
 }
 
-bool Audit::wrote_lds(Wave& wave, const Inst* inst, const Span& span, const u8* old) {
-  const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
-  memset(lds_defined_.data() + start, 1, span.bytes);
-  if (start <= lds_defined_until_) lds_defined_until_ = std::max(lds_defined_until_, end);
-  if (waves_.size() == 1) return true;
-  const u64 mine = kEachByte << wave.number;
-  const u32 first = start / 4, last = (end - 1) / 4;
-  lds_low_ = std::min(lds_low_, first);
-  lds_high_ = std::max(lds_high_, last + 1);
-  if (LIKELY(!((start | end) & 3) && !atomic_only(launch_->table[inst->index].kind))) {
-    u64 others = 0;
-    for (u32 w = first; w <= last; w++) {
-      others |= lds_writers_[w] | lds_readers_[w] | lds_atomics_[w];
+bool Audit::wrote_lds(Wave& wave, const Inst* inst, const Write& write) {
+  const u64 base = (u64)wave.lds;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), start = (u32)(write.addresses[l] - base);
+    const u32 bytes = write.runs.length(l) * write.size;
+    u8* defined = lds_defined_.data() + start;
+    if (bytes == 4) {
+      memset(defined, 1, 4);
+    } else {
+      memset(defined, 1, bytes);
     }
-    if (LIKELY(!(others & ~mine))) {
-      const LdsWrite made = lds_write(wave, inst->index);
-      for (u32 w = first; w <= last; w++) {
-        u32 now, before;
-        memcpy(&now, wave.lds + 4 * w, 4);
-        memcpy(&before, old + 4 * (w - first), 4);
-        if (now == before) continue;
-        lds_writers_[w] |= mine & kSpread[bytes_changed(now ^ before)];
-        lds_written_[w] = made;
-      }
-      return true;
+    if (start <= lds_defined_until_) {
+      lds_defined_until_ = std::max(lds_defined_until_, start + bytes);
     }
   }
-  for (u32 place = start; place < end; place += size) {
+  if (waves_.size() == 1 || wrote_words(wave, inst->index, write)) return true;
+  const u8* old = write.old;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), bytes = write.runs.length(l) * write.size;
+    if (!wrote_span(wave, inst, {l, write.size, bytes, write.addresses[l] - base}, old)) return false;
+    old += bytes;
+  }
+  return true;
+}
+
+// Writes of whole words that nobody else has touched; false, and nothing is done, if any of them
+// asks for a closer look.
+bool Audit::wrote_words(const Wave& wave, u32 instruction, const Write& write) {
+  if (atomic_only(table_[instruction].kind)) return false;
+  const u64 mine = kEachByte << wave.number, base = (u64)wave.lds;
+  u64 others = 0;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), start = (u32)(write.addresses[l] - base);
+    const u32 end = start + write.runs.length(l) * write.size;
+    if ((start | end) & 3) return false;
+    for (u32 w = start / 4; w < end / 4; w++) {
+      const LdsWord& word = lds_word(w);
+      others |= word.writers | word.atomics | word.readers;
+    }
+  }
+  if (others & ~mine) return false;
+  const LdsWrite made = lds_write(wave, instruction);
+  const u8* old = write.old;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), start = (u32)(write.addresses[l] - base);
+    const u32 end = start + write.runs.length(l) * write.size;
+    for (u32 w = start / 4; w < end / 4; w++, old += 4) {
+      u32 now, before;
+      memcpy(&now, wave.lds + 4 * w, 4);
+      memcpy(&before, old, 4);
+      if (now == before) continue;
+      lds_[w].writers |= mine & kSpread[bytes_changed(now ^ before)];
+      lds_written_[w] = made;
+    }
+  }
+  return true;
+}
+
+bool Audit::wrote_span(Wave& wave, const Inst* inst, const Span& span, const u8* old) {
+  const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
+  u32 lane = span.lane;
+  for (u32 place = start; place < end; place += size, old += size, lane++) {
     u32 changed = 0;
-    const u8* before = old + (place - start);
-    for (u32 b = 0; b < size; b++) changed |= (u32)(wave.lds[place + b] != before[b]) << b;
+    for (u32 b = 0; b < size; b++) changed |= (u32)(wave.lds[place + b] != old[b]) << b;
     for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
-      if (!wrote_lds_word(wave, inst, span.lane_of(place), place, size, changed, w)) return false;
+      if (!wrote_lds_word(wave, inst, lane, place, size, changed, w)) return false;
     }
   }
   return true;
@@ -229,20 +263,19 @@ bool Audit::wrote_lds_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u3
   const i32 shift = (i32)(4 * word - place);
   const u64 bytes = kSpread[touched];
   const u64 now = kSpread[(shift >= 0 ? changed >> shift : changed << -shift) & touched];
-  u64& writers = lds_writers_[word];
-  u64& atomics = lds_atomics_[word];
-  const u64 wrote = atomic ? writers : writers | atomics;
-  const u64 read = atomic && launch_->compares ? 0 : lds_readers_[word];
-  const u32 writer = lds_written_[word].instruction, reader = lds_reader_[word];
+  LdsWord& state = lds_word(word);
+  const u64 wrote = atomic ? state.writers : state.writers | state.atomics;
+  const u64 read = atomic && launch_->compares ? 0 : state.readers;
+  const u32 writer = lds_written_[word].instruction, reader = state.reader;
   if (lds_race(wave, inst, lane, place, size, wrote & now & ~mine, writer) ||
       lds_race(wave, inst, lane, place, size, read & now & ~mine, reader)) {
     return false;
   }
   if (atomic) {
-    atomics |= mine & bytes;
+    state.atomics |= mine & bytes;
   } else {
-    const u64 again = bytes & ~now & bytes_with_any(writers);  // the same value
-    writers = (writers & ~now) | (mine & (now | again));
+    const u64 again = bytes & ~now & bytes_with_any(state.writers);  // the same value
+    state.writers = (state.writers & ~now) | (mine & (now | again));
   }
   if (now) lds_written_[word] = lds_write(wave, inst->index);
   return true;

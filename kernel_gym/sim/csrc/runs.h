@@ -14,14 +14,19 @@ struct Runs {
   }
 };
 
+// A row with room before it, so that one may look at the lanes before all lanes.
+struct PaddedRow {
+  alignas(64) u32 padding[kWidth];
+  u32 words[kLanes];
+};
+
 // Runs of lanes of `size` bytes each, of which `lanes` are active.
-SIM_INLINE Runs runs_of(const u32* places, u64 lanes, u32 size) {
-  alignas(64) u32 before[kLanes];
-  before[0] = places[0];
-  memcpy(before + 1, places, sizeof before - 4);
+SIM_INLINE Runs runs_of(const PaddedRow& places, u64 lanes, u32 size) {
+  typedef u32 Unaligned __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
   u64 adjoining = 0;
   for (int c = 0; c < kChunks; c++) {
-    adjoining |= to_bits((I)(load(places, c) == load(before, c) + size), c);
+    const U before = (U) * (const Unaligned*)(places.words + kWidth * c - 1);
+    adjoining |= to_bits((I)(load(places.words, c) == before + size), c);
   }
   adjoining &= lanes & lanes << 1;
   return {lanes & ~adjoining, adjoining};
@@ -29,11 +34,10 @@ SIM_INLINE Runs runs_of(const u32* places, u64 lanes, u32 size) {
 
 SIM_INLINE Runs runs_of(const u64* addresses, u64 lanes, u32 size) {
   if (lanes == 1) return {1, 0};  // there may be one address only
-  alignas(64) u32 low[kLanes];
-  u64 adjoining = 0;
-  for (int l = 0; l < kLanes; l++) low[l] = (u32)addresses[l];
-  alignas(64) u32 high[kLanes];
-  for (int l = 0; l < kLanes; l++) high[l] = (u32)(addresses[l] >> 32);
-  adjoining = runs_of(low, lanes, size).adjoining & runs_of(high, lanes, 0).adjoining;
+  PaddedRow low, high;
+  for (int l = 0; l < kLanes; l++) low.words[l] = (u32)addresses[l];
+  for (int l = 0; l < kLanes; l++) high.words[l] = (u32)(addresses[l] >> 32);
+  const u64 adjoining =
+      runs_of(low, lanes, size).adjoining & runs_of(high, lanes, 0).adjoining;
   return {lanes & ~adjoining, adjoining};
 }

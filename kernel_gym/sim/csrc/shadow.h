@@ -39,7 +39,7 @@ class Shadow {
   void reuse(Shadow& other);
 
  private:
-  static constexpr u64 kRecentPages = 256;
+  static constexpr u64 kRecentPages = 4096;
   static constexpr size_t kMostSpare = 1 << 13;  // 32 MiB
   struct Recent {
     u64 number = ~0ull;
