@@ -215,9 +215,7 @@ def audit_instruction(
     for found, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
         ordered = first + [r for r in found if r not in first]
         words += [word for pair in ordered for word in pair] + [0, 0] * (count - len(ordered))
-    return _LAYOUT.pack(
-        int(kind), vector, local, alignment, len(exposed), len(defines), *words
-    )
+    return _LAYOUT.pack(int(kind), vector, local, alignment, len(exposed), len(defines), *words)
 
 
 def audit_table(decoded: DecodedKernel) -> bytes:

@@ -4,17 +4,18 @@ namespace {
 
 typedef u32 Unaligned __attribute__((aligned(1), may_alias));
 
-bool none(const Mark* marks, u32 count) {
-  if (!marks) return true;
-  Mark any = 0;
-  for (u32 i = 0; i < count; i++) any |= marks[i];
-  return !any;
-}
-
-bool all(const Mark* marks, u32 count) {
-  bool zero = false;
-  for (u32 i = 0; i < count; i++) zero |= !marks[i];
-  return !zero;
+// What the marks of some words have in common: whether any is made, and whether all are.
+struct Made {
+  bool any = false, all = false;
+};
+Made made_of(const Mark* marks, u32 first, u32 count) {
+  if (!marks) return {};
+  Mark any = 0, free = 0;
+  for (u32 i = first; i < first + count; i++) {
+    any |= marks[i];
+    free |= marks[i] == 0;
+  }
+  return {any != 0, free == 0};
 }
 
 }  // namespace
@@ -44,15 +45,13 @@ void Shadow::reuse(Shadow& other) {
 }
 
 bool Shadow::read(Page& page, u32 first, u32 count, Mark made) {
-  if (!none(page.write ? page.write + first : nullptr, count)) return false;
-  if (!page.first_read) page.first_read = nobodys();
-  Mark* marks = page.first_read + first;
-  if (!none(marks, count)) {
-    if (!all(marks, count)) return false;
-    if (!page.read) page.read = nobodys();
-    marks = page.read + first;
-  }
-  for (u32 i = 0; i < count; i++) marks[i] = made | kBytes;
+  if (made_of(page.write, first, count).any) return false;
+  const Made before = made_of(page.first_read, first, count);
+  if (before.any && !before.all) return false;
+  Mark*& marks = before.any ? page.read : page.first_read;
+  if (!marks) marks = nobodys();
+  Mark* const place = marks + first;
+  for (u32 i = 0; i < count; i++) place[i] = made | kBytes;
   return true;
 }
 
@@ -60,23 +59,22 @@ bool Shadow::wrote(Page& page, u32 first, u32 count, Mark made, const u8* now, c
                    u32 size) {
   const Unaligned* x = (const Unaligned*)now;
   const Unaligned* y = (const Unaligned*)old;
-  if (!none(page.write ? page.write + first : nullptr, count)) return false;
+  if (size % 4 && size != 2) return false;
+  if (made_of(page.write, first, count).any) return false;
   u32 differ = 0;
   for (u32 i = 0; i < count; i++) differ |= x[i] ^ y[i];
   if (!differ) return true;  // nobody can tell
-  if (!none(page.first_read ? page.first_read + first : nullptr, count)) return false;
+  if (made_of(page.first_read, first, count).any) return false;
   if (!page.write) page.write = nobodys();
   Mark* marks = page.write + first;
   if (size % 4 == 0) {
     for (u32 i = 0; i < count; i++) marks[i] = x[i] != y[i] ? made | kBytes : 0;
-  } else if (size == 2) {
+  } else {
     for (u32 i = 0; i < count; i++) {
       const u32 d = x[i] ^ y[i];
       const u32 bytes = (d & 0xffff ? 3u : 0u) | (d >> 16 ? 12u : 0u);
       marks[i] = bytes ? made | bytes : 0;
     }
-  } else {
-    return false;
   }
   return true;
 }
