@@ -6,6 +6,7 @@ namespace {
 
 constexpr u16 kCounters = kVectorCounter | kLocalCounter | kScalarCounter;
 constexpr u32 kScalars = kScalarConstants;
+constexpr size_t kEventsToKeep = 1 << 20;
 constexpr u16 kMostVector = 63, kMostLocal = 15;
 
 }  // namespace
@@ -16,8 +17,10 @@ AuditLaunch::AuditLaunch(const std::vector<AuditInst>& table, u64 workgroups, u3
     : table(table), rows(rows), releases(workgroups), row_suspects(rows, 0) {
   for (const AuditInst& info : table) compares |= (info.kind & kCompares) != 0;
   if (!last) return;
-  events = std::move(last->events);
-  events.resize(1);
+  if (last->events.capacity() <= kEventsToKeep) {
+    events = std::move(last->events);
+    events.resize(1);
+  }
   spare_ = std::move(last->spare_);
   shadow.reuse(last->shadow);
 }
@@ -204,8 +207,10 @@ void Audit::start_load(WaveState& state, const AuditInst& info, u32 index) {
     }
   };
   // The hardware lets no more be under way than its counters can count.
-  if (state.vector.size() >= kMostVector) wait(state, {kWaits, kMostVector - 1, 0xffff, 0, 0, 0, {}, {}});
-  if (state.local.size() >= kMostLocal) wait(state, {kWaits, 0xffff, kMostLocal - 1, 0, 0, 0, {}, {}});
+  AuditInst full = {kWaits, 0xffff, 0xffff, 0, 0, 0, {}, {}};
+  if (state.vector.size() >= kMostVector) full.vector_limit = kMostVector - 1;
+  if (state.local.size() >= kMostLocal) full.local_limit = kMostLocal - 1;
+  if ((full.vector_limit & full.local_limit) != 0xffff) wait(state, full);
   state.issued[0] += (info.kind & (kLocalCounter | kScalarCounter)) != 0;
   state.issued[1] += (info.kind & kVectorCounter) != 0;
   if (info.kind & kVectorCounter) start(state.vector, kVectorCounter);

@@ -202,13 +202,14 @@ bool Audit::wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old,
     const u64 next = word + 4 * count;
     const u8* before = old + (word - span.start);
     Shadow::Page& page = launch_->shadow.page(word);
-    const bool at_once = count >= kMany && launch_->shadow.wrote(page, index, count, made,
-                                                                 (const u8*)word, before, span.size);
+    const u8* now = (const u8*)word;
+    const bool at_once = count >= kMany && launch_->shadow.wrote(page, index, count, made, now,
+                                                                 before, span.size);
     for (; !at_once && word < next; word += 4, before += 4) {
-      u32 now, then;
-      memcpy(&now, (const void*)word, 4);
+      u32 after, then;
+      memcpy(&after, (const void*)word, 4);
       memcpy(&then, before, 4);
-      const u32 changed = bytes_changed(now ^ then), step = std::min(4u, span.size);
+      const u32 changed = bytes_changed(after ^ then), step = std::min(4u, span.size);
       for (u32 at = 0; at < 4; at += step) {  // lanes that share the word
         const u32 bytes = ((1u << step) - 1) << at;
         if (!wrote_word(wave, inst, span, word, made | bytes, changed & bytes)) return false;

@@ -203,7 +203,8 @@ bool Audit::wrote_lds(Wave& wave, const Inst* inst, const Write& write) {
   const u8* old = write.old;
   for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
     const u32 l = __builtin_ctzll(rest), bytes = write.runs.length(l) * write.size;
-    if (!wrote_span(wave, inst, {l, write.size, bytes, write.addresses[l] - base}, old)) return false;
+    const Span span = {l, write.size, bytes, write.addresses[l] - base};
+    if (!wrote_span(wave, inst, span, old)) return false;
     old += bytes;
   }
   return true;

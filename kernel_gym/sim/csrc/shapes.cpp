@@ -77,7 +77,8 @@ std::pair<Shape&, bool> Shapes::find(u32 instruction, const u32* relative, u64 l
   const u32 hash = hash_of(relative, phase);
   for (u32 i = 0; i < kept.count; i++) {
     if (kept.hashes[i] != hash) continue;
-    if (LIKELY(same(*kept.shapes[i], relative, lanes, phase, size))) return {*kept.shapes[i], false};
+    Shape& shape = *kept.shapes[i];
+    if (LIKELY(same(shape, relative, lanes, phase, size))) return {shape, false};
   }
   const u32 place = kept.next++ % kKept;
   kept.count = std::max(kept.count, place + 1);

@@ -142,7 +142,9 @@ Replayed replay_samples(const ModelInput& input, const ModelRequest& request,
   std::map<std::vector<size_t>, u64> groups;
   for (size_t r = 0; r < runs; r++) {
     std::vector<size_t> group;
-    for (u32 c = 0; c < request.copies; c++) group.push_back(classes[(r + c * runs) % classes.size()]);
+    for (u32 c = 0; c < request.copies; c++) {
+      group.push_back(classes[(r + c * runs) % classes.size()]);
+    }
     groups[group]++;
   }
   Replayed all(times.size());
