@@ -24,6 +24,27 @@ void clear_inactive(u32* row, u64 lanes) {
   for (int c = 0; c < kChunks; c++) put(row, c, load(row, c) & lane_mask(lanes, c));
 }
 
+// Sorts numbers and drops repeated ones; returns how many are left.
+u32 sort_unique(u64* numbers, u32 count) {
+  constexpr u64 kWords = 64;  // of a set of small numbers
+  u64 largest = 0;
+  for (u32 i = 0; i < count; i++) largest = std::max(largest, numbers[i]);
+  const bool sorted = std::is_sorted(numbers, numbers + count);
+  if (sorted || largest >= 64 * kWords) {
+    if (!sorted) std::sort(numbers, numbers + count);
+    return (u32)(std::unique(numbers, numbers + count) - numbers);
+  }
+  u64 set[kWords] = {};
+  for (u32 i = 0; i < count; i++) set[numbers[i] / 64] |= 1ull << numbers[i] % 64;
+  u32 left = 0;
+  for (u64 w = 0; w <= largest / 64; w++) {
+    for (u64 rest = set[w]; rest; rest &= rest - 1) {
+      numbers[left++] = 64 * w + __builtin_ctzll(rest);
+    }
+  }
+  return left;
+}
+
 void find_lines(Shape& shape, const u64* addresses, u64 low) {
   u64 segments[2 * kLanes];
   u32 count = 0;
@@ -33,8 +54,7 @@ void find_lines(Shape& shape, const u64* addresses, u64 low) {
     if (!count || segments[count - 1] != first) segments[count++] = first;
     if (last != first) segments[count++] = last;
   }
-  if (!std::is_sorted(segments, segments + count)) std::sort(segments, segments + count);
-  shape.segments = (u32)(std::unique(segments, segments + count) - segments);
+  shape.segments = sort_unique(segments, count);
   shape.line_count = 0;
   for (u32 i = 0; i < shape.segments; i++) {
     if (i && segments[i] >> 1 == segments[i - 1] >> 1) continue;
