@@ -19,7 +19,7 @@ from kernel_gym.sim.signatures import signature
 READS, WRITES = 6, 2  # ranges of an instruction
 NO_LIMIT = 0xFFFF
 _SCALAR_RANGE = 0x8000
-_LAYOUT = struct.Struct(f"<4H{2 * (READS + WRITES)}H")
+_LAYOUT = struct.Struct(f"<4H2B{2 * (READS + WRITES)}H")
 
 
 class Kind(IntFlag):
@@ -45,6 +45,7 @@ _NO_DESTINATION = re.compile(
     r"^(s_cmp|s_bitcmp|s_cbranch|s_branch|s_barrier|s_nop|s_endpgm|s_setpc|s_setreg|s_set_gpr"
     r"|s_sleep|s_setprio|s_trap|s_sendmsg|buffer_inv|buffer_wbl2|s_dcache|s_icache)"
 )
+_CHANGES_EXEC = re.compile(r"saveexec|wrexec|^v_cmpx|^s_(swap|set)pc")
 _CROSS_LANE = re.compile(r"^v_(readlane|readfirstlane|writelane|mfma|smfmac|accvgpr)")
 _ALIGNMENT = ((re.compile(r"^ds_(read|write)_b128"), 16), (re.compile(r"^ds_\w+_b64$"), 8))
 _COMPARES = re.compile(r"_(cmpswap|cmpst)")
@@ -150,12 +151,53 @@ def _reads_destination(mnemonic: str) -> bool:
     return mnemonic.startswith("v_") and signature(mnemonic).accumulates
 
 
-def audit_instruction(instruction: Instruction, vector_registers: int) -> bytes:
+class Registers:
+    """Which vector registers a block surely has defined, as one goes through it."""
+
+    def __init__(self) -> None:
+        """At the head of a block nothing is known."""
+        self.looked_at: set[int] = set()  # read or written under the EXEC of now
+        self.written: set[int] = set()  # under the EXEC of now
+        self.whole: set[int] = set()  # by all lanes
+
+    def step(
+        self, instruction: Instruction, kind: Kind, reads: list[Range], writes: list[Range]
+    ) -> tuple[list[Range], list[Range]]:
+        """The ranges that an audit must look at: undefined perhaps, or defined for the first time.
+
+        Whatever has been read before under the same EXEC was defined or is a suspect already.
+        """
+        exposed = [r for r in reads if not _rows(r) <= self.looked_at | self.whole]
+        everywhere = Kind.ALL_LANES in kind
+        known = self.whole if everywhere else self.written | self.whole
+        defines = [r for r in writes if not _rows(r) <= known]
+        for found in reads:
+            self.looked_at |= _rows(found)
+        for found in writes:
+            self.written |= _rows(found)
+            self.looked_at |= _rows(found)
+            self.whole |= _rows(found) if everywhere else set()
+        to_exec = bool(instruction.operands) and instruction.operands[0].startswith("exec")
+        if to_exec or _CHANGES_EXEC.search(instruction.mnemonic):
+            self.looked_at, self.written = set(), set()
+        return exposed, defines
+
+
+def _rows(found: Range) -> set[int]:
+    """The rows of a range of vector registers; none for scalar ones."""
+    first, count = found
+    return set() if count & _SCALAR_RANGE else set(range(first, first + count))
+
+
+def audit_instruction(
+    instruction: Instruction, vector_registers: int, registers: Registers | None = None
+) -> bytes:
     """The bytes of one ``AuditInst``.
 
     Args:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
+        registers: What is known where the instruction stands; default: nothing.
     """
     kind = kind_of(instruction)
     waits = bool(kind & Kind.WAITS)
@@ -164,15 +206,24 @@ def audit_instruction(instruction: Instruction, vector_registers: int) -> bytes:
     written = destinations(instruction, kind)
     operands = [] if waits else list(instruction.operands)
     sources = operands[0 if _reads_destination(instruction.mnemonic) else written :]
-    ranges: list[Range] = []
-    for texts, count in ((sources, READS), (operands[:written], WRITES)):
-        found = [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
-        ranges += found + [(0, 0)] * (count - len(found))
-    words = [word for pair in ranges for word in pair]
-    return _LAYOUT.pack(int(kind), vector, local, alignment, *words)
+    reads, writes = (
+        [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
+        for texts, count in ((sources, READS), (operands[:written], WRITES))
+    )
+    exposed, defines = (registers or Registers()).step(instruction, kind, reads, writes)
+    words: list[int] = []
+    for found, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
+        ordered = first + [r for r in found if r not in first]
+        words += [word for pair in ordered for word in pair] + [0, 0] * (count - len(ordered))
+    return _LAYOUT.pack(int(kind), vector, local, alignment, len(exposed), len(defines), *words)
 
 
 def audit_table(decoded: DecodedKernel) -> bytes:
     """The table of a kernel, by source instruction."""
-    registers = decoded.builder.vector_registers
-    return b"".join(audit_instruction(i, registers) for i in decoded.instructions)
+    rows = decoded.builder.vector_registers
+    heads = {block.first for block in decoded.builder.blocks}
+    table, registers = [], Registers()
+    for number, instruction in enumerate(decoded.instructions):
+        registers = Registers() if number in heads else registers
+        table.append(audit_instruction(instruction, rows, registers))
+    return b"".join(table)

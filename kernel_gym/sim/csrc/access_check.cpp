@@ -52,18 +52,39 @@ bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lan
   return true;
 }
 
-// Notes the touched lines for the timing model. Dense accesses are one range.
-void mark_footprint(Wave& wave, const u64* addresses, u64 lanes, u64 low, u64 high, u32 size,
-                    bool write) {
-  const u64 active = __builtin_popcountll(lanes);
-  if (high - low <= 2 * active * size) {
-    wave.footprint->mark(low, high, write, wave.epoch);
-    return;
+typedef u64 Wide __attribute__((vector_size(4 * kWidth), may_alias));
+
+// The lowest and the highest address of active lanes.
+SIM_INLINE std::pair<u64, u64> bounds_of(const u64* addresses, u64 lanes) {
+  constexpr int kHalf = kWidth / 2;
+  const u64 any = addresses[__builtin_ctzll(lanes)];
+  Wide low = Wide{} + any, high = low;
+  Wide bits;
+  for (int i = 0; i < kHalf; i++) bits[i] = 1ull << i;
+  for (int c = 0; c < 2 * kChunks; c++) {
+    Wide x = *(const Wide*)(addresses + c * kHalf);
+    if (UNLIKELY(lanes != kAllLanes)) x = (lanes >> c * kHalf & bits) != 0 ? x : Wide{} + any;
+    low = x < low ? x : low;
+    high = x > high ? x : high;
   }
-  for (u64 rest = lanes; rest; rest &= rest - 1) {
-    const u64 address = addresses[__builtin_ctzll(rest)];
-    wave.footprint->mark(address, address + size, write, wave.epoch);
+  u64 first = any, last = any;
+  for (int i = 0; i < kHalf; i++) {
+    first = std::min<u64>(first, low[i]);
+    last = std::max<u64>(last, high[i]);
   }
+  return {first, last};
+}
+
+// Notes an access for the timing model.
+void account(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u64 low, u64 high,
+             u32 size, bool write) {
+  Accounts& accounts = *wave.accounts;
+  const u64 place = low - accounts.base, line = place >> 7;
+  const Shape& shape = accounts.shapes.global(inst->index, addresses, lanes, low, high,
+                                              place & 127, size);
+  count_lanes(accounts.all[inst->index], shape, write);
+  if (wave.footprint) wave.footprint->mark(line, shape, write, wave.epoch);
+  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->global(inst->index, shape, line, write);
 }
 
 }  // namespace
@@ -71,26 +92,12 @@ void mark_footprint(Wave& wave, const u64* addresses, u64 lanes, u64 low, u64 hi
 bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
                   bool write) {
   if (!lanes) return true;
-  u64 low = ~0ull, high = 0;
-  if (lanes == kAllLanes) {
-    for (int l = 0; l < kLanes; l++) {
-      low = std::min(low, addresses[l]);
-      high = std::max(high, addresses[l]);
-    }
-  } else {
-    for (u64 rest = lanes; rest; rest &= rest - 1) {
-      const u64 address = addresses[__builtin_ctzll(rest)];
-      low = std::min(low, address);
-      high = std::max(high, address);
-    }
-  }
-  if (wave.footprint) mark_footprint(wave, addresses, lanes, low, high + size, size, write);
-  if (wave.accesses) {
-    count_access(wave.accesses[inst->index], addresses, lanes, low, high + size, size, write);
-  }
-  return LIKELY(inside(recent_region(wave, inst), low, high + size)) ||
-         enter_range(wave, inst, low, high + size, write) ||
-         check_each_lane(wave, inst, addresses, lanes, size, write);
+  const auto [low, high] = bounds_of(addresses, lanes);
+  const bool good = LIKELY(inside(recent_region(wave, inst), low, high + size)) ||
+                    enter_range(wave, inst, low, high + size, write) ||
+                    check_each_lane(wave, inst, addresses, lanes, size, write);
+  if (good && wave.accounts) account(wave, inst, addresses, lanes, low, high + size, size, write);
+  return good;
 }
 
 bool enter_range(Wave& wave, const Inst* inst, u64 low, u64 high, bool write) {

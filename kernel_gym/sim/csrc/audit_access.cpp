@@ -1,5 +1,7 @@
 // The audit of memory accesses: what a write has changed, and global memory: who has touched each
 // word in this launch.
+#include <algorithm>
+
 #include "audit.h"
 
 namespace {
@@ -14,110 +16,82 @@ SIM_INLINE void copy_access(void* to, const void* from, u32 size) {
     memcpy(to, from, size);
   }
 }
-SIM_INLINE bool same_access(const u8* a, const u8* b, u32 size) {
-  if (size % 4) return memcmp(a, b, size) == 0;
-  u32 differ = 0;
-  for (u32 i = 0; i < size; i += 4) {
-    u32 x, y;
-    memcpy(&x, a + i, 4);
-    memcpy(&y, b + i, 4);
-    differ |= x ^ y;
-  }
-  return !differ;
-}
+
+constexpr u32 kMany = 4;  // words from which on it pays to look at them together
+
+SIM_INLINE bool whole_words(u64 start, u32 bytes) { return !((start | bytes) & 3); }
 
 }  // namespace
 
 bool Audit::global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size) {
-  const u16 kind = launch_.table[inst->index].kind;
+  const u16 kind = launch_->table[inst->index].kind;
+  if (!lanes) return true;
+  const Runs runs = runs_of(addresses, lanes, size);
   if ((kind & kWritesMemory) && !copies(kind)) {
-    remember(wave, addresses, lanes, size, false);
+    Write& write = remember(runs, lanes, size, false);
+    u64 end = 0;
+    for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+      const u32 l = __builtin_ctzll(rest);
+      write.addresses[l] = addresses[l];
+      write.ascending &= addresses[l] >= end;
+      end = addresses[l] + runs.length(l) * size;
+    }
+    if (!write.ascending) memcpy(write.addresses, addresses, sizeof write.addresses);
+    keep_old(write);
     return true;
   }
-  if (atomic_only(kind) || !lanes) return true;
+  if (atomic_only(kind)) return true;
   const Mark made = mark(wave, inst, 0);
-  for (; lanes; lanes &= lanes - 1) {
-    const u32 l = __builtin_ctzll(lanes);
-    const u64 end = addresses[l] + size;
-    for (u64 word = addresses[l] & ~3ull; word < end; word += 4) {
-      const u8 bytes = bytes_in_word(addresses[l], size, word);
-      if (!read_word(wave, inst, l, word, made | bytes)) return false;
-    }
+  for (u64 rest = runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), length = runs.length(l);
+    const bool again = length == 1 && l && lanes >> (l - 1) & 1 && addresses[l] == addresses[l - 1];
+    if (again) continue;
+    if (!read(wave, inst, {l, size, length * size, addresses[l]}, made)) return false;
   }
   return true;
 }
 
-bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,
-                u32 size) {
-  const AuditInst& info = launch_.table[inst->index];
-  u64 places[kLanes];
-  for (u64 rest = lanes; rest; rest &= rest - 1) {
-    const u32 l = __builtin_ctzll(rest);
-    const u32 place = addresses[l] + offset;
-    if (info.alignment && place % info.alignment) {
-      raise_fault(wave, inst, FaultKind::kMisaligned, l, place, size);
-      return false;
-    }
-    places[l] = (u64)wave.lds + place;
-    if (!(info.kind & kWritesMemory) || atomic_only(info.kind)) {
-      if (!read_lds(wave, inst, l, place, size)) return false;
-    }
-  }
-  if (info.kind & kWritesMemory) remember(wave, places, lanes, size, true);
-  return true;
-}
-
-void Audit::remember(Wave& wave, const u64* addresses, u64 lanes, u32 size, bool local) {
+Audit::Write& Audit::remember(const Runs& runs, u64 lanes, u32 size, bool local) {
   Write& write = writes_[write_count_++];
   write.lanes = lanes;
+  write.runs = runs;
   write.size = size;
   write.source = 1 + write_count_;
   write.local = local;
   write.ascending = true;
-  u64 end = 0;
-  for (; lanes; lanes &= lanes - 1) {
-    const u32 l = __builtin_ctzll(lanes);
-    write.addresses[l] = addresses[l];
-    write.ascending &= addresses[l] >= end;
-    end = addresses[l] + size;
-    copy_access(write.old + 16 * l, (const void*)addresses[l], size);
+  return write;
+}
+
+// What lies where a write is about to happen.
+void Audit::keep_old(Write& write) {
+  u8* old = write.old;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), length = write.runs.length(l);
+    copy_access(old, (const void*)write.addresses[l], length * write.size);
+    old += length * write.size;
   }
 }
 
 // Looks at a write that is done: what it has changed, and whether another lane has undone it.
 bool Audit::finish(Wave& wave, const Inst* inst, const Write& write) {
-  const u16 kind = launch_.table[inst->index].kind;
-  const Mark made = write.local ? 0 : mark(wave, inst, atomic_only(kind) ? kAtomicMark : 0);
-  for (u64 lanes = write.lanes; lanes; lanes &= lanes - 1) {
-    const u32 l = __builtin_ctzll(lanes);
-    const u64 start = write.addresses[l];
-    const u8* now = (const u8*)start;
-    const u8* old = write.old + 16 * l;
-    u32 changed = 0;
-    if (!same_access(now, old, write.size)) {
-      for (u32 b = 0; b < write.size; b++) changed |= (u32)(now[b] != old[b]) << b;
-    }
-    if (write.local) {
-      const u32 place = (u32)(start - (u64)wave.lds);
-      if (!wrote_lds(wave, inst, l, place, write.size, changed)) return false;
-      continue;
-    }
-    for (u64 word = start & ~3ull; word < start + write.size; word += 4) {
-      const u8 bytes = bytes_in_word(start, write.size, word);
-      const i64 shift = (i64)(word - start);
-      const u8 now_changed = (u8)(shift >= 0 ? changed >> shift : changed << -shift) & kBytes;
-      if (!wrote_word(wave, inst, l, word, made | bytes, now_changed)) return false;
-    }
-  }
   // In LDS compilers let lanes that hold the same sum, but for its rounding, all store it.
-  return write.local || write.ascending || atomic_only(kind) || copies(kind) ||
+  if (write.local) return wrote_lds(wave, inst, write);
+  const u16 kind = launch_->table[inst->index].kind;
+  const Mark made = mark(wave, inst, atomic_only(kind) ? kAtomicMark : 0);
+  const u8* old = write.old;
+  for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
+    const u32 l = __builtin_ctzll(rest), bytes = write.runs.length(l) * write.size;
+    if (!wrote(wave, inst, {l, write.size, bytes, write.addresses[l]}, old, made)) return false;
+    old += bytes;
+  }
+  return write.ascending || atomic_only(kind) || copies(kind) ||
          !lost(wave, inst, write);
 }
 
 // Lanes of one instruction that store different values to one address: only one survives.
 bool Audit::lost(Wave& wave, const Inst* inst, const Write& write) {
   const u32* rows = wave.regs + inst->src[write.source].index;
-  const bool high = launch_.table[inst->index].kind & kHighHalf;
+  const bool high = launch_->table[inst->index].kind & kHighHalf;
   for (u64 lanes = write.lanes; lanes; lanes &= lanes - 1) {
     const u32 l = __builtin_ctzll(lanes);
     const u8* now = (const u8*)write.addresses[l];
@@ -134,34 +108,34 @@ bool Audit::lost(Wave& wave, const Inst* inst, const Write& write) {
 
 // ---- global memory: who has touched each word in this launch
 Mark Audit::mark(const Wave& wave, const Inst* inst, u8 flags) {
-  if (launch_.events.size() < kMostEvents) {
-    launch_.events.push_back(
-        {(u32)workgroup_, launch_.tick, epoch_, inst->index, wave.number});
+  if (launch_->events.size() < kMostEvents) {
+    launch_->events.push_back(
+        {(u32)workgroup_, launch_->tick, epoch_, inst->index, wave.number});
   }
-  return (Mark)(launch_.events.size() - 1) << 6 | flags;
+  return (Mark)(launch_->events.size() - 1) << 6 | flags;
 }
 
 // Whether what is marked happened before, by program order, a barrier, or release and acquire.
 bool Audit::ordered(const Wave& wave, Mark mark) const {
-  const Event& event = launch_.event(mark);
+  const Event& event = launch_->event(mark);
   if (event.workgroup == workgroup_ && (event.wave == wave.number || event.epoch < epoch_)) {
     return true;
   }
-  return launch_.released(event, waves_[wave.number].acquired);
+  return launch_->released(event, waves_[wave.number].acquired);
 }
 
 // Compilers let several waves load what only one of them updates in place, and throw the copies
 // away. Such a load becomes a suspect: if another value there changes memory, it is a race.
 bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other, bool reading) {
-  const Event& event = launch_.event(other);
+  const Event& event = launch_->event(other);
   const u32 load = reading ? inst->index : event.instruction;
-  const AuditInst& info = launch_.table[load];
+  const AuditInst& info = launch_->table[load];
   const u16 access = info.kind & (kReadsMemory | kWritesMemory | kAtomicAccess | kScalarCounter);
   if (event.workgroup == workgroup_ && access == kReadsMemory && info.writes[0].count) {
-    auto& poison = launch_.poisons[load];
+    auto& poison = launch_->poisons[load];
     if (!poison) {
       poison.reset(new Poison{load, info.writes[0], {}});
-      launch_.suspects.push_back({kRaceSuspect, inst->index, wave.number, lane, workgroup_, address,
+      launch_->suspects.push_back({kRaceSuspect, inst->index, wave.number, lane, workgroup_, address,
                                   poison.get(), event.instruction, event.wave});
     }
     poison->waves[workgroup_] |= 1u << (reading ? wave.number : event.wave);
@@ -174,38 +148,119 @@ bool Audit::race(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark other
   return false;
 }
 
-bool Audit::read_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made) {
-  AuditLaunch::Word& word = launch_.word(address);
-  if (UNLIKELY(word.write & made & kBytes)) {
-    const bool swapped = launch_.compares && (word.write & kAtomicMark);
-    if (!(word.write & kSharedMark) && !swapped && !ordered(wave, word.write)) {
-      if (!race(wave, inst, lane, address, word.write, true)) return false;
+bool Audit::read(Wave& wave, const Inst* inst, const Span& span, Mark made) {
+  const u64 end = span.start + span.bytes;
+  const bool whole = whole_words(span.start, span.bytes);
+  for (u64 word = span.start & ~3ull; word < end;) {
+    const u32 index = word / 4 % Shadow::kPageWords;
+    const u32 count = (u32)std::min<u64>((end - word + 3) / 4, Shadow::kPageWords - index);
+    const u64 next = word + 4 * count;
+    const bool at_once = whole && count >= kMany &&
+                         launch_->shadow.read(launch_->shadow.page(word), index, count, made);
+    for (; !at_once && word < next; word += 4) {
+      const Mark mark = made | (whole ? kBytes : bytes_in_word(span.start, span.bytes, word));
+      if (!read_word(wave, inst, span, word, mark)) return false;
     }
+    word = next;
   }
-  (word.first_read ? word.read : word.first_read) = made;
   return true;
 }
 
-bool Audit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u64 address, Mark made,
-                       u8 changed) {
-  AuditLaunch::Word& word = launch_.word(address);
-  const bool atomic = made & kAtomicMark;
-  if (!changed) {
-    if (word.write && !atomic && !ordered(wave, word.write)) word.write |= kSharedMark;
+bool Audit::read_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made) {
+  Shadow::Page& page = launch_->shadow.page(address);
+  const u32 index = address / 4 % Shadow::kPageWords;
+  const Mark write = page.write ? page.write[index] : 0;
+  if (UNLIKELY(write & made & kBytes)) {
+    const bool swapped = launch_->compares && (write & kAtomicMark);
+    if (!(write & kSharedMark) && !swapped && !ordered(wave, write)) {
+      const u32 lane = span.lane_of(std::max(address, span.start));
+      if (!race(wave, inst, lane, address, write, true)) return false;
+    }
+  }
+  if (!page.first_read) page.first_read = launch_->shadow.nobodys();
+  Mark* marks = page.first_read;
+  if (marks[index]) {
+    if (!page.read) page.read = launch_->shadow.nobodys();
+    marks = page.read;
+  }
+  marks[index] = made;
+  return true;
+}
+
+bool Audit::wrote(Wave& wave, const Inst* inst, const Span& span, const u8* old, Mark made) {
+  if (!whole_words(span.start, span.bytes)) {
+    for (u32 i = 0; i < span.bytes / span.size; i++) {
+      const Span lane = {span.lane + i, span.size, span.size, span.start + i * span.size};
+      if (!wrote_lane(wave, inst, lane, old + i * span.size, made)) return false;
+    }
     return true;
   }
-  for (const Mark* other : {&word.write, &word.read, &word.first_read}) {
-    if (LIKELY(!(*other & changed))) continue;
-    if (atomic && (*other & kAtomicMark)) continue;
-    if (atomic && launch_.compares && other != &word.write) continue;
-    if (ordered(wave, *other)) continue;
-    if (!race(wave, inst, lane, address, *other, false)) return false;
+  const u64 end = span.start + span.bytes;
+  for (u64 word = span.start; word < end;) {
+    const u32 index = word / 4 % Shadow::kPageWords;
+    const u32 count = (u32)std::min<u64>((end - word) / 4, Shadow::kPageWords - index);
+    const u64 next = word + 4 * count;
+    const u8* before = old + (word - span.start);
+    Shadow::Page& page = launch_->shadow.page(word);
+    const u8* now = (const u8*)word;
+    const bool at_once = count >= kMany && launch_->shadow.wrote(page, index, count, made, now,
+                                                                 before, span.size);
+    for (; !at_once && word < next; word += 4, before += 4) {
+      u32 after, then;
+      memcpy(&after, (const void*)word, 4);
+      memcpy(&then, before, 4);
+      const u32 changed = bytes_changed(after ^ then), step = std::min(4u, span.size);
+      for (u32 at = 0; at < 4; at += step) {  // lanes that share the word
+        const u32 bytes = ((1u << step) - 1) << at;
+        if (!wrote_word(wave, inst, span, word, made | bytes, changed & bytes)) return false;
+      }
+    }
+    word = next;
   }
-  const u32 others = word.write ^ made;
-  const bool same = word.write && !(others & (kAtomicMark | kSharedMark)) &&
-                    launch_.event(word.write).workgroup == workgroup_ &&
-                    launch_.event(word.write).wave == wave.number &&
-                    launch_.event(word.write).epoch == epoch_;
-  word.write = same ? made | (word.write & kBytes) : made;
+  return true;
+}
+
+// What a lane wrote to parts of words.
+bool Audit::wrote_lane(Wave& wave, const Inst* inst, const Span& lane, const u8* old, Mark made) {
+  const u64 start = lane.start;
+  const u32 size = lane.size;
+  const u8* now = (const u8*)start;
+  u32 changed = 0;
+  for (u32 b = 0; b < size; b++) changed |= (u32)(now[b] != old[b]) << b;
+  for (u64 word = start & ~3ull; word < start + size; word += 4) {
+    const u8 bytes = bytes_in_word(start, size, word);
+    const i64 shift = (i64)(word - start);
+    const u8 now_changed = (u8)(shift >= 0 ? changed >> shift : changed << -shift) & kBytes;
+    if (!wrote_word(wave, inst, lane, word, made | bytes, now_changed)) return false;
+  }
+  return true;
+}
+
+bool Audit::wrote_word(Wave& wave, const Inst* inst, const Span& span, u64 address, Mark made,
+                       u32 changed) {
+  Shadow::Page& page = launch_->shadow.page(address);
+  const u32 index = address / 4 % Shadow::kPageWords;
+  const bool atomic = made & kAtomicMark;
+  if (!changed) {
+    if (!page.write || !page.write[index] || atomic) return true;
+    if (!ordered(wave, page.write[index])) page.write[index] |= kSharedMark;
+    return true;
+  }
+  for (const Mark* marks : {page.write, page.read, page.first_read}) {
+    if (!marks || LIKELY(!(marks[index] & changed))) continue;
+    if (atomic && (marks[index] & kAtomicMark)) continue;
+    if (atomic && launch_->compares && marks != page.write) continue;
+    if (ordered(wave, marks[index])) continue;
+    const u64 first = address + __builtin_ctz(changed);
+    if (!race(wave, inst, span.lane_of(first), address, marks[index], false)) return false;
+  }
+  if (!page.write) page.write = launch_->shadow.nobodys();
+  Mark& write = page.write[index];
+  const u32 others = write ^ made;
+  const bool same = write && !(others & (kAtomicMark | kSharedMark)) &&
+                    launch_->event(write).workgroup == workgroup_ &&
+                    launch_->event(write).wave == wave.number &&
+                    launch_->event(write).epoch == epoch_;
+  write = same ? made | (write & kBytes) : made;
   return true;
 }

@@ -13,12 +13,12 @@ Engine::~Engine() = default;
 void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
   std::vector<u64>& total = block_counts_[worker];
   for (u32 i = 0; i < program_.blocks; i++) total[i] += slot->block_counts[i];
-  if (!accesses_.empty()) engine_.bins.add(slot->workgroup, slot->block_counts);
+  if (!accounts_.empty()) engine_.bins.add(slot->workgroup, slot->block_counts);
   if (slot->recorder) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
-  slot->audit.reset();
+  if (slot->audit) engine_.audit->end(std::move(slot->audit));
   engine_.free_slots[worker].push_back(std::move(slot));
 }
 
@@ -70,8 +70,10 @@ void Launch::merge() {
   engine_.accesses.assign(program_.source_instructions, AccessCounts());
   engine_.sampled = engine_.accesses;
   for (u32 i = 0; i < program_.source_instructions; i++) {
-    for (const auto& counts : accesses_) engine_.accesses[i].add(counts[i]);
-    for (const auto& recorder : engine_.recorders) engine_.sampled[i].add(recorder->counts[i]);
+    for (const Accounts& accounts : accounts_) {
+      engine_.accesses[i].add(accounts.all[i]);
+      engine_.sampled[i].add(accounts.sampled[i]);
+    }
   }
   request_.instructions = executed_.load();
   if (use_footprint_) {
@@ -101,7 +103,9 @@ void Launch::run() {
   const u32 workers = (u32)std::max<u64>(1, std::min<u64>(request_.threads, workgroups_));
   block_counts_.assign(workers, std::vector<u64>(program_.blocks, 0));
   if (request_.sample_count) {
-    accesses_.assign(workers, std::vector<AccessCounts>(program_.source_instructions));
+    for (u32 i = 0; i < workers; i++) {
+      accounts_.emplace_back(program_.source_instructions, engine_.footprint.base());
+    }
     engine_.bins.begin(workgroups_, program_.blocks);
   }
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);

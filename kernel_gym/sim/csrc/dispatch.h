@@ -86,6 +86,15 @@ class Footprint {
       if (line < lines_) map[line] = epoch;
     }
   }
+  // The lines of an access that starts in line `first`.
+  void mark(u64 first, const Shape& shape, bool write, u8 epoch) {
+    u8* map = maps_[write];
+    const u64 size = lines_;
+    for (u32 i = 0, count = shape.line_count; i < count; i++) {
+      const u64 line = first + shape.lines[i];
+      if (line < size) map[line] = epoch;
+    }
+  }
   u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
 
  private:

@@ -60,7 +60,9 @@ class Launch {
     const auto limit = std::chrono::duration<double>(request.time_limit_s);
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
     if (request.audit) {
-      engine.audit = std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows);
+      const std::unique_ptr<AuditLaunch> last = std::move(engine.audit);
+      engine.audit =
+          std::make_unique<AuditLaunch>(program.audited, workgroups_, program.rows, last.get());
     }
     choose_samples();
     number_threads();
@@ -106,7 +108,7 @@ class Launch {
   std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
-  std::vector<std::vector<AccessCounts>> accesses_;  // by worker; empty without a model
+  std::vector<Accounts> accounts_;  // by worker; empty without a model
   std::atomic<u64> next_{0};
   std::atomic<u64> executed_{0};
   std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run

@@ -121,9 +121,6 @@ bool resolve_flat(Wave& wave, const Inst* inst, Access& access, u32 size, bool w
     }
   }
   if (!check_global(wave, inst, access.addresses, global_lanes, size, write)) return false;
-  if (UNLIKELY(wave.recorder != nullptr)) {
-    wave.recorder->global(inst->index, access.addresses, global_lanes, size, write);
-  }
   if (UNLIKELY(wave.audit != nullptr) &&
       !wave.audit->global(wave, inst, access.addresses, global_lanes, size)) {
     return false;
@@ -137,7 +134,7 @@ template <Mode mode>
 SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, bool write) {
   if (mode == Mode::kScratch) {
     if (!scratch_addresses(wave, inst, access, size, write)) return false;
-    if (wave.accesses) count_scratch(wave.accesses[inst->index], access.lanes, size, write);
+    if (wave.accounts) count_scratch(wave.accounts->all[inst->index], access.lanes, size, write);
     if (UNLIKELY(wave.recorder != nullptr)) {
       wave.recorder->scratch(inst->index, access.lanes, size, write);
     }
@@ -150,9 +147,6 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
   }
   if (mode == Mode::kFlat) return resolve_flat(wave, inst, access, size, write);
   if (!check_global(wave, inst, access.addresses, access.lanes, size, write)) return false;
-  if (UNLIKELY(wave.recorder != nullptr)) {
-    wave.recorder->global(inst->index, access.addresses, access.lanes, size, write);
-  }
   return LIKELY(wave.audit == nullptr) ||
          wave.audit->global(wave, inst, access.addresses, access.lanes, size);
 }
@@ -188,7 +182,9 @@ SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
     return 0;
   }
   if (wave.footprint) wave.footprint->mark(low, high, write, wave.epoch);
-  if (wave.accesses) count_dense(wave.accesses[inst->index], kLanes, high - low, low, high, write);
+  if (wave.accounts) {
+    count_dense(wave.accounts->all[inst->index], kLanes, high - low, low, high, write);
+  }
   return low;
 }
 

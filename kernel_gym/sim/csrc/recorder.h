@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lanes.h"
+#include "shapes.h"
 
 // Sums over the executions of one instruction.
 struct AccessCounts {
@@ -30,11 +30,7 @@ struct AccessCounts {
 };
 static_assert(sizeof(AccessCounts) == 64, "shared with Python");
 
-// Counts an access of any workgroup: lanes, bytes, segments and lines; [low, high) holds all.
-void count_access(AccessCounts& counts, const u64* addresses, u64 lanes, u64 low, u64 high,
-                  u32 size, bool write);
-
-// The same of lanes that lie close together in [low, high).
+// Counts an access of lanes that fill [low, high).
 SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low, u64 high,
                             bool write) {
   counts.executions++;
@@ -43,6 +39,17 @@ SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low,
   counts.writes += write;
   counts.segments += ((high - 1) >> 6) - (low >> 6) + 1;
   counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
+}
+
+// Counts an access of lanes that lie anywhere.
+SIM_INLINE void count_lanes(AccessCounts& counts, const Shape& shape, bool write) {
+  const u64 lanes = __builtin_popcountll(shape.lanes);
+  counts.executions++;
+  counts.lanes += lanes;
+  counts.bytes += lanes * shape.size;
+  counts.writes += write;
+  counts.segments += shape.segments;
+  counts.lines += shape.line_count;
 }
 
 // Counts an access to scratch, which is interleaved so that one variable of a wave is contiguous.
@@ -65,35 +72,44 @@ class Bins {
   std::vector<u64> counts_;
 };
 
-// A set-associative cache with least-recently-used replacement, tags only.
+// What the workgroups of one worker accessed: sums by instruction.
+struct Accounts {
+  Accounts(u32 instructions, u64 base)
+      : all(instructions), sampled(instructions), shapes(instructions), base(base) {}
+  std::vector<AccessCounts> all, sampled;  // of all workgroups, of the recorded ones
+  Shapes shapes;
+  const u64 base;  // addresses count from here, so that the host's layout does not matter
+};
+
+// The first-level cache of a compute unit, 32 KB: tags only, least recently used out first.
 class TagCache {
  public:
-  TagCache(u32 sets, u32 ways);
+  TagCache() { memset(tags_, 0xff, sizeof tags_); }
   bool touch(u64 line);  // true if it was there
 
  private:
-  u32 sets_, ways_, clock_ = 0;
-  std::vector<u64> tags_;
-  std::vector<u32> used_;
+  static constexpr u32 kSets = 64, kWays = 4;
+  u64 tags_[kSets][kWays];
+  u32 used_[kSets][kWays] = {};
+  u32 clock_ = 0;
 };
 
 class Recorder {
  public:
-  // Addresses count from `base`, so that the host's layout does not matter.
-  Recorder(u32 instructions, u32 waves, u64 base);
+  Recorder(Accounts& accounts, u32 waves) : traces(waves), accounts_(accounts) {}
   void block(u32 wave, u32 block) {
     if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
   }
-  void global(u32 instruction, const u64* addresses, u64 lanes, u32 size, bool write);
+  // `first_line`: that of the shape's start.
+  void global(u32 instruction, const Shape& shape, u64 first_line, bool write);
   void scratch(u32 instruction, u64 lanes, u32 size, bool write);
   void scalar(u32 instruction, u64 address, u32 size);
   void lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size);
 
-  std::vector<AccessCounts> counts;         // by instruction
-  std::vector<std::vector<u32>> traces;     // by wave: block numbers in order
+  std::vector<std::vector<u32>> traces;  // by wave: block numbers in order
 
  private:
   static constexpr size_t kMaxTrace = 1 << 16;
-  u64 base_;
+  Accounts& accounts_;
   TagCache l1_;
 };

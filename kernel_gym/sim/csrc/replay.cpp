@@ -18,12 +18,25 @@ u64 length_of(const ModelInput& input, const std::vector<u32>& trace) {
 
 }  // namespace
 
-void Replay::start(size_t first, size_t stride, u64 budget) {
-  const u32 copies = request_.copies;
-  waiting_.resize(copies);
+void Replayed::add(const Replayed& other, u64 times) {
+  const double n = (double)times;
+  for (size_t i = 0; i < spent.size(); i++) {
+    spent[i] += n * other.spent[i];
+    executions[i] += times * other.executions[i];
+  }
+  for (int i = 0; i < 8; i++) busy[i] += n * other.busy[i];
+  for (int i = 0; i < kStalls; i++) stalls[i] += n * other.stalls[i];
+  cycles += n * other.cycles;
+  workgroup_cycles += n * other.workgroup_cycles;
+  wave_cycles += n * other.wave_cycles;
+  instructions += times * other.instructions;
+}
+
+void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
+  waiting_.resize(workgroups.size());
   u64 total = 0;
-  for (u32 c = 0; c < copies; c++) {
-    const Recorder& sample = *input_.samples[(first + c * stride) % input_.samples.size()];
+  for (u32 c = 0; c < workgroups.size(); c++) {
+    const Recorder& sample = *input_.samples[workgroups[c]];
     const u32 count = (u32)sample.traces.size();
     alive_.push_back(count);
     ends_.push_back(0);
@@ -142,7 +155,7 @@ void Replay::release(u32 workgroup) {
     ReplayWave& wave = waves_[i];
     const double waited = last + kBarrierCycles - wave.time;
     charge(Stall::kBarrier, waited);
-    spent_[wave.next - 1] += waited;
+    found_.spent[wave.next - 1] += waited;
     wave.time = last + kBarrierCycles;
     queue_.push({wave.time, i});
   }
@@ -151,9 +164,9 @@ void Replay::release(u32 workgroup) {
 
 void Replay::finish(const ReplayWave& wave) {
   const double begin = wave.workgroup * request_.workgroup_launch;
-  wave_cycles_ += wave.time - begin;
+  found_.wave_cycles += wave.time - begin;
   ends_[wave.workgroup] = std::max(ends_[wave.workgroup], wave.time - begin);
-  end_ = std::max(end_, wave.time);
+  found_.cycles = std::max(found_.cycles, wave.time);
   alive_[wave.workgroup]--;
   release(wave.workgroup);
 }
@@ -162,8 +175,8 @@ bool Replay::step(ReplayWave& wave, u32 number) {
   const u32 index = wave.next++;
   const TimedInst& inst = input_.instructions[index];
   const double before = wave.time;
-  request_.replayed++;
-  executions_[index]++;
+  found_.instructions++;
+  found_.executions[index]++;
   switch (inst.unit) {
     case Unit::kVector:
       vector(wave, inst);
@@ -204,12 +217,28 @@ bool Replay::step(ReplayWave& wave, u32 number) {
     case Unit::kFree:
       break;
   }
-  spent_[index] += wave.time - before;
+  found_.spent[index] += wave.time - before;
   return true;
 }
 
-void Replay::run(size_t first, size_t stride, u64 budget) {
-  start(first, stride, budget);
+// Whether the next instruction of a wave needs what other waves use too. Only then does it matter
+// which wave is first: what a wave does by itself, it does at once.
+bool Replay::waits_for_turn(const ReplayWave& wave) const {
+  switch (input_.instructions[wave.next].unit) {
+    case Unit::kLds:
+    case Unit::kMemory:
+      return true;
+    case Unit::kVector:
+    case Unit::kMatrix:
+    case Unit::kScalar:
+      return waves_.size() > kSimds;
+    default:
+      return false;
+  }
+}
+
+const Replayed& Replay::run(const std::vector<size_t>& workgroups, u64 budget) {
+  start(workgroups, budget);
   while (!queue_.empty()) {
     const u32 number = queue_.top().second;
     queue_.pop();
@@ -219,17 +248,14 @@ void Replay::run(size_t first, size_t stride, u64 budget) {
         finish(wave);
         break;
       }
-      if (!step(wave, number)) break;
-      if (!queue_.empty() && Entry(wave.time, number) > queue_.top()) {
-        queue_.push({wave.time, number});
+      const Entry entry(wave.time, number);
+      if (waits_for_turn(wave) && !queue_.empty() && entry > queue_.top()) {
+        queue_.push(entry);
         break;
       }
+      if (!step(wave, number)) break;
     }
   }
-}
-
-double Replay::workgroup_cycles() const {
-  double total = 0;
-  for (double end : ends_) total += end;
-  return total;
+  for (double end : ends_) found_.workgroup_cycles += end;
+  return found_;
 }

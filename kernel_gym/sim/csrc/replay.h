@@ -35,24 +35,34 @@ struct ReplayWave {
   std::vector<double> matrix_ready;   // by row
 };
 
+// What replays showed, in sums.
+struct Replayed {
+  explicit Replayed(size_t instructions) : spent(instructions, 0), executions(instructions, 0) {}
+  void add(const Replayed& other, u64 times);
+
+  std::vector<double> spent;     // cycles of waves, by instruction
+  std::vector<u64> executions;   // by instruction
+  double busy[8] = {};           // cycles, by Unit
+  double stalls[kStalls] = {};   // cycles of waves, by Stall
+  double cycles = 0;             // lengths of the replays
+  double workgroup_cycles = 0, wave_cycles = 0;
+  u64 instructions = 0;
+};
+
 // One compute unit with the workgroups that share it.
 class Replay {
  public:
-  Replay(const ModelInput& input, ModelRequest& request, const std::vector<AccessTime>& times,
-         std::vector<double>& spent, std::vector<u64>& executions)
-      : input_(input), request_(request), times_(times), spent_(spent), executions_(executions) {}
+  Replay(const ModelInput& input, const ModelRequest& request, const std::vector<AccessTime>& times)
+      : input_(input), request_(request), times_(times), found_(times.size()) {}
 
-  // Replays `copies` of the samples: `first` and every `stride`th after it, round and round. The
-  // neighbours of a compute unit come from all over the grid, as on hardware.
-  void run(size_t first, size_t stride, u64 budget);
-  double cycles() const { return end_; }
-  double workgroup_cycles() const;  // summed over the workgroups
-  double wave_cycles() const { return wave_cycles_; }
+  // Replays recorded workgroups, by number of the sample, within a budget of instructions.
+  const Replayed& run(const std::vector<size_t>& workgroups, u64 budget);
 
  private:
   using Entry = std::pair<double, u32>;  // time, wave
 
-  void start(size_t first, size_t stride, u64 budget);
+  void start(const std::vector<size_t>& workgroups, u64 budget);
+  bool waits_for_turn(const ReplayWave& wave) const;
   bool advance(ReplayWave& wave);  // false at the end of the trace
   bool step(ReplayWave& wave, u32 number);  // false if the wave waits for others
   void finish(const ReplayWave& wave);
@@ -61,19 +71,18 @@ class Replay {
   void memory(ReplayWave& wave, const TimedInst& inst, u32 index);
   void wait(ReplayWave& wave, const TimedInst& inst);
   void release(u32 workgroup);
-  void charge(Stall reason, double cycles) { request_.stalls[(int)reason] += cycles; }
+  void charge(Stall reason, double cycles) { found_.stalls[(int)reason] += cycles; }
   double use(double& free_at, double from, double cycles, Unit unit) {
     const double begin = std::max(free_at, from);
     free_at = begin + cycles;
-    request_.busy[(int)unit] += cycles;
+    found_.busy[(int)unit] += cycles;
     return begin;
   }
 
   const ModelInput& input_;
-  ModelRequest& request_;
+  const ModelRequest& request_;
   const std::vector<AccessTime>& times_;
-  std::vector<double>& spent_;
-  std::vector<u64>& executions_;
+  Replayed found_;
   std::vector<ReplayWave> waves_;
   std::vector<std::vector<u32>> waiting_;  // by workgroup: waves at the barrier
   std::vector<u32> alive_;
@@ -81,5 +90,4 @@ class Replay {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
   double vector_free_[kSimds] = {}, matrix_free_[kSimds] = {}, scalar_free_[kSimds] = {};
   double lds_free_ = 0, memory_free_ = 0;
-  double end_ = 0, wave_cycles_ = 0;
 };

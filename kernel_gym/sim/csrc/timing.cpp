@@ -2,6 +2,7 @@
 #include "timing.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "replay.h"
@@ -122,26 +123,54 @@ std::vector<AccessTime> access_times(const ModelInput& input, const ModelRequest
   return times;
 }
 
+// Numbers samples so that those that ran the same blocks in the same order have one number: that
+// of the first.
+std::vector<size_t> classes_of(const std::vector<const Recorder*>& samples) {
+  const auto before = [&](size_t a, size_t b) { return samples[a]->traces < samples[b]->traces; };
+  std::map<size_t, size_t, decltype(before)> first(before);
+  std::vector<size_t> classes;
+  for (size_t s = 0; s < samples.size(); s++) classes.push_back(first.emplace(s, s).first->second);
+  return classes;
+}
+
+// Replays all samples, as many at a time as share a compute unit: every `runs`th, so that its
+// neighbours come from all over the grid, as on hardware. Equal ones need one replay.
+Replayed replay_samples(const ModelInput& input, const ModelRequest& request,
+                        const std::vector<AccessTime>& times) {
+  const std::vector<size_t> classes = classes_of(input.samples);
+  const size_t runs = (classes.size() + request.copies - 1) / request.copies;
+  std::map<std::vector<size_t>, u64> groups;
+  for (size_t r = 0; r < runs; r++) {
+    std::vector<size_t> group;
+    for (u32 c = 0; c < request.copies; c++) {
+      group.push_back(classes[(r + c * runs) % classes.size()]);
+    }
+    groups[group]++;
+  }
+  Replayed all(times.size());
+  for (const auto& [group, count] : groups) {
+    all.add(Replay(input, request, times).run(group, request.instruction_budget / runs), count);
+  }
+  return all;
+}
+
 }  // namespace
 
 void run_model(const ModelInput& input, ModelRequest& request, std::vector<double>& spent) {
   const std::vector<AccessTime> times = access_times(input, request);
-  std::vector<u64> executions(input.instructions.size(), 0);
   spent.assign(input.instructions.size(), 0);
-  const size_t samples = input.samples.size();
-  if (!samples) return;
-  const size_t runs = (samples + request.copies - 1) / request.copies;
-  double workgroup_cycles = 0, wave_cycles = 0;
-  for (size_t r = 0; r < runs; r++) {
-    Replay replay(input, request, times, spent, executions);
-    replay.run(r, runs, request.instruction_budget / runs);
-    request.replay_cycles += replay.cycles();
-    workgroup_cycles += replay.workgroup_cycles();
-    wave_cycles += replay.wave_cycles();
-  }
-  const std::vector<BlockCost> costs = block_costs(input, request, times, executions, spent);
+  if (input.samples.empty()) return;
+  const Replayed replayed = replay_samples(input, request, times);
+  spent = replayed.spent;
+  request.replay_cycles = replayed.cycles;
+  request.replayed = replayed.instructions;
+  memcpy(request.busy, replayed.busy, sizeof request.busy);
+  memcpy(request.stalls, replayed.stalls, sizeof request.stalls);
+  const std::vector<BlockCost> costs =
+      block_costs(input, request, times, replayed.executions, spent);
   // A workgroup lasts as long as its slowest wave.
-  const double slowest = wave_cycles > 0 ? workgroup_cycles / wave_cycles : 1.0 / request.waves;
+  const double slowest = replayed.wave_cycles > 0 ? replayed.workgroup_cycles / replayed.wave_cycles
+                                                  : 1.0 / request.waves;
   std::vector<double> cycles(input.bins.size());
   std::vector<double> totals(costs.size(), 0);
   double all = 0, explained = 0;

@@ -112,7 +112,7 @@ struct MemoryMap {
 class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
 class Audit;      // what a workgroup does that no value shows
-struct AccessCounts;
+struct Accounts;
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -141,7 +141,7 @@ struct Wave {
   Recorder* recorder;    // null unless this workgroup is sampled
   Footprint* footprint;  // null unless touched lines are wanted
   Audit* audit;          // null unless the launch is audited
-  AccessCounts* accesses;  // by source instruction; null without a model
+  Accounts* accounts;    // of this worker; null without a model
   Region recent_scalar;  // what the last scalar load read from
   Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
   i64 budget;            // instructions left in this time slice

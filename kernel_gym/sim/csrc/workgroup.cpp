@@ -77,8 +77,7 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
   slot.slices = 0;
   slot.block_counts.assign(program_.blocks, 0);
   if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
-    slot.recorder = std::make_unique<Recorder>(program_.source_instructions, waves_,
-                                               engine_.footprint.base());
+    slot.recorder = std::make_unique<Recorder>(accounts_[worker], waves_);
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   memset(slot.lds, kLdsFill, request_.lds_size);
@@ -95,7 +94,7 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
     if (found != waves.end()) slot.poisoned = found->second;
   }
   if (request_.audit) {
-    slot.audit = std::make_unique<Audit>(*engine_.audit, workgroup, waves_, request_.lds_size);
+    slot.audit = engine_.audit->start(workgroup, waves_, request_.lds_size);
   }
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, worker, i);
 }
@@ -109,7 +108,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.bases[kConstant] = program_.constants->words;
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
-  wave.accesses = accesses_.empty() ? nullptr : accesses_[worker].data();
+  wave.accounts = accounts_.empty() ? nullptr : &accounts_[worker];
   wave.program = program_.instructions.data();
   wave.program_size = (u32)program_.instructions.size();
   wave.resume = wave.program;
