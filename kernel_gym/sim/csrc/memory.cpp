@@ -209,7 +209,7 @@ const Inst* memory_load(Wave& wave, const Inst* inst) {
   if (!first) return load_scattered<mode, kind>(wave, inst);
   load_dense<kind>(wave.regs + inst->dst, (const u8*)first);
   wave.sync_operations += inst->aux;
-  return inst + 1;
+  return next(wave, inst);
 }
 
 template <Mode mode, Kind kind>
@@ -226,7 +226,7 @@ const Inst* memory_store(Wave& wave, const Inst* inst) {
   const u64 first = locate_dense<mode, size_of(kind)>(wave, inst, true);
   if (!first) return store_scattered<mode, kind>(wave, inst);
   store_dense<kind>(wave.regs + inst->src[2].index, (u8*)first);
-  return inst + 1;
+  return next(wave, inst);
 }
 
 // Loads that write LDS directly: lane l's word goes to M0 + offset + 4 l.
