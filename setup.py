@@ -25,7 +25,7 @@ COMMON_FLAGS = [
     "-ffp-contract=off",  # results must not depend on the compiler fusing operations
     "-fno-math-errno",
     "-fvisibility=hidden",
-    "-falign-functions=64",  # else a change anywhere moves the inner loops and their speed by 8 %
+    "-falign-functions=64",  # a change elsewhere moves inner loops less
     "-pthread",
     "-Wall",
     "-Wno-psabi",
