@@ -81,6 +81,8 @@ class Grpo:
     temperature: float = 1.0
     max_tokens: int = 512
     """Length of a reply, at most."""
+    starts: Literal["given", "varied"] = "given"
+    """What is edited: the task's start kernel, or that with each block size in its launch."""
     turns: int = 1
     gamma: float = 0.0
     credit: Literal["turn", "episode"] = "turn"
@@ -146,6 +148,12 @@ class TrainConfig:
             "'none' with leave_one_out: its baseline is not divided by a deviation",
         )
         _expect(grpo.turns == 1 or grpo.vllm == "off", "grpo.vllm", grpo.vllm, "'off' with turns")
+        _expect(
+            grpo.starts == "given" or self.gym.prompt == "launch",
+            "grpo.starts",
+            grpo.starts,
+            f"'given' with gym.prompt = {self.gym.prompt!r}: 'launch' alone shows what is edited",
+        )
         both = set(self.tasks.train) & set(self.tasks.held_out)
         _expect(not both, "tasks.held_out", sorted(both), "no task that is trained on")
         _expect(bool(self.tasks.train), "tasks.train", (), "at least one task")

@@ -35,7 +35,7 @@ _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WARPS = (1, 2, 4, 8, 16)
-STARTS = 6
+STARTS = 16
 """Starts from which each drawn schedule is reached."""
 
 
@@ -98,10 +98,10 @@ def submission(episode: Episode, reply: str) -> str:
 
 
 def editable(episode: Episode) -> str:
-    """What edits apply to: the fastest kernel that passed, or the start kernel; "" without one."""
+    """What edits apply to: the fastest kernel that passed, or the start; "" without one."""
     right = [turn for turn in episode.turns if turn.evaluation.outcome is Outcome.PASSED]
     best = max(right, key=lambda turn: turn.evaluation.speedup or 0.0, default=None)
-    return best.source if best else episode.task.start_source or ""
+    return best.source if best else episode.start or episode.task.start_source or ""
 
 
 def launches(source: str) -> list[str]:
@@ -145,6 +145,20 @@ def launch_edits(source: str) -> list[Edit]:
     return edits
 
 
+def varied_starts(source: str) -> list[str]:
+    """A kernel as it would start with each of :data:`BLOCKS`, each edit of which is one of its own.
+
+    Args:
+        source: As for :func:`launch_edits`.
+
+    Returns:
+        The sources; none where there is no such launch.
+    """
+    if not launch_edits(source):
+        return []
+    return [_LAUNCH.sub(f"BLOCK={block}", source) for block in BLOCKS]
+
+
 def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several starts.
 
@@ -164,7 +178,7 @@ def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
     edits = launch_edits(source)
     found = []
     for edit in draw.sample(edits, min(count, len(edits))):
-        blocks = draw.sample(BLOCKS, STARTS - 1)
+        blocks = draw.choices(BLOCKS, k=STARTS - 1)
         others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
         found.append([edit, *(_to(edit.schedule, other) for other in others)])
     return found

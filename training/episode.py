@@ -22,11 +22,15 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """Up to `max_turns` submissions on one task; `sample`, from 1, tells its episodes apart."""
+    """Up to `max_turns` submissions on one task; `sample`, from 1, tells its episodes apart.
+
+    Edits apply at first to `start`, or to the task's start kernel where it is empty.
+    """
 
     task: Task
     turns: tuple[Turn, ...] = ()
     sample: int = 1
+    start: str = ""
 
     def after(self, turn: Turn) -> Episode:
         """The episode with one more turn."""

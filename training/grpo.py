@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import Task, get_task
 from kernel_gym.training.config import Grpo, TrainConfig
-from kernel_gym.training.conversation import Prompt
-from kernel_gym.training.edits import submission
+from kernel_gym.training.conversation import LaunchPrompt, Prompt
+from kernel_gym.training.edits import submission, varied_starts
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import Journal, gym_metrics
 from kernel_gym.training.scoring import Scorer
@@ -44,12 +44,20 @@ class GymReward:
         self,
         completions: Sequence[Any],
         task: Sequence[str],
+        start: Sequence[str] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         credit: Sequence[float | None] | None = None,
         **_: Any,
     ) -> list[float | None]:
         """One reward a completion; `credit` is what played episodes earned already."""
-        rewards = list(credit) if credit is not None else self._score(completions, task, log_metric)
+        if credit is not None:
+            rewards = list(credit)
+        else:
+            episodes = [
+                Episode(get_task(name), start=source)
+                for name, source in zip(task, start or [""] * len(task), strict=True)
+            ]
+            rewards = self._score(completions, episodes, log_metric)
         if not self.leave_one_out:
             return rewards
         groups = [rewards[i : i + self.group] for i in range(0, len(rewards), self.group)]
@@ -58,13 +66,13 @@ class GymReward:
     def _score(
         self,
         completions: Sequence[Any],
-        tasks: Sequence[str],
+        episodes: Sequence[Episode],
         log_metric: Callable[[str, float], None] | None,
     ) -> list[float | None]:
         texts = [c if isinstance(c, str) else str(c[0]["content"]) for c in completions]
         batch = [
-            (task, submission(Episode(get_task(task)), text))
-            for task, text in zip(tasks, texts, strict=True)
+            (episode.task.id, submission(episode, text))
+            for episode, text in zip(episodes, texts, strict=True)
         ]
         scored = self.scorer(batch)
         if log_metric is not None:
@@ -118,7 +126,7 @@ def grpo(
     from trl import GRPOTrainer
 
     options = config.grpo
-    rows = dataset_rows(config.tasks.train, prompt, options.prompts)
+    rows = dataset_rows(config.tasks.train, prompt, options)
     episodes = Episodes(options, rows, scorer) if options.turns > 1 else None
     trainer = GRPOTrainer(
         model=model,
@@ -137,13 +145,38 @@ def grpo(
     return trainer.model
 
 
-def dataset_rows(tasks: Sequence[str], prompt: Prompt, prompts: int) -> list[dict[str, Any]]:
-    """The prompts, each task as often as the others, a whole number of steps in all."""
-    repeats = math.lcm(len(tasks), prompts) // len(tasks)
-    return [
-        {"prompt": [{"role": "user", "content": prompt(get_task(task))}], "task": task}
-        for task in list(tasks) * repeats
-    ]
+def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[dict[str, Any]]:
+    """The prompts, each start as often as the others, a whole number of steps in all.
+
+    Args:
+        tasks: Task ids.
+        prompt: How tasks are put.
+        options: Prompts a step, and what episodes start from.
+
+    Returns:
+        Rows of a trainer's dataset; `start` is what edits apply to.
+
+    Raises:
+        ValueError: A task has no launch whose block could be varied.
+    """
+    rows = []
+    for name in tasks:
+        for start, text in _starts(get_task(name), prompt, options):
+            content = [{"role": "user", "content": text}]
+            rows.append({"prompt": content, "task": name, "start": start})
+    return rows * (math.lcm(len(rows), options.prompts) // len(rows))
+
+
+def _starts(task: Task, prompt: Prompt, options: Grpo) -> list[tuple[str, str]]:
+    """What episodes of a task start from, with the prompt that shows it."""
+    if options.starts == "given" or not isinstance(prompt, LaunchPrompt):
+        return [(task.start_source or "", prompt(task))]
+    starts = varied_starts(task.start_source or "")
+    if not starts:
+        raise ValueError(
+            f"task {task.id!r} has no launch with BLOCK=NUMBER to vary: set grpo.starts = 'given'"
+        )
+    return [(start, prompt.of(task, start)) for start in starts]
 
 
 def _arguments(config: TrainConfig, folder: Path) -> Any:

@@ -62,7 +62,10 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
 def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:
     """A small decoder with random weights.
 
-    Llama, since a checkpoint of it takes any tokenizer as it is; Qwen brings its own.
+    Llama, since a checkpoint of it takes any tokenizer as it is; Qwen brings its own. Weights are
+    drawn with a variance of one over the width, which keeps that of activations (LeCun et al.,
+    1998): with the 0.02 that suits wide models a narrow one attends to everything alike, and in a
+    short training never learns to copy from its prompt.
 
     Args:
         tokenizer: What it reads and writes.
@@ -84,6 +87,7 @@ def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:
             num_hidden_layers=shape.layers,
             num_attention_heads=shape.heads,
             num_key_value_heads=shape.heads,
+            initializer_range=shape.hidden**-0.5,
             max_position_embeddings=shape.context,
             tie_word_embeddings=True,
             bos_token_id=None,

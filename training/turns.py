@@ -29,8 +29,8 @@ _HERE = "\x00reply\x00"
 class Transcript:
     """One episode as tokens: what was read and written in each turn."""
 
-    def __init__(self, task: str, message: Message) -> None:
-        self.episode, self.messages = Episode(get_task(task)), [message]
+    def __init__(self, task: str, message: Message, start: str = "") -> None:
+        self.episode, self.messages = Episode(get_task(task), start=start), [message]
         self.read: list[list[int]] = []
         self.written: list[list[int]] = []
         self.scored: list[Scored] = []
@@ -74,13 +74,13 @@ class Episodes:
 
     Args:
         options: Turns, discount, credit and lengths.
-        rows: The trainer's dataset: which task a prompt belongs to.
+        rows: The trainer's dataset: which task and start a prompt belongs to.
         scorer: What evaluates.
     """
 
     def __init__(self, options: Grpo, rows: Sequence[dict[str, Any]], scorer: Scorer) -> None:
         self.options, self.scorer = options, scorer
-        self.tasks = {row["prompt"][0]["content"]: row["task"] for row in rows}
+        self.rows = {row["prompt"][0]["content"]: row for row in rows}
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Plays the episodes of a batch.
@@ -95,10 +95,7 @@ class Episodes:
         """
         by_turn = self.options.credit == "turn"
         step = self.options.turns if by_turn else 1
-        played = [
-            Transcript(self.tasks[p[0]["content"]], Message(role="user", content=p[0]["content"]))
-            for p in prompts[::step]
-        ]
+        played = [self._begin(prompt[0]["content"]) for prompt in prompts[::step]]
         model = trainer.accelerator.unwrap_model(trainer.model)
         options = self.options
         manner = Manner(max_tokens=options.max_tokens, temperature=options.temperature)
@@ -112,6 +109,11 @@ class Episodes:
         for name, value in found.items():
             trainer._metrics["train" if trainer.model.training else "eval"][name].append(value)
         return self._by_turn(played) if by_turn else self._by_episode(played)
+
+    def _begin(self, text: str) -> Transcript:
+        """The episode that a prompt opens."""
+        row = self.rows[text]
+        return Transcript(row["task"], Message(role="user", content=text), row["start"])
 
     def play(self, policy: HuggingFace, played: Sequence[Transcript]) -> None:
         """Plays one turn of every episode."""

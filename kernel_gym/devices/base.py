@@ -32,10 +32,8 @@ class Turn(StrEnum):
 
     FREE = "free"
     """Not at all: the work is on the host."""
-    SHARED = "shared"
-    """Among other evaluations: values are checked."""
     ALONE = "alone"
-    """With nobody else on it: it is timed."""
+    """With nobody else on it: values are checked, and it is timed."""
 
 
 class FailureKind(StrEnum):

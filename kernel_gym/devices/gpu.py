@@ -111,12 +111,12 @@ class GpuDevice:
 
     @contextlib.contextmanager
     def turn(self, kind: Turn) -> Iterator[None]:
-        """Waits for the GPU: alone to time, among others to check values, not at all to build."""
+        """Waits for the GPU, or does not: to build needs the host alone."""
         torch.cuda.set_device(self.index)  # a thread starts with the first one
         if kind is Turn.FREE:
             yield
             return
-        with self.lock.alone() if kind is Turn.ALONE else self.lock.shared():
+        with self.lock.alone():
             try:
                 yield
             except torch.OutOfMemoryError as error:

@@ -173,7 +173,7 @@ _H200 = DeviceSpec(
     compute_units=132,
     lds_bytes=228 * 1024,
     wavefront=32,
-    flush_bytes=256 << 20,
+    flush_bytes=128 << 20,
 )
 _H100 = replace(_H200, name="NVIDIA H100", memory_bandwidth=3.35e12)
 _MI325X = replace(MI300X, name="AMD Instinct MI325X", memory_bandwidth=6.0e12)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernel_gym.devices.base import InfraError
@@ -21,6 +21,7 @@ from kernel_gym.tasks.sampling import train_workloads
 TASK = "triton2triton/softmax"
 REPEATS = 4
 WORKLOADS = 3
+TRIES = 3
 VALID_SECONDS = 3600.0
 
 
@@ -32,9 +33,11 @@ def noise_floor(device: Any, compare: Callable[..., Any]) -> float:
     """
     state = _read(device.lock.state)
     if state["left"] <= 0 or time.time() - state["when"] > VALID_SECONDS:
-        noise = measure_noise(device, compare)
+        noise = min(_measurements(device, compare))
         state = {"noise": noise, "left": NOISE_EVERY, "when": time.time()}
     state["left"] -= 1
+    if state["noise"] > NOISE_LIMIT:
+        state["left"] = 0  # whoever comes next measures anew
     device.lock.state.write_text(json.dumps(state), encoding="utf-8")
     if state["noise"] > NOISE_LIMIT:
         raise InfraError(
@@ -42,6 +45,15 @@ def noise_floor(device: Any, compare: Callable[..., Any]) -> float:
             f"more than {NOISE_LIMIT:.0%}; is somebody else using it?"
         )
     return float(state["noise"])
+
+
+def _measurements(device: Any, compare: Callable[..., Any]) -> Iterator[float]:
+    """Until one is within the limit, or a few were not: something may have been in the way."""
+    for _ in range(TRIES):
+        noise = measure_noise(device, compare)
+        yield noise
+        if noise <= NOISE_LIMIT:
+            return
 
 
 def measure_noise(device: Any, compare: Callable[..., Any]) -> float:

@@ -25,9 +25,9 @@ from kernel_gym.judge.protocol import (
     MAX_PAIRS,
     MAX_SECONDS,
     MIN_PAIRS,
+    MOST_REPLAYS,
     PILOT_CALLS,
     PILOT_LEAD,
-    REPLAYS,
     TRIMMED,
     VERIFY_SHARE,
     WALL_LIMIT,
@@ -158,7 +158,7 @@ class Comparison:
         self._ring = ring
         self._prepare, self._verify = prepare, verify
         self._graphs, self._flush, self._clock, self._rng = graphs, flush, clock, rng
-        self._count, self._replays = min(PILOT_CALLS, ring), False
+        self._count, self._replays = min(PILOT_CALLS, ring), 0
         self._lead = PILOT_LEAD
         self._host = 0.0
 
@@ -168,14 +168,14 @@ class Comparison:
         if not isinstance(pilot, tuple):
             return pilot
         self._choose_method(*pilot)
-        found = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays)
+        found = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays > 0)
         end = self._clock() + MAX_SECONDS
         times: tuple[list[float], list[float]] = ([], [])
         claimed = []
         while not self._done(found, end):
             medians, walls = [], []
             if self._replays:
-                self._count = self._rng.randint(*REPLAYS)
+                self._count = self._rng.randint(self._replays, 2 * self._replays)
             self._lead, self._host = self._needed_lead(min(pilot)), 0.0
             for side in (0, 1, 1, 0):
                 block = self._block(side)
@@ -213,13 +213,12 @@ class Comparison:
 
     def _choose_method(self, baseline: float, candidate: float) -> None:
         low, high = BLOCK_CALLS
-        shortest = min(baseline, candidate)
-        short = self._graphs and shortest < GRAPH_BELOW
-        if short and all(side.capture() is None for side in self._sides):
-            self._replays = True
-            return
         middle = math.sqrt(baseline * candidate)
-        self._count = min(max(low, int(BLOCK_SECONDS / middle)), high, self._ring)
+        calls, short = int(BLOCK_SECONDS / middle), self._graphs and middle < GRAPH_BELOW
+        if short and all(side.capture() is None for side in self._sides):
+            self._replays = min(max(1, calls // (2 * self._ring)), MOST_REPLAYS // 2)
+            return
+        self._count = min(max(low, calls), high, self._ring)
 
     def _needed_lead(self, shortest: float) -> int:
         """Flushes that keep the GPU busy until the host is ahead of it for the whole block.

@@ -14,6 +14,7 @@ from kernel_gym.judge.protocol import (
     RMS_LEG,
     ROW_BLOCK,
     SINGLE_ROUNDINGS,
+    TAIL_ROWS,
     UNIFORM_ROUNDING_RMS,
 )
 from kernel_gym.records import Element
@@ -61,7 +62,7 @@ def compare_close(
     largest = _yardstick(of_reference[0], of_y[0], unit).clamp(min=floor)
     typical = _yardstick(of_reference[1], of_y[1], UNIFORM_ROUNDING_RMS * unit).clamp(min=floor)
     max_ratio = of_error[0] / (MAX_LEG * largest)
-    rms_ratio = of_error[1] / (RMS_LEG * typical)
+    rms_ratio = _by_rms(of_error[1] / typical)
     worst = float(torch.maximum(max_ratio, rms_ratio).max())
     if worst <= 1.0:
         return Comparison(True, worst)
@@ -99,6 +100,13 @@ def _sizes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     least, most = values.aminmax(dim=1)
     rms = torch.linalg.vector_norm(values, dim=1) / values.shape[1] ** 0.5
     return torch.maximum(-least, most), rms
+
+
+def _by_rms(ratios: torch.Tensor) -> torch.Tensor:
+    """Ratios of root mean squares over their limit, which is wider for the few largest of many."""
+    limits = torch.full_like(ratios, RMS_LEG)
+    limits[ratios.topk(int(TAIL_ROWS * len(ratios))).indices] = MAX_LEG
+    return ratios / limits
 
 
 def _worst_of_row(expected: torch.Tensor, found: torch.Tensor) -> int:

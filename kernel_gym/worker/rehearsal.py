@@ -21,21 +21,22 @@ from kernel_gym.worker.launches import without_tuning
 from kernel_gym.worker.tensor import DeviceMode, DeviceTensor, Memory
 from kernel_gym.worker.triton_driver import SimDriver
 
-_FIRST_ADDRESS = 1 << 32
+_FIRST_ADDRESS, _ALIGNMENT = 1 << 32, 512
 _MOST_THREADS = 1024
 
 
 class NoDevice:
-    """Takes every request and does nothing.
+    """Takes every request and does nothing, but has no more memory than the GPU.
 
     Args:
         properties: of the GPU, as `kernel_gym.devices.vendors.reported` gives them.
     """
 
     capturing = False
-    allocated = most_allocated = 0
 
     def __init__(self, properties: dict[str, Any]) -> None:
+        self.allocated = self.most_allocated = 0
+        self._next, self._sizes = _FIRST_ADDRESS, dict[int, int]()
         self.reported = SimpleNamespace(**properties)
         spec = SimpleNamespace(
             compute_units=self.reported.multi_processor_count,
@@ -56,8 +57,22 @@ class NoDevice:
         )
 
     def allocate(self, size: int) -> int:
-        """One address for all: nothing is ever read."""
-        return _FIRST_ADDRESS
+        """An address where nothing is ever read.
+
+        Raises:
+            torch.OutOfMemoryError: a candidate that asks until there is no more gets its answer.
+        """
+        if self.allocated + size > self.properties.memory_bytes:
+            raise torch.OutOfMemoryError("out of memory")
+        address, self._sizes[self._next] = self._next, size
+        self._next += -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT
+        self.allocated += size
+        self.most_allocated = max(self.most_allocated, self.allocated)
+        return address
+
+    def free(self, address: int) -> None:
+        """Gives an allocation back."""
+        self.allocated -= self._sizes.pop(address, 0)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: 0

@@ -1,47 +1,54 @@
-"""The lock of a GPU: checks share it, timing has it alone, and neither waits for ever."""
+"""The lock of a GPU: one holder at a time, over processes, and none when that process has died."""
 
+import subprocess
+import sys
 import threading
+
+import pytest
 
 from kernel_gym.devices.gpu_lock import GpuLock
 
+HOLD = """
+import sys
+from kernel_gym.devices.gpu_lock import GpuLock
 
-def _enter(lock, kind, log, name, hold):
+with GpuLock("gpu").alone():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """Another process that holds the lock."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    command = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        process.kill()
+
+
+def _waiter(entered):
     def run():
-        with getattr(lock, kind)():
-            log.append(name)
-            hold.wait(10)
+        with GpuLock("gpu").alone():
+            entered.set()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread
 
 
-def _until(condition):
-    pause = threading.Event()
-    for _ in range(500):
-        if condition():
-            return True
-        pause.wait(0.01)
-    return False
+def test_who_comes_second_waits_until_the_first_process_is_gone(other):
+    entered = threading.Event()
+    waiter = _waiter(entered)
+    assert not entered.wait(0.2)
+    other.kill()
+    waiter.join(10)
+    assert entered.is_set()
 
 
-def test_those_who_share_are_in_together_and_alone_waits(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    lock, log, hold, last = GpuLock("gpu"), [], threading.Event(), threading.Event()
-    readers = [_enter(lock, "shared", log, f"reader {i}", hold) for i in range(2)]
-    assert _until(lambda: len(log) == 2)
-    writer = _enter(lock, "alone", log, "writer", last)
-    late = _enter(lock, "shared", log, "late reader", last)
-    assert len(log) == 2
-    hold.set()
-    last.set()
-    for thread in (*readers, writer, late):
-        thread.join(10)
-    assert sorted(log) == ["late reader", "reader 0", "reader 1", "writer"]
-    assert log.index("writer") >= 2
-
-
-def test_gpus_have_locks_of_their_own():
-    first, second = GpuLock("gpu a"), GpuLock("gpu b")
-    with first.alone(), second.alone():
-        assert first.state != second.state
+def test_gpus_have_locks_of_their_own(other):
+    with GpuLock("another gpu").alone():
+        assert GpuLock("another gpu").state != GpuLock("gpu").state

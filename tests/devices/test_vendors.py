@@ -45,8 +45,8 @@ def test_architectures_have_the_compilers_names():
     [
         ("AMD Instinct MI300X", "gfx942", 512 << 20, 5.3e12),
         ("AMD Instinct MI325X", "gfx942", 512 << 20, 6.0e12),
-        ("NVIDIA H200", "sm_90a", 256 << 20, 4.8e12),
-        ("NVIDIA H100 80GB HBM3", "sm_90a", 256 << 20, 3.35e12),
+        ("NVIDIA H200", "sm_90a", 128 << 20, 4.8e12),
+        ("NVIDIA H100 80GB HBM3", "sm_90a", 128 << 20, 3.35e12),
     ],
 )
 def test_data_sheets_are_found_by_the_reported_name(name, arch, flush, bandwidth):

@@ -42,7 +42,7 @@ class Side:
 
     def __init__(self, machine, seconds, says=1.0, captures=True):
         self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
-        self.blocks = []
+        self.blocks, self.replays = [], []
 
     def block(self, count, lead=0):
         start, stall = self.machine.now, self.machine.stall()
@@ -55,6 +55,7 @@ class Side:
 
     def replay(self, count):
         start = self.machine.now
+        self.replays.append(count)
         times = tuple(self.machine.call(self.seconds * 24) for _ in range(count))
         return Block(times, self.machine.now - start)
 
@@ -142,20 +143,20 @@ def test_stamps_that_hide_time_disagree_with_the_judges_clock():
 def test_both_sides_wait_for_the_slower_host_to_get_ahead():
     """Or the time from a stamp to the late launch behind it would count as the kernel's."""
     machine = Machine(random.Random(0))
-    quick, slow = (Busy(machine, 80e-6, host=host) for host in (30e-6, 250e-6))
+    quick, slow = (Busy(machine, 150e-6, host=host) for host in (30e-6, 350e-6))
     compare(quick, slow, machine)
     assert quick.leads == slow.leads
-    count, behind = slow.blocks[-1], 250e-6 - 80e-6 - FLUSH
+    count, behind = slow.blocks[-1], 350e-6 - 150e-6 - FLUSH
     assert slow.leads[-1] * FLUSH >= count * behind
-    calm = Busy(machine, 80e-6, host=30e-6)
-    compare(Busy(machine, 80e-6, host=30e-6), calm, machine)
+    calm = Busy(machine, 150e-6, host=30e-6)
+    compare(Busy(machine, 150e-6, host=30e-6), calm, machine)
     assert calm.leads[-1] == 1
 
 
 def test_a_lead_that_a_candidate_asks_for_has_a_bound():
     machine = Machine(random.Random(0))
-    greedy = Busy(machine, 80e-6, host=20.0)
-    compare(Side(machine, 80e-6), greedy, machine)
+    greedy = Busy(machine, 150e-6, host=20.0)
+    compare(Side(machine, 150e-6), greedy, machine)
     assert max(greedy.leads) == MAX_LEAD
 
 
@@ -164,12 +165,20 @@ def test_all_time_that_stamps_do_not_account_for_is_hidden_time():
     assert pairs.hidden == pytest.approx(0.25)
 
 
+def test_a_block_of_replays_lasts_no_longer_than_one_of_calls():
+    machine = Machine(random.Random(0), noise=0.1)
+    for seconds, expected in ((4e-6, {4, 5, 6, 7, 8}), (30e-6, {1, 2}), (90e-6, {1, 2})):
+        side = Side(machine, seconds)
+        compare(Side(machine, seconds), side, machine)
+        assert set(side.replays) == expected
+
+
 def test_short_calls_are_replayed_and_long_ones_stamped():
     machine = Machine(random.Random(0))
     short = compare(Side(machine, 4e-6), Side(machine, 5e-6), machine)
     assert short.graph
     assert short.candidate_seconds == pytest.approx(5e-6, rel=0.02)
-    assert not compare(Side(machine, 80e-6), Side(machine, 80e-6), machine).graph
+    assert not compare(Side(machine, 150e-6), Side(machine, 150e-6), machine).graph
 
 
 def test_what_cannot_be_captured_is_stamped_on_both_sides():

@@ -61,6 +61,17 @@ def test_a_small_systematic_error_fails_by_the_second_leg(dtype, roundings):
     assert verdict.message.startswith("rms")
 
 
+@pytest.mark.parametrize(
+    ("rows", "wrong", "times", "passes"),
+    [(4000, 4, 3.0, True), (4000, 5, 3.0, False), (4000, 1, 4.5, False), (999, 1, 3.0, False)],
+)
+def test_one_row_of_a_thousand_may_reach_the_first_leg_by_its_rms(rows, wrong, times, passes):
+    oracle, reference, found = _case(rows=rows, columns=64, dtype=torch.float16)
+    usual = (reference - oracle).square().mean(1).sqrt().median()
+    found[:wrong] = (oracle[:wrong] + times * 1.05 * usual).half()
+    assert compare_close("out", found, oracle, reference).passed == passes
+
+
 def test_rows_have_tolerances_of_their_own():
     """An error that a large row would hide must not pass in a small one."""
     oracle, _, _ = _case(rows=2)

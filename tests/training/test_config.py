@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.families import operator_family
 from kernel_gym.training.config import ConfigError, make_config, read_config
-from kernel_gym.training.edits import launch_edits
+from kernel_gym.training.edits import BLOCKS, launch_edits, launches
 
 CONFIGS = Path(__file__).parents[2] / "training" / "configs"
+ROWS = [[f"rows,](..., BLOCK={block})"] for block in BLOCKS]
 TASKS = {"train": ["triton2triton/softmax"], "held_out": ["triton2triton/layer_norm"]}
 
 
@@ -26,6 +27,17 @@ def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit
     assert all(launch_edits(task.start_source) for task in (*train, *held_out))
     families = [{operator_family(task.problem) for task in side} for side in (train, held_out)]
     assert not families[0] & families[1]
+
+
+def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():
+    """All are of the form that its rule names, so that none was picked by hand."""
+    tasks = read_config(CONFIGS / "tiny_cpu.toml").tasks
+    for side, suite in ((tasks.train, "train"), (tasks.held_out, "test")):
+        assert set(side) <= {
+            task.id
+            for task in load_suite(suite).tasks
+            if [c.partition("[")[2] for c in launches(task.start_source or "")] in ROWS
+        }
 
 
 def test_tables_fill_in_what_is_not_given():
@@ -46,6 +58,7 @@ def test_tables_fill_in_what_is_not_given():
         ({"grpo": {"generations": 1}}, "at least 2"),
         ({"grpo": {"turns": 3}}, r"expected a multiple of grpo.turns \(3\)"),
         ({"grpo": {"turns": 2, "vllm": "colocate"}}, "'off' with turns"),
+        ({"grpo": {"starts": "varied"}}, "key 'grpo.starts': found 'varied', expected 'given'"),
         ({"grpo": {"leave_one_out": True}}, "key 'grpo.scale': found 'group', expected 'none'"),
         ({"gym": {"prompt": "short"}}, "key 'gym.prompt': found 'short', expected one of full"),
         ({"tasks": {"train": ["a"], "held_out": ["a"]}}, "expected no task that is trained on"),

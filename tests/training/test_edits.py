@@ -16,6 +16,7 @@ from kernel_gym.training.edits import (
     launch_edits,
     launches,
     submission,
+    varied_starts,
 )
 from kernel_gym.training.episode import Episode, Turn
 from tests.records import failure, passing
@@ -85,6 +86,19 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
         assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
             launches(edits[0].source)[0].partition("]")[2]
         }
+
+
+def test_starts_are_varied_by_every_block_and_edited_as_they_are():
+    starts = varied_starts(START)
+    assert len(set(starts)) == len(starts) == len(BLOCKS)
+    assert START in starts
+    for start, block in zip(starts, BLOCKS, strict=True):
+        assert launches(start)[0].endswith(f"(..., BLOCK={block})")
+        reached = submission(Episode(TASK, start=start), edit(f"BLOCK={block}", "BLOCK=2048"))
+        assert reached == START.replace("=256", "=2048")
+    unread = submission(Episode(TASK, start=starts[0]), edit("BLOCK=256", "BLOCK=2048"))
+    assert unread.startswith("# edit 1: 'BLOCK=256' occurs 0 times")
+    assert varied_starts("kernel[grid](x, BLOCK=block)") == []
 
 
 def test_launches_are_found_over_several_lines_and_in_nothing_malformed():

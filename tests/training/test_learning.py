@@ -22,6 +22,7 @@ TABLES = {
     "assess": {"samples": 2},
 }
 GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 40, "save_every": 1}
+GRPO["starts"] = "varied"
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +166,44 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     assert played.messages[2]["content"] in told
     assert told.endswith("<|im_start|>assistant\n")
     assert played.prompt_ids(1) == played.prompt_ids(0) + tokens[: -len(played.written[1])]
+
+
+def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
+    """Its edits apply to launches that it has never seen, whatever their block."""
+    from kernel_gym.records import Outcome
+    from kernel_gym.tasks import get_task
+    from kernel_gym.training.conversation import LaunchPrompt
+    from kernel_gym.training.corpus import CorpusRow
+    from kernel_gym.training.edits import draw_edits, submission, varied_starts
+    from kernel_gym.training.episode import Episode
+    from kernel_gym.training.journal import Journal
+    from kernel_gym.training.policies.huggingface import HuggingFace, Manner
+    from kernel_gym.training.sft import sft
+    from kernel_gym.training.tiny import make_model, make_tokenizer
+
+    prompt, asked = LaunchPrompt("sim:gfx942"), config(tmp_path)
+    asked = replace(asked, sft=replace(asked.sft, steps=120, batch=32, learning_rate=3e-3))
+    learnt, other = (get_task(TASKS[side][0]) for side in ("train", "held_out"))
+    rows = [
+        CorpusRow(
+            task=learnt.id,
+            source=edit.source,
+            prompt=prompt.of(learnt, edit.start),
+            reply=edit.reply,
+            outcome=Outcome.PASSED,
+            clock="modelled",
+        )
+        for edits in draw_edits(learnt.start_source, 40, seed=0)
+        for edit in edits
+    ]
+    tokenizer = make_tokenizer([text for row in rows for text in (row.prompt, row.reply)], 1024)
+    model = make_model(tokenizer, asked.model, seed=0)
+    model = sft(asked, model, tokenizer, rows, prompt, tmp_path, Journal(tmp_path)).eval()
+    policy = HuggingFace.of(model, tokenizer, Manner("launch", 40, temperature=0))
+    applied = []
+    for start in varied_starts(other.start_source):
+        chat = [{"role": "user", "content": prompt.of(other, start)}]
+        ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
+        text = tokenizer.decode(policy.generate([ids])[0], skip_special_tokens=True)
+        applied.append(not submission(Episode(other, start=start), text).startswith("# edit"))
+    assert sum(applied) >= 7

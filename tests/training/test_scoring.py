@@ -10,13 +10,16 @@ from kernel_gym.executors.cache import Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.tasks import get_task
 from kernel_gym.training import scoring
-from kernel_gym.training.grpo import GymReward, leave_one_out
+from kernel_gym.training.config import Grpo
+from kernel_gym.training.conversation import LaunchPrompt
+from kernel_gym.training.grpo import GymReward, dataset_rows, leave_one_out
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.scoring import LEDGER, Scorer
 from tests.records import failure, passing
 
-TASK = "triton2triton/softmax"
+TASK, EDITED = "triton2triton/softmax", "triton2triton/row_argmax"
 
 
 class Answers(Executor):
@@ -146,6 +149,25 @@ def test_the_reward_function_takes_what_trl_gives(tmp_path):
     )
     assert rewards[0] > rewards[1]
     assert logged["gym/passed"] == 0.5
+
+
+def test_an_edit_is_rewarded_as_one_of_the_start_that_its_prompt_shows(tmp_path):
+    prompt, options = LaunchPrompt("sim:gfx942"), Grpo(prompts=3, starts="varied")
+    given = get_task(EDITED).start_source
+    rows = dataset_rows([EDITED], prompt, options)
+    assert len(rows) == 24
+    assert len({row["start"] for row in rows}) == 8
+    assert all(row["prompt"][0]["content"] == prompt.of(None, row["start"]) for row in rows)
+    (row,) = dataset_rows([EDITED], prompt, Grpo(prompts=1))
+    assert row["start"] == given
+    with pytest.raises(ValueError, match=r"triton2triton/gelu' has no launch with BLOCK"):
+        dataset_rows(["triton2triton/gelu"], prompt, options)
+    executor = Answers(**{given.replace("=256", "=2048"): GOOD})
+    reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
+    reply = "<<<<<<< SEARCH\nBLOCK=64\n=======\nBLOCK=2048\n>>>>>>> REPLACE\n"
+    starts = [given.replace("=256", "=64"), given]
+    assert reward([reply, reply], [EDITED] * 2, starts)[0] > 0.15
+    assert executor.asked[1].startswith("# edit 1: 'BLOCK=64' occurs 0 times")
 
 
 def test_leave_one_out_is_the_deviation_from_the_mean_of_the_others():

@@ -99,3 +99,30 @@ def test_nothing_of_the_play_stays():
     _rehearse(KERNEL)
     assert before == (vars(torch.cuda), vars(torch.version), vars(triton.testing))
     assert triton.runtime.driver._active is active
+
+
+HOARDER = """
+import torch
+
+HELD = []
+
+
+def softmax(x):
+    size = 1 << 30
+    while size > 1 << 16:
+        try:
+            HELD.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+        except torch.OutOfMemoryError:
+            size //= 2
+    total = torch.cuda.get_device_properties(0).total_memory
+    assert sum(len(held) for held in HELD) + (1 << 17) > total
+    del HELD[1:]
+    for _ in range(200):
+        torch.empty(1 << 30, dtype=torch.uint8, device="cuda")  # freed at once
+    raise SyntaxError("it ended")
+"""
+
+
+def test_memory_ends_where_the_gpus_does_and_comes_back():
+    found = _rehearse(HOARDER)
+    assert "it ended" in found["message"]

@@ -70,16 +70,17 @@ class BatchedCholesky(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """By what the factor multiplies to: within 2 (n + 1) u |L| |L|^T of a, zeros exact.
+        """By what the factor multiplies to: within 4 (n + 1) u |L| |L|^T of a, zeros exact.
 
-        (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 10.3, twice.)
+        (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 10.3, four times: its
+        operations round correctly, while fast divisions of GPUs err by 4 u.)
         """
         a = inputs["a"]
         if not isinstance(a, torch.Tensor):
             return super().mismatches(name, found, inputs, expected)
         factor, n = found.double(), a.shape[1]
         unit = torch.finfo(torch.float32).eps / 2
-        allowed = 2 * (n + 1) * unit * (factor.abs() @ factor.abs().mT)
+        allowed = 4 * (n + 1) * unit * (factor.abs() @ factor.abs().mT)
         wrong = ~((factor @ factor.mT - a.double()).abs() <= allowed)
         shape_wrong = ~(factor.triu(1) == 0) | ~(torch.eye(n).to(a) * factor >= 0)
         return wrong | shape_wrong
