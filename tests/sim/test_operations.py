@@ -268,6 +268,20 @@ def test_compares(any_engine, relation, kind):
         "v_mad_u64_u32 v[20:21], s[12:13], v10, {word}, v[10:11]",
         "v_mad_i64_i32 v[20:21], s[12:13], {word}, v11, v[10:11]",
         "v_perm_b32 v20, v10, v11, {word}",
+        "v_mov_b32_e32 v20, {word}",
+        "v_sub_u32_e32 v20, {word}, v10",
+        "v_sub_u32_e64 v20, v10, {word}",
+        "v_fma_f32 v20, {word}, v10, v11",
+        "v_fma_f32 v20, v10, {word}, v11",
+        "v_fma_f32 v20, v10, v11, {word}",
+        "v_fma_f32 v20, {word}, v10, {word}",
+        "v_div_scale_f32 v20, vcc, {word}, v10, {word}",
+        "v_div_fixup_f32 v20, v10, v11, {word}",
+        "v_lshlrev_b64 v[20:21], {word}, v[10:11]",
+        "v_lshl_add_u64 v[20:21], {pair}, 3, v[10:11]",
+        "v_lshl_add_u64 v[20:21], v[10:11], {word}, v[10:11]",
+        "v_addc_co_u32_e64 v20, vcc, v10, v11, s[10:11]",
+        "v_cndmask_b32_e64 v20, v10, {word}, s[10:11]",
     ],
 )
 def test_a_scalar_source_is_like_a_row_of_it(any_engine, template):
@@ -284,6 +298,44 @@ def test_a_scalar_source_is_like_a_row_of_it(any_engine, template):
     )
     np.testing.assert_array_equal(scalar, vector)
     assert (scalar[0] != 0x7FC0DEAD).all()
+
+
+DIVISION = """v_div_scale_f32 v12, s[8:9], v11, v11, v10
+	v_div_scale_f32 v13, vcc, v10, v11, v10
+	v_rcp_f32_e32 v14, v12
+	v_fma_f32 v15, -v12, v14, 1.0
+	v_fma_f32 v14, v15, v14, v14
+	v_mul_f32_e32 v15, v13, v14
+	v_fma_f32 v16, -v12, v15, v13
+	v_fma_f32 v15, v16, v14, v15
+	v_fma_f32 v12, -v12, v15, v13
+	v_div_fmas_f32 v12, v12, v14, v15
+	v_div_fixup_f32 v20, v12, v11, v10"""
+
+
+@pytest.mark.parametrize("exponents", [(-43, 43), (-46, -42), (43, 47), (-60, 60)])
+@pytest.mark.parametrize("special", [None, 0.0, np.inf, np.nan, 2.0**100, 2.0**-100])
+def test_division_is_exact_whatever_else_is_in_the_row(any_engine, exponents, special):
+    """Rows with nothing special take a short way; a lane that needs care must not change others."""
+    low_exponent, high_exponent = exponents
+    powers = RNG.integers(low_exponent, high_exponent + 1, (2, 64))
+    n, d = (np.ldexp(v, p).astype(np.float32) for v, p in zip((FA, FB), powers, strict=True))
+    if special is not None:
+        n[5], d[40] = special, special
+    with np.errstate(all="ignore"):
+        expected = n / d
+    result = execute(any_engine, DIVISION, [n, d])[0].view(np.float32)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_power_of_two_at_its_limits(any_engine):
+    """Denormal results are zero, large ones infinite; NaN passes as it is."""
+    x = np.float32([-np.inf, -1e30, -127, -126.5, -126, -1, -0.0, 0.0, 1, 127, 128, 1e30, np.inf])
+    words = np.concatenate([x.view(np.uint32), np.uint32([0x7FC01234, 0xFFC00001])])
+    result = execute(any_engine, "v_exp_f32_e32 v20, v10", [np.resize(words, 64)])[0]
+    powers = np.float32([0, 0, 0, 0, 2.0**-126, 0.5, 1, 1, 2, 2.0**127, np.inf, np.inf, np.inf])
+    expected = np.concatenate([powers.view(np.uint32), words[-2:]])
+    np.testing.assert_array_equal(result, np.resize(expected, 64))
 
 
 def test_inactive_lanes_keep_their_value(any_engine):

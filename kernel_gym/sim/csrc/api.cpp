@@ -7,7 +7,7 @@ namespace {
 
 struct Entry {
   const char* name;
-  Handler handler;
+  Handlers handlers;
   u32 sources;
 };
 std::vector<Entry>& entries() {
@@ -15,10 +15,39 @@ std::vector<Entry>& entries() {
   return all;
 }
 
+// The handler of an operation for where the sources of this instruction lie.
+Handler choose(const Entry& entry, const Inst& inst) {
+  const Handlers& handlers = entry.handlers;
+  u32 scalars = 0, which = 0;
+  bool signs = false;
+  for (u32 i = 0; i < entry.sources; i++) {
+    const Operand& source = inst.src[i];
+    switch (source.space) {
+      case kVector:
+      case kConstant:
+        break;
+      case kScalar:
+        scalars++;
+        which = i;
+        break;
+      case kModified | kVector:
+      case kModified | kConstant:
+        if (source.flags & ~(kAbs32 | kNeg32)) return handlers.any;
+        signs = true;
+        break;
+      default:
+        return handlers.any;
+    }
+  }
+  const Handler fit = signs ? (scalars ? nullptr : handlers.signs)
+                            : (scalars ? handlers.scalar[which] : handlers.rows);
+  return fit && scalars <= 1 ? fit : handlers.any;
+}
+
 }  // namespace
 
-void register_handler(const char* name, Handler handler, u32 sources) {
-  entries().push_back({name, handler, sources});
+void register_handler(const char* name, const Handlers& handlers, u32 sources) {
+  entries().push_back({name, handlers, sources});
 }
 
 #define EXPORT __attribute__((visibility("default")))
@@ -35,7 +64,7 @@ EXPORT Program* sim_program_new(const Inst* instructions, u32 count, const u32* 
                                 u32 rows, u32 blocks, u32 source_instructions) {
   Program* program = new Program;
   program->instructions.assign(instructions, instructions + count);
-  for (Inst& inst : program->instructions) inst.handler = entries()[(u64)inst.handler].handler;
+  for (Inst& inst : program->instructions) inst.handler = choose(entries()[(u64)inst.handler], inst);
   program->constants = (Row*)aligned_alloc(256, sizeof(Row) * (row_count + 1));
   for (u32 i = 0; i < row_count; i++) splat_row(program->constants[i].words, row_values[i]);
   program->scalar_constants.assign(scalar_constants, scalar_constants + scalar_count);

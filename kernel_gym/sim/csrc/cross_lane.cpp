@@ -132,13 +132,13 @@ const Inst* dpp_begin(Wave& wave, const Inst* inst) {
   const bool bound_ctrl = inst->imm >> 16;
   wave.saved_exec = exec;
   wave.exec() = exec & (bound_ctrl ? enabled : enabled & live);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(dpp_begin, dpp_begin);
 
 const Inst* dpp_end(Wave& wave, const Inst* inst) {
   wave.exec() = wave.saved_exec;
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(dpp_end, dpp_end);
 
@@ -152,7 +152,7 @@ const Inst* ds_bpermute_b32(Wave& wave, const Inst* inst) {
   const u64 live = exec == kAllLanes ? kAllLanes : moved_bits(exec, lanes);
   move_lanes(lanes, data, lanes, live);
   store_row(exec, wave.regs + inst->dst, lanes);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(ds_bpermute_b32, ds_bpermute_b32);
 
@@ -165,7 +165,7 @@ const Inst* ds_permute_b32(Wave& wave, const Inst* inst) {
     if (exec >> l & 1) result.words[((address[l] + inst->aux) >> 2) & 63] = data[l];
   }
   store_row(exec, wave.regs + inst->dst, result.words);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(ds_permute_b32, ds_permute_b32);
 
@@ -188,7 +188,7 @@ const Inst* ds_swizzle_b32(Wave& wave, const Inst* inst) {
   for (u32 l = 0; l < kLanes; l++) lanes[l] = swizzle_source(l, inst->aux);
   move_lanes(lanes, data, lanes, moved_bits(exec, lanes));
   store_row(exec, wave.regs + inst->dst, lanes);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(ds_swizzle_b32, ds_swizzle_b32);
 
@@ -197,21 +197,21 @@ const Inst* v_readfirstlane_b32(Wave& wave, const Inst* inst) {
   const u32* a = source(wave, inst->src[0], wave.spare[0]);
   const u64 exec = wave.exec();
   wave.scalars[inst->dst] = a[exec ? __builtin_ctzll(exec) : 0];
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_readfirstlane_b32, v_readfirstlane_b32);
 
 const Inst* v_readlane_b32(Wave& wave, const Inst* inst) {
   const u32* a = source(wave, inst->src[0], wave.spare[0]);
   wave.scalars[inst->dst] = a[wave.scalars[inst->src[1].index] & 63];
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_readlane_b32, v_readlane_b32);
 
 const Inst* v_writelane_b32(Wave& wave, const Inst* inst) {
   const u32 lane = wave.scalars[inst->src[1].index] & 63;
   wave.regs[inst->dst + lane] = wave.scalars[inst->src[0].index];
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_writelane_b32, v_writelane_b32);
 
@@ -224,7 +224,7 @@ const Inst* v_swap_b32(Wave& wave, const Inst* inst) {
     store(exec, a, c, y);
     store(exec, b, c, x);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_swap_b32, v_swap_b32);
 
@@ -240,7 +240,7 @@ const Inst* permlane_swap(Wave& wave, const Inst* inst) {
     if (exec >> (l + half) & 1) a[l + half] = low;
     if (exec >> l & 1) b[l] = high;
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_permlane16_swap_b32, permlane_swap<16>, 1);
 REGISTER(v_permlane32_swap_b32, permlane_swap<32>, 1);

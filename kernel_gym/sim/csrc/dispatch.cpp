@@ -44,8 +44,8 @@ void Launch::work(u32 worker) {
     const Outcome outcome = run_slice(*slot);
     if (outcome == Outcome::kFinished) {
       const FaultKind limit = exceeded(*slot);
-      const bool unfinished = next_.load() < workgroups_ || !resident.empty();
-      if (limit != FaultKind::kNone && unfinished) stop_at_limit(*slot, limit);
+      const auto unfinished = [&] { return next_.load() < workgroups_ || !resident.empty(); };
+      if (limit != FaultKind::kNone && unfinished()) stop_at_limit(*slot, limit);
       finish(worker, std::move(slot));
     } else if (outcome == Outcome::kYielded) {
       resident.push_back(std::move(slot));

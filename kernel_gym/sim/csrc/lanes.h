@@ -308,28 +308,41 @@ SIM_INLINE F ldexp_lanes(F x, I n) {
 }
 
 // 2^x as the hardware does it: denormal inputs and results are flushed.
-SIM_INLINE F exp2_lanes(F x) {
-  F clamped = x;
-  clamped = (clamped < -127.f) ? splatf(-127.f) : clamped;
-  clamped = (clamped > 128.f) ? splatf(128.f) : clamped;
-  const F whole = round_lanes(clamped);
-  const F part = clamped - whole;
+SIM_INLINE F exp2_polynomial(F part) {
   F p = splatf(1.5353362e-4f);
   p = fma_lanes(p, part, splatf(1.3398874e-3f));
   p = fma_lanes(p, part, splatf(9.6184370e-3f));
   p = fma_lanes(p, part, splatf(5.5503324e-2f));
   p = fma_lanes(p, part, splatf(2.4022648e-1f));
   p = fma_lanes(p, part, splatf(6.9314720e-1f));
-  p = fma_lanes(p, part, splatf(1.f));
+  return fma_lanes(p, part, splatf(1.f));
+}
 #if defined(SIM_AVX512)
-  F r = (F)_mm512_scalef_ps((__m512)p, (__m512)whole);
+// The limits, where the second operand stands for NaN, and the scaling, where 2^128 overflows, say
+// by themselves what the other form has to ask.
+SIM_INLINE F exp2_lanes(F x) {
+  const __m512 v = (__m512)x;
+  const __m512 above = _mm512_max_ps(_mm512_set1_ps(-127.f), v);
+  const F clamped = (F)_mm512_min_ps(_mm512_set1_ps(128.f), above);
+  const F whole = round_lanes(clamped);
+  const F p = exp2_polynomial(clamped - whole);
+  const __mmask16 large = _mm512_cmp_ps_mask(v, _mm512_set1_ps(-126.f), _CMP_NLT_UQ);
+  const __m512 r = _mm512_maskz_scalef_ps(large, (__m512)p, (__m512)whole);
+  return (F)_mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
+}
 #else
+SIM_INLINE F exp2_lanes(F x) {
+  F clamped = x;
+  clamped = (clamped < -127.f) ? splatf(-127.f) : clamped;
+  clamped = (clamped > 128.f) ? splatf(128.f) : clamped;
+  const F whole = round_lanes(clamped);
+  const F p = exp2_polynomial(clamped - whole);
   const I exponent = __builtin_convertvector(whole, I);
   const I half = exponent >> 1;
   const I rest = exponent - half;
   F r = p * (F)((half + 127) << 23) * (F)((rest + 127) << 23);
-#endif
   r = (x < -126.f) ? F{} : r;
   r = (x >= 128.f) ? (F)splat(0x7f800000u) : r;
   return (x != x) ? x : r;
 }
+#endif

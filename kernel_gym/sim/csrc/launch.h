@@ -109,10 +109,11 @@ class Launch {
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
   std::vector<Accounts> accounts_;  // by worker; empty without a model
-  std::atomic<u64> next_{0};
-  std::atomic<u64> executed_{0};
-  std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
-  std::mutex fault_mutex_;
+  // Each in a cache line of its own: the workers look at the last all the time.
+  alignas(64) std::atomic<u64> next_{0};
+  alignas(64) std::atomic<u64> executed_{0};
+  alignas(64) std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
+  alignas(64) std::mutex fault_mutex_;
   Fault fault_;
   u64 fault_workgroup_ = ~0ull;
 };

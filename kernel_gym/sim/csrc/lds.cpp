@@ -87,14 +87,14 @@ template <Kind kind>
 const Inst* ds_read(Wave& wave, const Inst* inst) {
   const u32* addresses = wave.regs + inst->src[0].index;
   const bool done = read_place<kind>(wave, inst, wave.regs + inst->dst, addresses, inst->aux);
-  return done ? inst + 1 : nullptr;
+  return done ? next(wave, inst) : nullptr;
 }
 
 template <Kind kind>
 const Inst* ds_write(Wave& wave, const Inst* inst) {
   const u32* addresses = wave.regs + inst->src[0].index;
   const u32* rows = wave.regs + inst->src[2].index;
-  return write_place<kind>(wave, inst, rows, addresses, inst->aux) ? inst + 1 : nullptr;
+  return write_place<kind>(wave, inst, rows, addresses, inst->aux) ? next(wave, inst) : nullptr;
 }
 
 template <Kind kind>
@@ -105,7 +105,7 @@ const Inst* ds_read2(Wave& wave, const Inst* inst) {
   const bool done = read_place<kind>(wave, inst, dst, addresses, inst->aux) &&
                     read_place<kind>(wave, inst, dst + kLanes * (size_of(kind) / 4), addresses,
                                      inst->imm);
-  return done ? inst + 1 : nullptr;
+  return done ? next(wave, inst) : nullptr;
 }
 
 template <Kind kind>
@@ -115,7 +115,7 @@ const Inst* ds_write2(Wave& wave, const Inst* inst) {
   const u32* second = wave.regs + inst->src[3].index;
   const bool done = write_place<kind>(wave, inst, first, addresses, inst->aux) &&
                     write_place<kind>(wave, inst, second, addresses, inst->imm);
-  return done ? inst + 1 : nullptr;
+  return done ? next(wave, inst) : nullptr;
 }
 
 // flags: operation | wide << 8 | returns << 9. For a compare-and-swap src[2] holds the compared
@@ -151,7 +151,7 @@ const Inst* ds_atomic(Wave& wave, const Inst* inst) {
     }
   }
   wave.sync_operations += returns;
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(ds_atomic, ds_atomic);
 

@@ -86,8 +86,8 @@ const Inst* ds_count(Wave& wave, const Inst* inst) {
   u32 old;
   memcpy(&old, place, 4);
   const u32 lanes = (u32)__builtin_popcountll(wave.exec());
-  const u32 next = append ? old + lanes : old - lanes;
-  memcpy(place, &next, 4);
+  const u32 counted = append ? old + lanes : old - lanes;
+  memcpy(place, &counted, 4);
   for (int c = 0; c < kChunks; c++) store(wave.exec(), wave.regs + inst->dst, c, splat(old));
   return inst + 1;
 }
@@ -107,14 +107,14 @@ const Inst* ds_exchange2(Wave& wave, const Inst* inst) {
   u32* dst = wave.regs + inst->dst;
   for (u64 lanes = wave.exec(); lanes; lanes &= lanes - 1) {
     const int l = __builtin_ctzll(lanes);
-    u32 old[2][kWords], next[2][kWords];
+    u32 old[2][kWords], swapped[2][kWords];
     for (int i = 0; i < 2; i++) {
       memcpy(old[i], wave.lds + addresses.words[l] + offsets[i], sizeof(T));
       const u32* rows = wave.regs + inst->src[2 + i].index;
-      for (int w = 0; w < kWords; w++) next[i][w] = rows[kLanes * w + l];
+      for (int w = 0; w < kWords; w++) swapped[i][w] = rows[kLanes * w + l];
     }
     for (int i = 0; i < 2; i++) {
-      memcpy(wave.lds + addresses.words[l] + offsets[i], next[i], sizeof(T));
+      memcpy(wave.lds + addresses.words[l] + offsets[i], swapped[i], sizeof(T));
       for (int w = 0; w < kWords; w++) dst[kLanes * (kWords * i + w) + l] = old[i][w];
     }
   }

@@ -27,13 +27,13 @@ const Inst* mode_begin(Wave& wave, const Inst* inst) {
     return raise_fault(wave, inst, FaultKind::kUnsupported, 0, 0, 0);
   }
 #endif
-  return inst + 1;
+  return next(wave, inst);
 }
-const Inst* mode_end(Wave&, const Inst* inst) {
+const Inst* mode_end(Wave& wave, const Inst* inst) {
 #if defined(__x86_64__)
   _mm_setcsr(kHostDefault);
 #endif
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(mode_begin, mode_begin);
 REGISTER(mode_end, mode_end);
@@ -51,11 +51,11 @@ const Inst* set_mode(Wave& wave, const Inst* inst) {
   if ((wave.mode & kDenormalsOfHalf) != kDenormalsOfHalf) {
     return raise_fault(wave, inst, FaultKind::kUnsupported, 0, 0, 0);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 const Inst* get_mode(Wave& wave, const Inst* inst) {
   wave.scalars[inst->dst] = wave.mode >> (inst->imm & 255) & field_mask(inst);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(set_mode, set_mode, 1);
 REGISTER(get_mode, get_mode);
@@ -65,21 +65,21 @@ REGISTER(get_mode, get_mode);
 const Inst* indexed_read(Wave& wave, const Inst* inst) {
   const u32 index = inst->src[0].index / kLanes + (wave.scalars[kM0] & 255);
   memcpy(wave.regs + inst->dst, wave.regs + (index < inst->aux ? kLanes * index : 0), sizeof(Row));
-  return inst + 1;
+  return next(wave, inst);
 }
 const Inst* indexed_write(Wave& wave, const Inst* inst) {
   const u32 index = inst->dst / kLanes + (wave.scalars[kM0] & 255);
   if (index < inst->aux) {
     store_row(wave.exec(), wave.regs + kLanes * index, wave.regs + inst->src[0].index);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 // M0: index in bits 0-7, enabled operands (imm) in bits 12-15
 const Inst* set_index(Wave& wave, const Inst* inst) {
   u32& m0 = wave.scalars[kM0];
   m0 = (m0 & ~0xffu) | (wave.scalars[inst->src[0].index] & 255);
   if (inst->aux) m0 = (m0 & ~0xf000u) | (inst->imm & 15) << 12;
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(indexed_read, indexed_read, 1);
 REGISTER(indexed_write, indexed_write, 1);

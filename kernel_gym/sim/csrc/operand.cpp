@@ -75,8 +75,11 @@ const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 coun
     operand.index = (u32)(row - wave.regs);
     operand.space = kVector;
   }
+  const bool single_step = wave.single_step;
+  wave.single_step = true;  // there is nothing behind the copy
   handler(wave, &copy);
-  return inst + 1;
+  wave.single_step = single_step;
+  return next(wave, inst);
 }
 
 namespace {
@@ -92,7 +95,7 @@ const Inst* finish_f32(Wave& wave, const Inst* inst) {
     if (inst->aux) x = min_lanes(max_lanes(x, F{}), splatf(1.f));
     store(wave.exec(), wave.regs + inst->dst, c, (U)x);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(finish_f32, finish_f32);
 
@@ -104,7 +107,7 @@ const Inst* finish_f16(Wave& wave, const Inst* inst) {
     if (inst->aux) x = min_lanes(max_lanes(x, F{}), splatf(1.f));
     store(wave.exec(), wave.regs + inst->dst, c, to_half(x));
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(finish_f16, finish_f16);
 
@@ -116,7 +119,7 @@ const Inst* finish_pk_f16(Wave& wave, const Inst* inst) {
     const F high = min_lanes(max_lanes(half_lanes(x >> 16), F{}), splatf(1.f));
     store(wave.exec(), wave.regs + inst->dst, c, pack16(to_half(low), to_half(high)));
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(finish_pk_f16, finish_pk_f16);
 
@@ -131,7 +134,7 @@ const Inst* finish_f64(Wave& wave, const Inst* inst) {
     dst[l] = (u32)as_u64(x);
     dst[kLanes + l] = (u32)(as_u64(x) >> 32);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(finish_f64, finish_f64);
 
@@ -152,7 +155,7 @@ const Inst* finish_part(Wave& wave, const Inst* inst) {
     if (inst->aux == 2) result |= old & ~(mask << shift);
     store(wave.exec(), dst, c, result);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(finish_part, finish_part);
 

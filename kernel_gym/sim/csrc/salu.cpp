@@ -57,7 +57,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     const R r = (R)(value);                          \
     set<R>(wave, inst->dst, r);                      \
     wave.scc() = (u32)(condition);                   \
-    return inst + 1;                                 \
+    return next(wave, inst);                         \
   }                                                  \
   REGISTER(name, name, 1)
 
@@ -70,7 +70,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     const R r = (R)(value);                          \
     set<R>(wave, inst->dst, r);                      \
     wave.scc() = (u32)(condition);                   \
-    return inst + 1;                                 \
+    return next(wave, inst);                         \
   }                                                  \
   REGISTER(name, name, 2)
 
@@ -79,7 +79,7 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
     const A a = get<A>(wave, inst->src[0].index);    \
     const A b = get<A>(wave, inst->src[1].index);    \
     wave.scc() = (condition);                        \
-    return inst + 1;                                 \
+    return next(wave, inst);                         \
   }                                                  \
   REGISTER(name, name, 2)
 
@@ -88,11 +88,11 @@ SCALAR1(s_mov_b32, u32, u32, a, scc);
 SCALAR1(s_mov_b64, u64, u64, a, scc);
 const Inst* s_cmov_b32(Wave& wave, const Inst* inst) {
   if (wave.scc()) wave.scalars[inst->dst] = wave.scalars[inst->src[0].index];
-  return inst + 1;
+  return next(wave, inst);
 }
 const Inst* s_cmov_b64(Wave& wave, const Inst* inst) {
   if (wave.scc()) write64(wave.scalars, inst->dst, read64(wave.scalars, inst->src[0].index));
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(s_cmov_b32, s_cmov_b32, 1);
 REGISTER(s_cmov_b64, s_cmov_b64, 1);
@@ -202,7 +202,7 @@ const Inst* move_relative(Wave& wave, const Inst* inst) {
   }
   const T value = get<T>(wave, to ? inst->src[0].index : moved);
   set<T>(wave, to ? moved : inst->dst, value);
-  return inst + 1;
+  return next(wave, inst);
 }
 #define MOVE_RELATIVE(name, T, to)                                                        \
   const Inst* name(Wave& wave, const Inst* inst) { return move_relative<T, to>(wave, inst); } \
@@ -218,7 +218,7 @@ MOVE_RELATIVE(s_movreld_b64, u64, true);
     const T old = get<T>(wave, inst->dst);                       \
     const T bit = (T)1 << (wave.scalars[inst->src[0].index] & (8 * sizeof(T) - 1)); \
     set<T>(wave, inst->dst, value);                              \
-    return inst + 1;                                             \
+    return next(wave, inst);                                     \
   }                                                              \
   REGISTER(name, name, 1)
 BITSET(s_bitset1_b32, u32, old | bit);
@@ -243,12 +243,12 @@ COMPARE(s_bitcmp1_b32, u32, (a >> (b & 31) & 1) == 1);
 const Inst* s_bitcmp0_b64(Wave& wave, const Inst* inst) {
   const u64 a = read64(wave.scalars, inst->src[0].index);
   wave.scc() = !(a >> (wave.scalars[inst->src[1].index] & 63) & 1);
-  return inst + 1;
+  return next(wave, inst);
 }
 const Inst* s_bitcmp1_b64(Wave& wave, const Inst* inst) {
   const u64 a = read64(wave.scalars, inst->src[0].index);
   wave.scc() = a >> (wave.scalars[inst->src[1].index] & 63) & 1;
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(s_bitcmp0_b64, s_bitcmp0_b64, 2);
 REGISTER(s_bitcmp1_b64, s_bitcmp1_b64, 2);
@@ -261,7 +261,7 @@ REGISTER(s_bitcmp1_b64, s_bitcmp1_b64, 2);
     wave.exec() = (value);                                     \
     wave.scc() = wave.exec() != 0;                             \
     write64(wave.scalars, inst->dst, exec);                    \
-    return inst + 1;                                           \
+    return next(wave, inst);                                   \
   }                                                            \
   REGISTER(name, name, 1)
 SAVEEXEC(s_and_saveexec_b64, a& exec);
@@ -282,7 +282,7 @@ SAVEEXEC(s_orn1_saveexec_b64, ~a | exec);
     wave.exec() = (value);                                     \
     wave.scc() = wave.exec() != 0;                             \
     write64(wave.scalars, inst->dst, wave.exec());             \
-    return inst + 1;                                           \
+    return next(wave, inst);                                   \
   }                                                            \
   REGISTER(name, name, 1)
 WREXEC(s_andn1_wrexec_b64, ~a& exec);
@@ -338,7 +338,7 @@ SIM_INLINE u64 address_after(const Wave& wave, const Inst* inst) {
 
 const Inst* s_getpc_b64(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst, address_after(wave, inst));
-  return inst + 1;
+  return next(wave, inst);
 }
 const Inst* s_setpc_b64(Wave& wave, const Inst* inst) {
   return jump(wave, inst, read64(wave.scalars, inst->src[0].index));
@@ -360,7 +360,7 @@ REGISTER(s_swappc_b64, s_swappc_b64, 1);
 // ---- clocks: instructions executed so far stand for cycles, so that runs repeat exactly
 const Inst* s_memtime(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst, (u64)(wave.clock - wave.budget) * 4);
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(s_memtime, s_memtime);
 

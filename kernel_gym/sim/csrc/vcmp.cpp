@@ -1,25 +1,29 @@
 // Vector comparisons: a bit a lane into a scalar register pair (and EXEC for v_cmpx).
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
 // imm is set for v_cmpx_*: the result also becomes EXEC.
-SIM_INLINE const Inst* write_condition(Wave& wave, const Inst* inst, u64 bits) {
+SIM_INLINE void write_condition(Wave& wave, const Inst* inst, u64 bits) {
   bits &= wave.exec();
   write64(wave.scalars, inst->dst, bits);
   if (inst->imm) wave.exec() = bits;
-  return inst + 1;
 }
 
-template <class Op>
-const Inst* compare(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 2)) return run_modified(wave, inst, compare<Op>, 2);
-  const Chunks a = plain(wave, inst, 0);
-  const Chunks b = plain(wave, inst, 1);
-  u64 bits = 0;
-  for (int c = 0; c < kChunks; c++) bits |= to_bits(Op::apply(load(a, c), load(b, c)), c);
-  return write_condition(wave, inst, bits);
-}
+template <class Condition>
+struct Compare {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class A, class B>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A a(wave, inst, 0);
+    const B b(wave, inst, 1);
+    u64 bits = 0;
+    for (int c = 0; c < kChunks; c++) bits |= to_bits(Condition::apply(a.at(c), b.at(c)), c);
+    write_condition(wave, inst, bits);
+    return next(wave, inst);
+  }
+};
 
 // COMPARE(name, expression of words `a` and `b` that is a vector of masks)
 #define COMPARE(name, expression)               \
@@ -28,7 +32,7 @@ const Inst* compare(Wave& wave, const Inst* inst) {
       return (I)(expression);                   \
     }                                           \
   };                                            \
-  REGISTER(name, compare<name>, 2)
+  REGISTER(name, handlers2<Compare<name>>(), 2)
 
 #define COMPARE_ALL(type, convert)                            \
   COMPARE(v_cmp_lt_##type, convert(a) < convert(b));          \
@@ -67,9 +71,13 @@ COMPARE_FLOAT(f16, half_lanes);
 
 // v_cmp_t_*, v_cmp_f_*, v_cmp_tru_*: constants
 const Inst* v_cmp_true(Wave& wave, const Inst* inst) {
-  return write_condition(wave, inst, kAllLanes);
+  write_condition(wave, inst, kAllLanes);
+  return next(wave, inst);
 }
-const Inst* v_cmp_false(Wave& wave, const Inst* inst) { return write_condition(wave, inst, 0); }
+const Inst* v_cmp_false(Wave& wave, const Inst* inst) {
+  write_condition(wave, inst, 0);
+  return next(wave, inst);
+}
 REGISTER(v_cmp_true, v_cmp_true);
 REGISTER(v_cmp_false, v_cmp_false);
 
@@ -87,7 +95,8 @@ const Inst* compare64(Wave& wave, const Inst* inst) {
     memcpy(&q, &y, 8);
     bits |= (u64)Op::apply(p, q) << l;
   }
-  return write_condition(wave, inst, bits);
+  write_condition(wave, inst, bits);
+  return inst + 1;
 }
 
 #define COMPARE64(name, T, expression)                  \
@@ -158,7 +167,8 @@ const Inst* compare_class(Wave& wave, const Inst* inst) {
     const u64 value = wide ? pair(a, l) : a[l];
     bits |= (u64)((mask[l] >> classify(value, mantissa_bits, exponent_bits)) & 1) << l;
   }
-  return write_condition(wave, inst, bits);
+  write_condition(wave, inst, bits);
+  return inst + 1;
 }
 REGISTER(v_cmp_class_f16, compare_class<10, 5>, 2);
 REGISTER(v_cmp_class_f32, compare_class<23, 8>, 2);

@@ -1,6 +1,6 @@
 // f32 division as compilers expand it: v_div_scale, a Newton iteration, v_div_fmas, v_div_fixup.
 #include "scalar_math.h"
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
@@ -19,6 +19,20 @@ SIM_INLINE U uneasy_division(U denominator, U numerator) {
   const I difference = e2 - e1;
   return (U)((e1 - 2) | (250 - e1) | (e2 - 26) | (254 - e2) | (89 - difference) |
              (difference + 119));
+}
+
+// Whether no lane needs scaling or has special values, as is usual and quickly told: both magnitudes
+// lie between 2^-44 and 2^45. Inactive lanes count too: to be wrong about them costs time only.
+template <class D, class N>
+SIM_INLINE bool easy_division(const D& denominator, const N& numerator) {
+  U highest = U{};
+  for (int c = 0; c < kChunks; c++) {
+    const U d = (denominator.at(c) << 1) - (83u << 24);  // wraps when it is less
+    const U n = (numerator.at(c) << 1) - (83u << 24);
+    const U higher = d > n ? d : n;
+    highest = higher > highest ? higher : highest;
+  }
+  return LIKELY(!any_lane((U)(highest >= 89u << 24)));
 }
 
 struct Scaled {
@@ -45,17 +59,13 @@ Scaled scale_division(float value, float denominator, float numerator) {
   return {value, false};
 }
 
-const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_div_scale_f32, 3);
-  const Chunks value = plain(wave, inst, 0);
-  const Chunks denominator = plain(wave, inst, 1);
-  const Chunks numerator = plain(wave, inst, 2);
-  const u64 exec = wave.exec();
-  u32* dst = wave.regs + inst->dst;
+// Returns the lanes that v_div_fmas has to scale back.
+template <class V, class D, class N>
+u64 scale_lanes(u64 exec, u32* dst, const V& value, const D& denominator, const N& numerator) {
   u64 flags = 0;
   for (int c = 0; c < kChunks; c++) {
-    U result = load(value, c);
-    const U d = load(denominator, c), n = load(numerator, c);
+    U result = value.at(c);
+    const U d = denominator.at(c), n = numerator.at(c);
     u64 hard = exec >> (kWidth * c) & sign_bits(uneasy_division(d, n), 0);
     if (UNLIKELY(hard)) {
       const U v = result;
@@ -70,51 +80,95 @@ const Inst* v_div_scale_f32(Wave& wave, const Inst* inst) {
     }
     store(exec, dst, c, result);
   }
-  write64(wave.scalars, inst->dst2, flags);
-  return inst + 1;
+  return flags;
 }
-REGISTER(v_div_scale_f32, v_div_scale_f32, 3);
 
-const Inst* v_div_fmas_f32(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_div_fmas_f32, 3);
-  const Chunks a = plain(wave, inst, 0);
-  const Chunks b = plain(wave, inst, 1);
-  const Chunks d = plain(wave, inst, 2);
-  const u64 exec = wave.exec();
-  const u64 scaled = read64(wave.scalars, kVcc) & exec;
-  u32* dst = wave.regs + inst->dst;
-  for (int c = 0; c < kChunks; c++) {
-    const U addend = load(d, c);
-    U result = (U)fma_lanes((F)load(a, c), (F)load(b, c), (F)addend);
-    u64 rest = scaled >> (kWidth * c) & ((1ull << kWidth) - 1);
-    for (; UNLIKELY(rest); rest &= rest - 1) {
-      const int i = __builtin_ctzll(rest);
-      const int power = exponent_bits(addend[i]) > 127 ? 64 : -64;
-      result[i] = as_u32(math::scale_by_power(as_f32(result[i]), power));
+struct DivisionScale {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class V, class D, class N>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const V value(wave, inst, 0);
+    const D denominator(wave, inst, 1);
+    const N numerator(wave, inst, 2);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    u64 flags = 0;
+    if (easy_division(denominator, numerator)) {
+      for (int c = 0; c < kChunks; c++) store(exec, dst, c, value.at(c));
+    } else {
+      flags = scale_lanes(exec, dst, value, denominator, numerator);
     }
-    store(exec, dst, c, result);
+    write64(wave.scalars, inst->dst2, flags);
+    return next(wave, inst);
   }
-  return inst + 1;
-}
-REGISTER(v_div_fmas_f32, v_div_fmas_f32, 3);
+};
+REGISTER(v_div_scale_f32, handlers3<DivisionScale>(), 3);
 
-SIM_INLINE U fix_division(U quotient, U denominator, U numerator) {
-  if (LIKELY(!sign_bits(uneasy_division(denominator, numerator), 0))) {
-    return ((denominator ^ numerator) & 0x80000000u) | (quotient & 0x7fffffffu);
+struct DivisionFmas {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class A, class B, class D>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A a(wave, inst, 0);
+    const B b(wave, inst, 1);
+    const D d(wave, inst, 2);
+    const u64 exec = wave.exec();
+    const u64 scaled = read64(wave.scalars, kVcc) & exec;
+    u32* dst = settled(wave.regs + inst->dst);
+    for (int c = 0; c < kChunks; c++) {
+      const U addend = d.at(c);
+      U result = (U)fma_lanes((F)a.at(c), (F)b.at(c), (F)addend);
+      u64 rest = scaled >> (kWidth * c) & ((1ull << kWidth) - 1);
+      for (; UNLIKELY(rest); rest &= rest - 1) {
+        const int i = __builtin_ctzll(rest);
+        const int power = exponent_bits(addend[i]) > 127 ? 64 : -64;
+        result[i] = as_u32(math::scale_by_power(as_f32(result[i]), power));
+      }
+      store(exec, dst, c, result);
+    }
+    return next(wave, inst);
   }
+};
+REGISTER(v_div_fmas_f32, handlers3<DivisionFmas>(), 3);
+
+SIM_INLINE U signed_quotient(U quotient, U denominator, U numerator) {
+  return ((denominator ^ numerator) & 0x80000000u) | (quotient & 0x7fffffffu);
+}
+SIM_INLINE U fix_division(U quotient, U denominator, U numerator) {
   const F d = (F)denominator, n = (F)numerator;
-  const U sign = (denominator ^ numerator) & 0x80000000u, infinity = splat(0x7f800000u);
+  const U infinity = splat(0x7f800000u);
   const I d_zero = d == 0.f, n_zero = n == 0.f;
   const I d_infinite = (denominator & 0x7fffffffu) == infinity;
   const I n_infinite = (numerator & 0x7fffffffu) == infinity;
   const I vanishes = exponents(numerator) - exponents(denominator) < -150;
-  U result = sign | (quotient & 0x7fffffffu);
+  const U sign = (denominator ^ numerator) & 0x80000000u;
+  U result = signed_quotient(quotient, denominator, numerator);
   result = select(d_infinite | n_zero | vanishes, sign, result);
   result = select(d_zero | n_infinite, sign | infinity, result);
   result = select((d_zero & n_zero) | (d_infinite & n_infinite), splat(0xffc00000u), result);
   result = select(d != d, denominator | 0x400000u, result);
   return select(n != n, numerator | 0x400000u, result);
 }
-TERNARY(v_div_fixup_f32, U, fix_division(a, b, c));
+
+struct DivisionFixup {
+  static constexpr bool kSigns = true;
+  static constexpr u32 kWide = 0;
+  template <class Q, class D, class N>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const Q quotient(wave, inst, 0);
+    const D denominator(wave, inst, 1);
+    const N numerator(wave, inst, 2);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    const bool easy = easy_division(denominator, numerator);
+    for (int c = 0; c < kChunks; c++) {
+      const U q = quotient.at(c), d = denominator.at(c), n = numerator.at(c);
+      store(exec, dst, c, LIKELY(easy) ? signed_quotient(q, d, n) : fix_division(q, d, n));
+    }
+    return next(wave, inst);
+  }
+};
+REGISTER(v_div_fixup_f32, handlers3<DivisionFixup>(), 3);
 
 }  // namespace

@@ -1,5 +1,5 @@
 // f32 and f16 vector operations, and the mixed-precision ones.
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
@@ -7,6 +7,11 @@ namespace {
 UNARY(v_rndne_f32, F, round_lanes(a));
 UNARY(v_exp_f32, F, exp2_lanes(a));
 UNARY(v_sqrt_f32, F, sqrt_lanes(a));
+SIM_INLINE F flush(F a) {  // denormals to zeros of the same sign
+  return (F)((U)a & select((I)(((U)a & 0x7f800000u) == 0u), splat(0x80000000u), ~U{}));
+}
+UNARY(v_rcp_f32, F, flush(1.f / flush(a)));
+UNARY(v_rcp_iflag_f32, F, flush(1.f / flush(a)));
 UNARY(v_cvt_f32_f16, U, half_lanes(a));
 UNARY(v_cvt_f16_f32, F, to_half(a));
 
@@ -88,7 +93,8 @@ TERNARY(v_dot2c_f32_bf16, U, ((F)c + bf_lo(a) * bf_lo(b)) + bf_hi(a) * bf_hi(b))
 
 // ---- packed f32: two registers a source; op_sel picks the register for each half
 struct PackedSource {
-  Chunks low, high;
+  const u32 *low, *high;
+  size_t step;  // words from chunk to chunk
 };
 
 // The rare case of a negated half: both are built in `space`, from behind, since a scalar's one
@@ -97,21 +103,22 @@ PackedSource negated_halves(const Operand& operand, PackedSource source, Row* sp
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
   for (int c = kChunks - 1; c >= 0; c--) {
-    const U low = load(source.low, c) ^ sign_low, high = load(source.high, c) ^ sign_high;
+    const U low = *(const U*)(source.low + c * source.step) ^ sign_low;
+    const U high = *(const U*)(source.high + c * source.step) ^ sign_high;
     put(space[0].words, c, low);
     put(space[1].words, c, high);
   }
-  return {{space[0].words, kWidth}, {space[1].words, kWidth}};
+  return {space[0].words, space[1].words, kWidth};
 }
 
-SIM_INLINE PackedSource packed_source(const Wave& wave, Operand operand, Row* space) {
-  operand.space &= ~kModified;
-  const Chunks rows = chunks64_of(wave, operand, space);
-  const Chunks second = {rows.words + kLanes, rows.step};
-  const PackedSource source = {operand.flags & kLowFromHigh ? second : rows,
-                               operand.flags & kHighFromHigh ? second : rows};
-  if (UNLIKELY(operand.flags & (kNeg16 | kNeg32))) return negated_halves(operand, source, space);
-  return source;
+SIM_INLINE PackedSource packed_source(const Wave& wave, const Inst* inst, int i) {
+  const Operand& operand = inst->src[i];
+  const Anywhere rows(wave, inst, i);
+  const u32* second = rows.words + kLanes;
+  const PackedSource source = {operand.flags & kLowFromHigh ? second : rows.words,
+                               operand.flags & kHighFromHigh ? second : rows.words, rows.step};
+  if (LIKELY(!(operand.flags & (kNeg16 | kNeg32)))) return source;
+  return negated_halves(operand, source, wave.spare + 2 * i);
 }
 
 enum class Packed { kMove, kAdd, kMul, kFma };
@@ -132,21 +139,22 @@ SIM_INLINE U packed_apply(U a, U b, U c) {
 
 template <Packed op>
 const Inst* packed_f32(Wave& wave, const Inst* inst) {
-  const PackedSource a = packed_source(wave, inst->src[0], wave.spare);
-  const PackedSource b = packed_source(wave, inst->src[1], wave.spare + 2);
-  const PackedSource d =
-      op == Packed::kFma ? packed_source(wave, inst->src[2], wave.spare + 4) : a;
-  u32* dst = wave.regs + inst->dst;
+  const PackedSource a = packed_source(wave, inst, 0);
+  const PackedSource b = packed_source(wave, inst, 1);
+  const PackedSource d = op == Packed::kFma ? packed_source(wave, inst, 2) : a;
+  const auto at = [](const u32* words, size_t step, int c) { return *(const U*)(words + c * step); };
+  u32* dst = settled(wave.regs + inst->dst);
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
     // v_pk_mov_b32: the low result comes from the first source, the high one from the second
-    const U high_first = op == Packed::kMove ? load(b.high, c) : load(a.high, c);
-    const U low = packed_apply<op>(load(a.low, c), load(b.low, c), load(d.low, c));
-    const U high = packed_apply<op>(high_first, load(b.high, c), load(d.high, c));
+    const U high_first = op == Packed::kMove ? at(b.high, b.step, c) : at(a.high, a.step, c);
+    const U low = packed_apply<op>(at(a.low, a.step, c), at(b.low, b.step, c), at(d.low, d.step, c));
+    const U high =
+        packed_apply<op>(high_first, at(b.high, b.step, c), at(d.high, d.step, c));
     store(exec, dst, c, low);
     store(exec, dst + kLanes, c, high);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_pk_mov_b32, packed_f32<Packed::kMove>, 2);
 REGISTER(v_pk_add_f32, packed_f32<Packed::kAdd>, 2);

@@ -1,5 +1,5 @@
 // Integer vector operations on 32-bit and 16-bit lanes.
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
@@ -173,7 +173,7 @@ const Inst* v_bitop3_b32(Wave& wave, const Inst* inst) {
     const U result = (~x & low) | (x & high);
     store(wave.exec(), dst, c, inst->aux ? low16(result) : result);
   }
-  return inst + 1;
+  return next(wave, inst);
 }
 REGISTER(v_bitop3_b32, v_bitop3_b32, 3);
 
@@ -213,69 +213,79 @@ SIM_INLINE U move_bytes(U high, U low, U selector) {
 #endif
 }
 
-const Inst* v_perm_b32(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_perm_b32, 3);
-  const Chunks high = plain(wave, inst, 0);
-  const Chunks low = plain(wave, inst, 1);
-  const Chunks selector = plain(wave, inst, 2);
-  const u64 exec = wave.exec();
-  u32* dst = wave.regs + inst->dst;
-  for (int c = 0; c < kChunks; c++) {
-    const U h = load(high, c), l = load(low, c), s = load(selector, c);
-    const bool special = any_lane((U)((s & 0xf8f8f8f8u) != 0u));
-    store(exec, dst, c, UNLIKELY(special) ? permute_bytes(h, l, s) : move_bytes(h, l, s));
+struct Permute {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class A, class B, class C>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A high(wave, inst, 0);
+    const B low(wave, inst, 1);
+    const C selector(wave, inst, 2);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    for (int c = 0; c < kChunks; c++) {
+      const U h = high.at(c), l = low.at(c), s = selector.at(c);
+      const bool special = any_lane((U)((s & 0xf8f8f8f8u) != 0u));
+      store(exec, dst, c, UNLIKELY(special) ? permute_bytes(h, l, s) : move_bytes(h, l, s));
+    }
+    return next(wave, inst);
   }
-  return inst + 1;
-}
-REGISTER(v_perm_b32, v_perm_b32, 3);
+};
+REGISTER(v_perm_b32, handlers3<Permute>(), 3);
 
 // ---- carries. dst2: carry-out (scalar pair), src[2]: carry-in (scalar pair)
 enum class Carry { kAdd, kSub, kSubRev };
 
 template <Carry kind, bool with_carry_in>
-const Inst* carry_op(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 2)) return run_modified(wave, inst, carry_op<kind, with_carry_in>, 2);
-  const bool reversed = kind == Carry::kSubRev;
-  const Chunks a = plain(wave, inst, reversed);
-  const Chunks b = plain(wave, inst, !reversed);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  const u64 carry_in = with_carry_in ? read64(wave.scalars, inst->src[2].index) : 0;
-  u64 carry_out = 0;
-  for (int c = 0; c < kChunks; c++) {
-    const U x = load(a, c), y = load(b, c), in = lane_mask(carry_in, c) & 1u;
-    if (kind == Carry::kAdd) {
-      const U sum = x + y, total = sum + in;
-      carry_out |= to_bits((I)((sum < x) | (total < sum)), c);
-      store(exec, dst, c, total);
-    } else {
-      const U difference = x - y;
-      carry_out |= to_bits((I)((x < y) | (difference < in)), c);
-      store(exec, dst, c, difference - in);
+struct AddCarry {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class A, class B>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A first(wave, inst, 0);
+    const B second(wave, inst, 1);
+    u32* dst = settled(wave.regs + inst->dst);
+    const u64 exec = wave.exec();
+    const u64 carry_in = with_carry_in ? read64(wave.scalars, inst->src[2].index) : 0;
+    u64 carry_out = 0;
+    for (int c = 0; c < kChunks; c++) {
+      const U p = first.at(c), q = second.at(c), in = lane_mask(carry_in, c) & 1u;
+      const U x = kind == Carry::kSubRev ? q : p, y = kind == Carry::kSubRev ? p : q;
+      if (kind == Carry::kAdd) {
+        const U sum = x + y, total = sum + in;
+        carry_out |= to_bits((I)((sum < x) | (total < sum)), c);
+        store(exec, dst, c, total);
+      } else {
+        const U difference = x - y;
+        carry_out |= to_bits((I)((x < y) | (difference < in)), c);
+        store(exec, dst, c, difference - in);
+      }
     }
+    write64(wave.scalars, inst->dst2, carry_out & exec);
+    return next(wave, inst);
   }
-  write64(wave.scalars, inst->dst2, carry_out & exec);
-  return inst + 1;
-}
-REGISTER(v_add_co_u32, carry_op<Carry::kAdd, false>, 2);
-REGISTER(v_sub_co_u32, carry_op<Carry::kSub, false>, 2);
-REGISTER(v_subrev_co_u32, carry_op<Carry::kSubRev, false>, 2);
-REGISTER(v_addc_co_u32, carry_op<Carry::kAdd, true>, 3);
-REGISTER(v_subb_co_u32, carry_op<Carry::kSub, true>, 3);
-REGISTER(v_subbrev_co_u32, carry_op<Carry::kSubRev, true>, 3);
+};
+REGISTER(v_add_co_u32, handlers2<AddCarry<Carry::kAdd, false>>(), 2);
+REGISTER(v_sub_co_u32, handlers2<AddCarry<Carry::kSub, false>>(), 2);
+REGISTER(v_subrev_co_u32, handlers2<AddCarry<Carry::kSubRev, false>>(), 2);
+REGISTER(v_addc_co_u32, handlers_by_bits<AddCarry<Carry::kAdd, true>>(), 3);
+REGISTER(v_subb_co_u32, handlers_by_bits<AddCarry<Carry::kSub, true>>(), 3);
+REGISTER(v_subbrev_co_u32, handlers_by_bits<AddCarry<Carry::kSubRev, true>>(), 3);
 
-const Inst* v_cndmask_b32(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 2)) return run_modified(wave, inst, v_cndmask_b32, 2);
-  const Chunks no = plain(wave, inst, 0);
-  const Chunks yes = plain(wave, inst, 1);
-  const u64 condition = read64(wave.scalars, inst->src[2].index);
-  const u64 exec = wave.exec();
-  u32* dst = wave.regs + inst->dst;
-  for (int c = 0; c < kChunks; c++) {
-    store(exec, dst, c, blend(condition, c, load(yes, c), load(no, c)));
+struct Choose {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  template <class A, class B>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A no(wave, inst, 0);
+    const B yes(wave, inst, 1);
+    const u64 condition = read64(wave.scalars, inst->src[2].index);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    for (int c = 0; c < kChunks; c++) store(exec, dst, c, blend(condition, c, yes.at(c), no.at(c)));
+    return next(wave, inst);
   }
-  return inst + 1;
-}
-REGISTER(v_cndmask_b32, v_cndmask_b32, 3);
+};
+REGISTER(v_cndmask_b32, handlers_by_bits<Choose>(), 3);
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scalar_math.h"
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
@@ -59,8 +59,6 @@ SIM_INLINE float below(float x, float limit) { return x > limit ? limit : x; }
 
 // ---- f32
 LANE_UNARY(v_log_f32, as_u32(flush(math::log2(flush(f)))));
-LANE_UNARY(v_rcp_f32, as_u32(flush(1.0f / flush(f))));
-LANE_UNARY(v_rcp_iflag_f32, as_u32(flush(1.0f / flush(f))));
 LANE_UNARY(v_rsq_f32, as_u32((float)(1.0 / std::sqrt((double)flush(f)))));
 LANE_UNARY(v_sin_f32, as_u32(math::sin_turns(f)));
 LANE_UNARY(v_cos_f32, as_u32(math::cos_turns(f)));

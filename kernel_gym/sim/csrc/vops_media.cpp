@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scalar_math.h"
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "small_float.h"
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // 64-bit integer vector operations, on the low and high rows of their operands.
-#include "wave.h"
+#include "sources.h"
 
 namespace {
 
@@ -7,8 +7,9 @@ struct Wide {
   U low, high;
 };
 
-SIM_INLINE Wide load_wide(const Chunks& chunks, int c) {
-  return {load(chunks, c), load_high(chunks, c)};
+template <class Source>
+SIM_INLINE Wide load_wide(const Source& source, int c) {
+  return {source.at(c), source.high(c)};
 }
 SIM_INLINE void store_wide(u64 exec, u32* dst, int c, Wide value) {
   store(exec, dst, c, value.low);
@@ -36,20 +37,24 @@ SIM_INLINE Wide shift_right_signed(Wide x, U n) {
 
 // The amount is a 32-bit first source.
 template <Wide (*shift)(Wide, U)>
-const Inst* shift64(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 2)) return run_modified(wave, inst, shift64<shift>, 2, 2);
-  const Chunks amount = plain(wave, inst, 0);
-  const Chunks value = plain64(wave, inst, 1);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) {
-    store_wide(exec, dst, c, shift(load_wide(value, c), load(amount, c)));
+struct Shift {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 2;
+  template <class A, class B>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A amount(wave, inst, 0);
+    const B value(wave, inst, 1);
+    u32* dst = settled(wave.regs + inst->dst);
+    const u64 exec = wave.exec();
+    for (int c = 0; c < kChunks; c++) {
+      store_wide(exec, dst, c, shift(load_wide(value, c), amount.at(c)));
+    }
+    return next(wave, inst);
   }
-  return inst + 1;
-}
-REGISTER(v_lshlrev_b64, shift64<shift_left>, 2);
-REGISTER(v_lshrrev_b64, shift64<shift_right>, 2);
-REGISTER(v_ashrrev_i64, shift64<shift_right_signed>, 2);
+};
+REGISTER(v_lshlrev_b64, handlers2<Shift<shift_left>>(), 2);
+REGISTER(v_lshrrev_b64, handlers2<Shift<shift_right>>(), 2);
+REGISTER(v_ashrrev_i64, handlers2<Shift<shift_right_signed>>(), 2);
 
 // The sum, and where it carries out of 64 bits.
 SIM_INLINE Wide add_wide(Wide x, Wide y, I& carry) {
@@ -59,48 +64,56 @@ SIM_INLINE Wide add_wide(Wide x, Wide y, I& carry) {
   return {low, total};
 }
 
-const Inst* v_lshl_add_u64(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) return run_modified(wave, inst, v_lshl_add_u64, 3, 5);
-  const Chunks a = plain64(wave, inst, 0);
-  const Chunks shift = plain(wave, inst, 1);
-  const Chunks b = plain64(wave, inst, 2);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) {
-    const Wide x = load_wide(a, c);
-    const U n = load(shift, c) & 7u;
-    const Wide shifted = {x.low << n, (x.high << n) | (x.low >> 1 >> (31u - n))};
-    I carry;
-    store_wide(exec, dst, c, add_wide(shifted, load_wide(b, c), carry));
+struct ShiftAdd {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 5;
+  template <class A, class B, class C>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A a(wave, inst, 0);
+    const B shift(wave, inst, 1);
+    const C b(wave, inst, 2);
+    u32* dst = settled(wave.regs + inst->dst);
+    const u64 exec = wave.exec();
+    for (int c = 0; c < kChunks; c++) {
+      const Wide x = load_wide(a, c);
+      const U n = shift.at(c) & 7u;
+      const Wide shifted = {x.low << n, (x.high << n) | (x.low >> 1 >> (31u - n))};
+      I carry;
+      store_wide(exec, dst, c, add_wide(shifted, load_wide(b, c), carry));
+    }
+    return next(wave, inst);
   }
-  return inst + 1;
-}
-REGISTER(v_lshl_add_u64, v_lshl_add_u64, 3);
+};
+REGISTER(v_lshl_add_u64, handlers3<ShiftAdd>(), 3);
 
 // dst2: the carry, for signed values the sign of the sum with one bit more.
 template <bool is_signed>
-const Inst* multiply_add_wide(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) return run_modified(wave, inst, multiply_add_wide<is_signed>, 3, 4);
-  const Chunks a = plain(wave, inst, 0);
-  const Chunks b = plain(wave, inst, 1);
-  const Chunks addend = plain64(wave, inst, 2);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  u64 carries = 0;
-  for (int c = 0; c < kChunks; c++) {
-    const U x = load(a, c), y = load(b, c);
-    const Wide z = load_wide(addend, c);
-    Wide product = {x * y, mul_hi_lanes(x, y)};
-    if (is_signed) product.high -= (y & (U)((I)x >> 31)) + (x & (U)((I)y >> 31));
-    I carry;
-    store_wide(exec, dst, c, add_wide(product, z, carry));
-    if (is_signed) carry = (I)((U)carry ^ product.high ^ z.high) < 0;
-    carries |= to_bits(carry, c);
+struct MultiplyAdd {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 4;
+  template <class A, class B, class C>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const A a(wave, inst, 0);
+    const B b(wave, inst, 1);
+    const C addend(wave, inst, 2);
+    u32* dst = settled(wave.regs + inst->dst);
+    const u64 exec = wave.exec();
+    u64 carries = 0;
+    for (int c = 0; c < kChunks; c++) {
+      const U x = a.at(c), y = b.at(c);
+      const Wide z = load_wide(addend, c);
+      Wide product = {x * y, mul_hi_lanes(x, y)};
+      if (is_signed) product.high -= (y & (U)((I)x >> 31)) + (x & (U)((I)y >> 31));
+      I carry;
+      store_wide(exec, dst, c, add_wide(product, z, carry));
+      if (is_signed) carry = (I)((U)carry ^ product.high ^ z.high) < 0;
+      carries |= to_bits(carry, c);
+    }
+    write64(wave.scalars, inst->dst2, carries & exec);
+    return next(wave, inst);
   }
-  write64(wave.scalars, inst->dst2, carries & exec);
-  return inst + 1;
-}
-REGISTER(v_mad_u64_u32, multiply_add_wide<false>, 3);
-REGISTER(v_mad_i64_i32, multiply_add_wide<true>, 3);
+};
+REGISTER(v_mad_u64_u32, handlers3<MultiplyAdd<false>>(), 3);
+REGISTER(v_mad_i64_i32, handlers3<MultiplyAdd<true>>(), 3);
 
 }  // namespace

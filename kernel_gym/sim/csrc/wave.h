@@ -154,6 +154,7 @@ struct Wave {
   u32 number;            // within the workgroup
   u32 mode = kDefaultMode;  // the MODE register
   u8 epoch;              // of the footprint
+  bool single_step;      // handlers come back after one instruction
   Status status;
   Fault fault;
 
@@ -170,11 +171,20 @@ SIM_INLINE void write64(u32* scalars, u32 index, u64 value) {
 }
 
 // ---- handler registration: name -> function, looked up once when a kernel is loaded
+// One operation's handlers by where its sources lie. Only the first must be there; it copes with all.
+struct Handlers {
+  Handler any;
+  Handler rows = nullptr;         // all in rows
+  Handler scalar[3] = {};         // this one in a scalar register, the others in rows
+  Handler signs = nullptr;        // all in rows, with signs of f32 to change
+  Handlers(Handler handler) : any(handler) {}
+};
+
 // `sources`: how many it reads at least; the decoder refuses instructions with fewer.
-void register_handler(const char* name, Handler handler, u32 sources);
+void register_handler(const char* name, const Handlers& handlers, u32 sources);
 struct Registration {
-  Registration(const char* name, Handler handler, u32 sources = 0) {
-    register_handler(name, handler, sources);
+  Registration(const char* name, const Handlers& handlers, u32 sources = 0) {
+    register_handler(name, handlers, sources);
   }
 };
 // REGISTER(name, handler) or REGISTER(name, handler, sources)
@@ -182,6 +192,13 @@ struct Registration {
 
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
                         u32 size);
+
+// Goes on with the instruction behind: a jump from handler to handler, which costs the processor a
+// third of coming back to a loop. Only whoever looks between instructions gets the next one back.
+// Block heads always come back, so that a block bounds the stack even without optimisation.
+SIM_INLINE const Inst* next(Wave& wave, const Inst* inst) {
+  return UNLIKELY(wave.single_step) ? inst + 1 : inst[1].handler(wave, inst + 1);
+}
 
 // ---- vector sources
 // Applies the modifiers of `operand` to its lanes (out of line: the rare case).
@@ -224,39 +241,6 @@ SIM_INLINE u64 pair(const u32* rows, int lane) {
   return (u64)rows[lane] | ((u64)rows[kLanes + lane] << 32);
 }
 
-// A 32-bit source by chunks: a row, or one chunk that stands for all of them.
-struct Chunks {
-  const u32* words;
-  size_t step;  // words from chunk to chunk
-};
-SIM_INLINE U load(const Chunks& chunks, int c) { return *(const U*)(chunks.words + c * chunks.step); }
-
-// The chunks of an operand without modifiers; `space` is used when they are not lying in a row.
-SIM_INLINE Chunks chunks_of(const Wave& wave, const Operand& operand, Row& space) {
-  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
-  put(space.words, 0, splat(wave.scalars[operand.index]));
-  return {space.words, 0};
-}
-
-// The low chunks of a 64-bit operand; the high ones lie kLanes words behind.
-SIM_INLINE Chunks chunks64_of(const Wave& wave, const Operand& operand, Row* space) {
-  if (LIKELY(operand.space <= kConstant)) return {direct(wave, operand), kWidth};
-  put(space[0].words, 0, splat(wave.scalars[operand.index]));
-  put(space[1].words, 0, splat(wave.scalars[operand.index + 1]));
-  return {space[0].words, 0};
-}
-SIM_INLINE U load_high(const Chunks& chunks, int c) {
-  return *(const U*)(chunks.words + kLanes + c * chunks.step);
-}
-
-// Source `i` of an instruction without modifiers. Each source has two spare rows for itself.
-SIM_INLINE Chunks plain(const Wave& wave, const Inst* inst, int i) {
-  return chunks_of(wave, inst->src[i], wave.spare[2 * i]);
-}
-SIM_INLINE Chunks plain64(const Wave& wave, const Inst* inst, int i) {
-  return chunks64_of(wave, inst->src[i], wave.spare + 2 * i);
-}
-
 SIM_INLINE bool has_modifiers(const Inst* inst, int sources) {
   u32 spaces = 0;
   for (int i = 0; i < sources; i++) spaces |= inst->src[i].space;
@@ -266,131 +250,3 @@ SIM_INLINE bool has_modifiers(const Inst* inst, int sources) {
 // applied; those with a bit in `wide` have 64 bits. As the rare case it is a tail call: the usual
 // one needs no stack frame.
 const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 count, u32 wide = 0);
-
-// The same for f32 sources with nothing but signs to change: these masks do it on the way.
-struct Signs {
-  U keep, flip;
-};
-SIM_INLINE Signs signs_of(const Operand& operand) {
-  return {splat(operand.flags & kAbs32 ? 0x7fffffffu : ~0u),
-          splat(operand.flags & kNeg32 ? 0x80000000u : 0u)};
-}
-SIM_INLINE U apply(const Signs& signs, U x) { return (x & signs.keep) ^ signs.flip; }
-SIM_INLINE bool only_signs(const Inst* inst, int sources) {
-  u32 flags = 0;
-  for (int i = 0; i < sources; i++) flags |= inst->src[i].flags;
-  return !(flags & ~(kAbs32 | kNeg32));
-}
-SIM_INLINE Chunks without_signs(const Wave& wave, const Inst* inst, int i) {
-  Operand operand = inst->src[i];
-  operand.space &= ~kModified;
-  return chunks_of(wave, operand, wave.spare[2 * i]);
-}
-
-// ---- shapes shared by the vector operation files. They build operands in the wave's spare rows:
-// aligned rows on the stack would cost every call an aligned frame.
-template <class Op>
-const Inst* unary(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 1)) return run_modified(wave, inst, unary<Op>, 1);
-  const Chunks a = plain(wave, inst, 0);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c)));
-  return inst + 1;
-}
-
-template <class Op>
-const Inst* binary_signed(Wave& wave, const Inst* inst) {
-  const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
-  const Chunks a = without_signs(wave, inst, 0);
-  const Chunks b = without_signs(wave, inst, 1);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) {
-    store(exec, dst, c, Op::apply(apply(of_a, load(a, c)), apply(of_b, load(b, c))));
-  }
-  return inst + 1;
-}
-
-template <class Op>
-const Inst* binary(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 2)) {
-    if (Op::kFloat && only_signs(inst, 2)) return binary_signed<Op>(wave, inst);
-    return run_modified(wave, inst, binary<Op>, 2);
-  }
-  const Chunks a = plain(wave, inst, 0);
-  const Chunks b = plain(wave, inst, 1);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) store(exec, dst, c, Op::apply(load(a, c), load(b, c)));
-  return inst + 1;
-}
-
-template <class Op>
-const Inst* ternary_signed(Wave& wave, const Inst* inst) {
-  const Signs of_a = signs_of(inst->src[0]), of_b = signs_of(inst->src[1]);
-  const Signs of_d = signs_of(inst->src[2]);
-  const Chunks a = without_signs(wave, inst, 0);
-  const Chunks b = without_signs(wave, inst, 1);
-  const Chunks d = without_signs(wave, inst, 2);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) {
-    const U x = apply(of_a, load(a, c)), y = apply(of_b, load(b, c)), z = apply(of_d, load(d, c));
-    store(exec, dst, c, Op::apply(x, y, z));
-  }
-  return inst + 1;
-}
-
-template <class Op>
-const Inst* ternary(Wave& wave, const Inst* inst) {
-  if (has_modifiers(inst, 3)) {
-    if (Op::kFloat && only_signs(inst, 3)) return ternary_signed<Op>(wave, inst);
-    return run_modified(wave, inst, ternary<Op>, 3);
-  }
-  const Chunks a = plain(wave, inst, 0);
-  const Chunks b = plain(wave, inst, 1);
-  const Chunks d = plain(wave, inst, 2);
-  u32* dst = wave.regs + inst->dst;
-  const u64 exec = wave.exec();
-  for (int c = 0; c < kChunks; c++) {
-    store(exec, dst, c, Op::apply(load(a, c), load(b, c), load(d, c)));
-  }
-  return inst + 1;
-}
-
-// Sources of f32 have signs that modifiers change.
-#define IS_FLOAT(T) std::is_same_v<decltype(T{}[0] * T{}[0]), float>
-// UNARY(name, T, expression of `a`), and so on: T is U, I or F.
-#define UNARY(name, T, expression)       \
-  struct name {                          \
-    static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_) {               \
-      const T a = (T)a_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
-  REGISTER(name, unary<name>, 1)
-
-#define BINARY(name, T, expression)      \
-  struct name {                          \
-    static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_, U b_) {         \
-      const T a = (T)a_;                 \
-      const T b = (T)b_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
-  REGISTER(name, binary<name>, 2)
-
-#define TERNARY(name, T, expression)     \
-  struct name {                          \
-    static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_, U b_, U c_) {   \
-      const T a = (T)a_;                 \
-      const T b = (T)b_;                 \
-      const T c = (T)c_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
-  REGISTER(name, ternary<name>, 3)

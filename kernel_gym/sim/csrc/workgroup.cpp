@@ -119,6 +119,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.memory = &memory_;
   wave.recorder = slot.recorder.get();
   wave.audit = slot.audit.get();
+  wave.single_step = wave.audit || slot.poisoned >> number & 1;
   wave.number = number;
   wave.footprint = use_footprint_ ? &engine_.footprint : nullptr;
   wave.epoch = epoch_;
