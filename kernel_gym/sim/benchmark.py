@@ -24,7 +24,7 @@ from kernel_gym.sim.bench_kernels import Case, speed_cases, stream_case
 from kernel_gym.sim.engine import Engine, Kernel, LaunchResult, pack_kernarg
 
 INTERPRETED_PROGRAMS = 4
-REPEATS = 3
+REPEATS = 15
 VALIDATION = Path(__file__).with_name("validation.json")
 _ARENA = 1 << 30
 _STREAM_SIZES = (1 << 21, 1 << 22)  # less, and the start of a launch hides part of the difference
@@ -90,7 +90,7 @@ def compiled(engine: Engine, case: Case) -> Kernel:
 
 
 def seconds_of(call: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
-    """Least time of a few calls after a warm one; processor time, which other load moves little."""
+    """Least time of some calls after a warm one; processor time, which other load moves little."""
     call()
     spent = []
     for _ in range(REPEATS):
