@@ -26,6 +26,7 @@ from kernel_gym.commands.exploits import SUITE
 
 if TYPE_CHECKING:
     from kernel_gym.executors import Request
+    from kernel_gym.exploits import Exploit
     from kernel_gym.records import Evaluation
 
 SHARE = 0.3
@@ -97,7 +98,7 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
     exploits = [e for e in load_exploits(suite) if runs_on(e, device) and not e.open]
     tasks = load_suite("quickstart").tasks
     number = round(SHARE * count)
-    drawn = [exploits[i * len(exploits) // number] for i in range(number)]
+    drawn = _drawn(exploits, number)
     places = {i * count // number: exploit for i, exploit in enumerate(drawn)}
     honest, mixed = [], []
     for place in range(count):
@@ -109,6 +110,16 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
         source = exploit.source if exploit else request.source
         mixed.append(Request(task.id, source, seed=count + place))  # nothing is known from before
     return honest, mixed
+
+
+def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
+    """Some of all exploits, every third of them one that waits for a time limit."""
+    from kernel_gym.records import Outcome
+
+    hanging = [e for e in exploits if Outcome.TIMEOUT in e.expected]
+    others = [e for e in exploits if e not in hanging]
+    pools = (others, others, hanging)
+    return [pools[i % 3][i * len(pools[i % 3]) // number] for i in range(number)]
 
 
 def _play(pool: Any, requests: list[Request]) -> Played:

@@ -20,6 +20,12 @@ def test_the_two_series_of_the_bench_are_alike_but_for_the_hostile_ones():
     assert not {(r.task, r.seed) for r in honest} & {(r.task, r.seed) for r in mixed}
 
 
+def test_a_third_of_the_hostile_ones_wait_for_a_time_limit():
+    hanging = {e.source for e in load_exploits(SUITE) if Outcome.TIMEOUT in e.expected}
+    _, mixed = _series(SUITE, "sim:gfx942", 100)
+    assert len({r.source for r in mixed if r.source in hanging}) == round(SHARE * 100) // 3
+
+
 def test_a_mix_loses_no_episode():
     exploits = {e.name: e for e in load_exploits(SUITE) if e.name in HOSTILE}
     requests = []
