@@ -25,7 +25,6 @@ COMMON_FLAGS = [
     "-ffp-contract=off",  # results must not depend on the compiler fusing operations
     "-fno-math-errno",
     "-fvisibility=hidden",
-    "-falign-functions=64",  # a change elsewhere moves inner loops less
     "-pthread",
     "-Wall",
     "-Wno-psabi",
