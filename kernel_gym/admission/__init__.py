@@ -9,6 +9,15 @@
 """
 
 from kernel_gym.admission.admit import SEED, AdmissionError, admit, admit_all
+from kernel_gym.admission.generated import generated_tasks
 from kernel_gym.admission.values import ValueReport, check_values
 
-__all__ = ["SEED", "AdmissionError", "ValueReport", "admit", "admit_all", "check_values"]
+__all__ = [
+    "SEED",
+    "AdmissionError",
+    "ValueReport",
+    "admit",
+    "admit_all",
+    "check_values",
+    "generated_tasks",
+]

@@ -1,0 +1,34 @@
+"""Generated tasks: refused seeds are left out, splits are kept apart."""
+
+import itertools
+
+import pytest
+
+from kernel_gym.admission import check_values, generated_tasks
+from kernel_gym.tasks import Scale, UnknownName, get_problem
+from kernel_gym.tasks.generated import generated_id
+
+
+def test_what_is_refused_is_left_out_and_nothing_else():
+    found = list(itertools.islice(generated_tasks("train", 4), 12))
+    last = int(found[-1].partition("seed=")[2].partition(",")[0])
+    left_out = [
+        name
+        for seed in range(last)
+        if (name := generated_id(seed, 4)) not in found and seed % 5 != 4
+    ]
+    assert left_out
+    assert all(check_values(get_problem(name), Scale.SIM, 0).refused for name in left_out)
+    assert not any(check_values(get_problem(name), Scale.SIM, 0).refused for name in found)
+
+
+def test_splits_share_no_task():
+    train, test = (set(itertools.islice(generated_tasks(s, 2), 8)) for s in ("train", "test"))
+    assert len(train | test) == 16
+
+
+def test_a_split_or_depth_that_is_none_is_named():
+    with pytest.raises(ValueError, match="found 'dev'"):
+        next(generated_tasks("dev", 3))
+    with pytest.raises(UnknownName, match="found 9"):
+        next(generated_tasks("train", 9))
