@@ -1,7 +1,7 @@
-"""Timed calls whose outputs are checked when the GPU is free for others again (rule 17).
+"""Timed calls whose outputs are checked when all is timed (rule 17).
 
-The oracle of a call takes longer than the call, and nobody else may use the GPU meanwhile. So what
-went in and what came out is copied on the spot, and judged later.
+The oracle of a call takes longer than the call, and would put work of the judge between two blocks
+that are compared. So what went in and what came out is copied on the spot, and judged later.
 """
 
 from __future__ import annotations

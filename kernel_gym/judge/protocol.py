@@ -57,8 +57,8 @@ TRIMMED = 0.2
 """Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
 CONFIDENCE = 0.95
 GRAPH_BELOW = 100e-6
-"""Shorter calls are timed by graph replay (rule 16), which has no host in its time and flushes once
-a round over the ring."""
+"""Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16), which
+has no host in its time and flushes once a round over the ring."""
 CHANGED_SETS = 3
 """Input sets in which a few values change before each of the candidate's blocks."""
 MOST_REPLAYS = 8
