@@ -20,6 +20,8 @@ from kernel_gym.tasks.sampling import (
 )
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
+SEED = 0
+"""Verdicts are reproducible: data and unseen workloads come from here."""
 MOST_BYTES, MOST_FLOPS = 8_000_000, 150_000_000
 """What a workload of the simulator may cost."""
 MOST_ROUNDINGS = 32
