@@ -7,6 +7,7 @@ measured on a GPU, once a problem for all modes in which it is the baseline.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from kernel_gym.admission.values import SEED
 from kernel_gym.devices.base import Device, Failed, Turn
@@ -80,7 +81,8 @@ class HeadRoom:
         workloads = train_workloads(task.problem, self._device.scale)
         if self._device.clock is Clock.MODELLED:
             return [self._baseline.seconds(task, workload) for workload in workloads]
-        session, times = self._baseline.session(task), []
+        session: Any = self._baseline.session(task)
+        times = []
         try:
             for workload in workloads:
                 with self._device.turn(Turn.ALONE):
@@ -89,5 +91,6 @@ class HeadRoom:
                     return found
                 times.append(found)
         finally:
+            session.rest()
             self._baseline.close()
         return times
