@@ -20,6 +20,7 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.failures import describe_exit, read_failure
 from kernel_gym.devices.gpu_arena import GUARD, Arena, ArenaFull, Piece
+from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
 from kernel_gym.devices.gpu_placing import Placed, describe, place
 from kernel_gym.devices.gpu_worker import Worker
@@ -32,7 +33,10 @@ from kernel_gym.tasks.task import Task
 
 OPEN_TIMEOUT = 60.0
 LOAD_TIMEOUT = 90.0
-CALL_TIMEOUT = 30.0
+FIRST_TIMEOUT = 45.0
+"""For one call's kernels, all configurations of autotuned ones included."""
+CALL_TIMEOUT = 15.0
+"""A kernel that hangs has the GPU for so long."""
 CROWDED_BYTES = 4 << 30
 """Less free memory than this is too little for one more worker."""
 
@@ -42,6 +46,7 @@ class Host:
     """What sessions on one GPU share."""
 
     arena: Arena
+    lock: GpuLock
     vendor: Vendor
     arch: str
     reported: Mapping[str, Any]
@@ -91,10 +96,12 @@ class GpuSession:
             "do": "rehearse",
             "entry": self._task.entry,
             "source": source,
-            "calls": [self._sketch(*call) for call in calls],
             "properties": dict(self._host.reported),
         }
-        return self._failure(header, LOAD_TIMEOUT)
+        sketched = [self._sketch(*call) for call in calls]
+        return self._failure(header | {"calls": sketched[:1]}, FIRST_TIMEOUT) or self._failure(
+            header | {"calls": sketched[1:]}, LOAD_TIMEOUT
+        )
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads the candidate; the language "torch" is for the task's reference."""
@@ -113,7 +120,8 @@ class GpuSession:
         """Lets the worker make its GPU context."""
         if self._worker.opened:
             return None
-        failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
+        with self._host.lock.setup():
+            failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
         self._worker.opened = failed is None
         return failed
 
@@ -200,10 +208,11 @@ class GpuSession:
 
     def close(self) -> None:
         """Ends the session."""
-        if self._dead is None:
-            self._release(self._worker)
-        else:
-            self._worker.close()
+        with self._host.lock.setup():
+            if self._dead is None:
+                self._release(self._worker)
+            else:
+                self._worker.close()
 
     # -- timing: see judge/pairs.py -----------------------------------------------------------
 
