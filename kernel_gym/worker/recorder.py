@@ -29,13 +29,12 @@ class Recorder:
     def record(self, work: Callable[[], Result]) -> tuple[torch.cuda.CUDAGraph, Result]:
         """A graph of what `work` puts on the device, and what it returns.
 
-        Graphs share their memory: what an earlier one has returned must not be needed any more
-        unless its graph is still held.
+        What an earlier graph has returned is lost when that graph is no longer held.
         """
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with self.beside():
-            graph.capture_begin(pool=self._pool.id)
+            graph.capture_begin(pool=self._pool)
             try:
                 result = work()
             finally:
@@ -43,18 +42,22 @@ class Recorder:
         return graph, result
 
     def beside(self) -> torch.cuda.StreamContext:
-        """Where graphs are captured: what runs there first needs no memory of the driver then."""
+        """Where graphs are captured: what has run there needs no memory of the driver then."""
         return torch.cuda.stream(self._stream)
 
     def release(self) -> None:
-        """Gives memory back to the device where it is much. No graph may be held."""
+        """Gives memory back to the device where it is much. No other graph may be held."""
         if torch.cuda.memory_reserved() > HELD_BYTES:
+            del self._first
             torch.cuda.empty_cache()
             self._reserve()
 
     def _reserve(self) -> None:
         """Begins a pool. Torch keeps what is freed, and hands out parts of it."""
-        self._pool = torch.cuda.MemPool()
         torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")
-        with self.beside(), torch.cuda.use_mem_pool(self._pool):
-            torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")
+        self._pool = torch.cuda.graph_pool_handle()
+        self._first, _ = self.record(_reserve_in_graph)  # a pool ends with its last graph
+
+
+def _reserve_in_graph() -> None:
+    torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")[:1].zero_()
