@@ -161,7 +161,7 @@ class GpuDevice:
     @property
     def _host(self) -> Host:
         properties = reported(self.vendor, self._properties)
-        return Host(self.arena, self.lock, self.vendor, self.arch, properties)
+        return Host(self.arena, self.vendor, self.arch, properties)
 
     def _start(self, trusted: bool = False) -> Worker:
         """Forks a worker; its context it makes when it is needed, or at once for ours."""

@@ -23,24 +23,12 @@ class GpuLock:
         folder.mkdir(mode=0o700, exist_ok=True)
         name = re.sub(r"[^\w-]", "_", device)
         self._path = folder / f"{name}.lock"
-        self._setup = folder / f"{name}.setup.lock"
         self.state = folder / f"{name}.json"
         """Where judges of this GPU leave what they have measured of it."""
 
-    def alone(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
         """With nobody else on the GPU."""
-        return _locked(self._path)
-
-    def setup(self) -> contextlib.AbstractContextManager[None]:
-        """With nobody else making or ending a context.
-
-        The driver does it for one after another, and who is alone on the GPU waits in its queue.
-        """
-        return _locked(self._setup)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open(path, "ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with open(self._path, "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield

@@ -20,7 +20,6 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.failures import describe_exit, read_failure
 from kernel_gym.devices.gpu_arena import GUARD, Arena, ArenaFull, Piece
-from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
 from kernel_gym.devices.gpu_placing import Placed, describe, place
 from kernel_gym.devices.gpu_worker import Worker
@@ -46,7 +45,6 @@ class Host:
     """What sessions on one GPU share."""
 
     arena: Arena
-    lock: GpuLock
     vendor: Vendor
     arch: str
     reported: Mapping[str, Any]
@@ -120,8 +118,7 @@ class GpuSession:
         """Lets the worker make its GPU context."""
         if self._worker.opened:
             return None
-        with self._host.lock.setup():
-            failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
+        failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
         self._worker.opened = failed is None
         return failed
 
@@ -208,11 +205,10 @@ class GpuSession:
 
     def close(self) -> None:
         """Ends the session."""
-        with self._host.lock.setup():
-            if self._dead is None:
-                self._release(self._worker)
-            else:
-                self._worker.close()
+        if self._dead is None:
+            self._release(self._worker)
+        else:
+            self._worker.close()
 
     # -- timing: see judge/pairs.py -----------------------------------------------------------
 

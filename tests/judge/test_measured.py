@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 from kernel_gym.devices import gpu_runtime
 from kernel_gym.devices.base import DeviceLostError, InfraError
 from kernel_gym.devices.gpu_arena import Arena
-from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
 from kernel_gym.judge.attempt import Verdict
@@ -133,7 +132,7 @@ def arena(request, monkeypatch, tmp_path):
 
 
 def _host(arena):
-    return Host(arena, GpuLock("none"), CUDA, "sm_90a", {})
+    return Host(arena, CUDA, "sm_90a", {})
 
 
 def _session(arena, task, source=None):
