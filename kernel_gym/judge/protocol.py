@@ -45,8 +45,8 @@ SMALL_SET = 8 << 20
 PILOT_CALLS = 3
 PILOT_LEAD, MAX_LEAD = 8, 60
 """Flushes before a block, while which the host gets ahead of the GPU."""
-BLOCK_SECONDS = 1e-3
-"""A block is this long (rule 15: 20 ms; a twentieth of it gives an interval in less time) ..."""
+BLOCK_SECONDS = 2e-3
+"""A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
 BLOCK_CALLS = (2, 50)
 """... within these numbers of calls, and never more than there are input sets."""
 MIN_PAIRS = 6
