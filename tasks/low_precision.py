@@ -58,7 +58,7 @@ class _CoarseSums(TorchDispatchMode):
         replacement = _SUMS.get(func)
         if replacement is not None:
             return replacement(self, *args, **kwargs)
-        if func.overloadpacket in _COMPOSITE:
+        if func.overloadpacket in COMPOSITE:
             with self:
                 return decomposition_table[func](*args, **kwargs)
         return func(*args, **kwargs)
@@ -178,7 +178,7 @@ _SUMS: Mapping[Any, Callable[..., torch.Tensor]] = {
     _aten.cumsum.default: _cumsum,
     _aten.convolution.default: _convolution,
 }
-_COMPOSITE = frozenset(
+COMPOSITE = frozenset(
     {
         _aten._softmax,
         _aten._log_softmax,

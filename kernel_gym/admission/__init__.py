@@ -8,9 +8,9 @@
 5. It is affordable on the simulator.
 """
 
-from kernel_gym.admission.admit import SEED, AdmissionError, admit, admit_all
+from kernel_gym.admission.admit import AdmissionError, admit, admit_all
 from kernel_gym.admission.generated import generated_tasks
-from kernel_gym.admission.values import ValueReport, check_values
+from kernel_gym.admission.values import SEED, ValueReport, check_values
 
 __all__ = [
     "SEED",

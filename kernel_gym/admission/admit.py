@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
-from kernel_gym.admission.values import check_values
-from kernel_gym.devices.base import Device
+from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
+from kernel_gym.admission.values import SEED, check_values
+from kernel_gym.devices import hardware_of
+from kernel_gym.devices.base import Device, InfraError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor
-from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.summary import geometric_mean
 from kernel_gym.tasks.admission import ModeVerdict, Verdict, content_hash
 from kernel_gym.tasks.control_kernels import KERNELS
-from kernel_gym.tasks.problem import Problem
-from kernel_gym.tasks.sampling import train_workloads
+from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.task import Mode, Task, modes_of
-from kernel_gym.tasks.workload import Split
-
-SEED = 0
-"""Verdicts are reproducible: data and unseen workloads come from here."""
 
 _FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
 """The mode in which a language's start kernel is evaluated."""
@@ -34,15 +29,21 @@ class AdmissionError(RuntimeError):
 def admit_all(
     problems: Sequence[Problem], executor: Executor, jobs: int
 ) -> Iterator[tuple[Problem, Verdict | AdmissionError]]:
-    """Admits many at a time, and yields verdicts as they are reached."""
-    with Evaluator(executor.device) as evaluator, ThreadPoolExecutor(jobs) as pool:
+    """Admits many at a time, and yields verdicts as they are reached.
+
+    Problems are begun in their order. Who stops early closes the executor: what waits for it ends.
+    """
+    pool = ThreadPoolExecutor(jobs)
+    with Evaluator(executor.device) as evaluator:
         device = evaluator.device
-        futures = {pool.submit(_admit, p, executor, device): p for p in problems}
+        rooms = HeadRoom(device)
+        futures = {pool.submit(_admit, p, executor, device, rooms): p for p in problems}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            rooms.close()
 
 
 def admit(problem: Problem, executor: Executor) -> Verdict:
@@ -57,7 +58,9 @@ def admit(problem: Problem, executor: Executor) -> Verdict:
     return found
 
 
-def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | AdmissionError:
+def _admit(
+    problem: Problem, executor: Executor, device: Device, rooms: HeadRoom
+) -> Verdict | AdmissionError:
     content = content_hash(problem)  # as it is now: it may be edited meanwhile
     languages = {Task(problem, mode).language for mode in modes_of(problem)}
     tried = [language for language in device.languages if language in languages]
@@ -67,7 +70,7 @@ def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | Ad
         for language in tried
         for name, make in KERNELS[language].items()
     }
-    values = check_values(problem, device.scale, SEED)
+    values = check_values(problem, Scale.SIM, SEED)  # the same on every device
     controls = dict(values.controls)
     reasons = {language: list(values.refused) for language in tried}
     try:
@@ -80,14 +83,16 @@ def _admit(problem: Problem, executor: Executor, device: Device) -> Verdict | Ad
         for language, start in starts.items():
             evaluation = _finished(start)
             refused = (*reasons[language], *_refused_kernel(evaluation))
-            modes |= _modes(problem, language, evaluation, refused, device)
+            modes |= _modes(problem, language, evaluation, refused, rooms)
     except AdmissionError as error:
         return error
+    except InfraError as error:
+        return AdmissionError(f"{problem.name}: {error}")
     return Verdict(
         content=content,
         protocol=PROTOCOL_VERSION,
         controls=controls,
-        devices={device.name: modes},
+        devices={hardware_of(device.name): modes},
     )
 
 
@@ -117,31 +122,19 @@ def _modes(
     language: str,
     evaluation: Evaluation,
     refused: tuple[str, ...],
-    device: Device,
+    rooms: HeadRoom,
 ) -> dict[Mode, ModeVerdict]:
-    """Rule 4: the verdict on each mode of a language, with its head-room."""
+    """The verdict on each mode of a language, with its head-room."""
     found = {}
     for mode in modes_of(problem):
         task = Task(problem, mode)
-        if task.language == language:
-            passed = evaluation.outcome is Outcome.PASSED
-            room = _head_room(task, evaluation, device) if passed else None
-            found[mode] = ModeVerdict(refused=refused, head_room=room)
+        if task.language != language:
+            continue
+        room, reasons = None, refused
+        if evaluation.outcome is Outcome.PASSED:
+            try:
+                room = rooms.of(task, evaluation)
+            except ReferenceFailed as error:
+                reasons = (*refused, f"its PyTorch reference: {error}")
+        found[mode] = ModeVerdict(refused=reasons, head_room=room)
     return found
-
-
-def _head_room(task: Task, evaluation: Evaluation, device: Device) -> float | None:
-    """Time of the baseline over the least possible: the roofline and one launch."""
-    results = evaluation.by_split(Split.TRAIN)
-    baseline = Baseline(device, BaselineTimes())
-    ratios = []
-    for workload, result in zip(train_workloads(task.problem, device.scale), results, strict=True):
-        seconds = result.baseline_seconds
-        if task.baseline == "torch":
-            seconds = baseline.seconds(task, workload)
-        if seconds is None or result.roofline_seconds is None:
-            return None
-        ratios.append(seconds / (device.spec.launch_seconds + result.roofline_seconds))
-    baseline.close()
-    mean = geometric_mean(ratios)
-    return None if mean is None else round(mean, 3)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from kernel_gym.admission.conditioning import is_fragile
 from kernel_gym.judge.expected import Expected, compare, expect
 from kernel_gym.tasks.admission import FAILS
 from kernel_gym.tasks.controls import CONTROLS, Case, Control, copied, same_bits
@@ -20,6 +21,8 @@ from kernel_gym.tasks.sampling import (
 )
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
+SEED = 0
+"""Verdicts are reproducible: data and unseen workloads come from here."""
 MOST_BYTES, MOST_FLOPS = 8_000_000, 150_000_000
 """What a workload of the simulator may cost."""
 MOST_ROUNDINGS = 32
@@ -48,6 +51,7 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
     for workload in (*train, *others):
         reasons += _unsound(problem, workload, cases.get(workload) or expect(problem, workload, 0))
     reasons += _indifferent(problem, cases, seed)
+    reasons += _fragile(problem, cases)
     controls = {name: _try(control, problem, cases, seed) for name, control in CONTROLS.items()}
     reasons += [f"{name}: {found}" for name, found in controls.items() if found.startswith(PASSES)]
     return ValueReport(tuple(dict.fromkeys(reasons)), controls)
@@ -116,6 +120,14 @@ def _coarse(problem: Problem, expected: Expected) -> list[str]:
         if roundings > MOST_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
             found.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
     return found
+
+
+def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[str]:
+    """Rule 1 where no start kernel is run to show that honest ones pass: of generated problems."""
+    if problem.folder is not None:
+        return []
+    blown_up = (w for w, expected in cases.items() if is_fragile(problem, expected))
+    return [f"ill-conditioned: one unit in the last place decides on {w}" for w in blown_up][:1]
 
 
 def _indifferent(problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from rich.table import Table
 
 from kernel_gym.commands.common import (
     FAILED,
+    INTERRUPTED,
     DeviceOption,
     JsonOption,
     console,
@@ -21,10 +24,12 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from kernel_gym.executors import Executor
     from kernel_gym.tasks.admission import Verdict
     from kernel_gym.tasks.problem import Problem
-    from kernel_gym.tasks.task import Mode
 
+GPU_DEADLINE = 240.0
+"""Seconds an evaluation may take on a GPU, the wait for it included: one that hangs holds it."""
 _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
 
@@ -37,19 +42,22 @@ def admit(
     resume: Annotated[
         bool, typer.Option(help="Only problems without a verdict on their present content.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Evaluations at one time.")] = 2,
+    workers: Annotated[
+        int, typer.Option("--workers", "--jobs", min=1, help="Evaluations at one time.")
+    ] = 2,
     json: JsonOption = False,
 ) -> None:
     """Try problems and keep the verdicts beside them. Exit code 1 when one is refused.
 
-    A problem is tried in all its modes at once, whichever of its tasks is named.
+    A problem is tried in all its modes at once, whichever of its tasks is named; tasks that are
+    named come before the suite. Each verdict is kept when it is reached: after an interruption
+    give the same command with --resume.
 
-    Example: kernel-gym admit --suite quickstart --resume --jobs 2
+    Example: kernel-gym admit --suite quickstart --resume --workers 2
     """
-    from kernel_gym.admission import AdmissionError, admit_all
     from kernel_gym.devices import arch_of, resolve
     from kernel_gym.executors import make_executor
-    from kernel_gym.tasks.admission import store_verdict
+    from kernel_gym.executors.supervised import DEADLINE
     from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
     with one_line_errors():
@@ -58,26 +66,45 @@ def admit(
         fit = [p for p in problems if runs_on(p, arch_of(device))]
         if not fit:
             require_runs_on(problems[0], arch_of(device))
-        todo = [p for p in fit if not (resume and _is_current(p, device))]
-        executor = make_executor("local", device=device, workers=jobs)
+        todo = _not_current(fit, device) if resume else fit
+        deadline = DEADLINE if device.startswith("sim:") else GPU_DEADLINE
+        executor = make_executor("local", device=device, workers=workers, deadline=deadline)
     rows: list[dict[str, Any]] = []
-    with executor:
-        steps = admit_all(todo, executor, jobs)
-        for problem, found in track(steps, "admitting", len(todo), console=messages):
-            if isinstance(found, AdmissionError):
-                note(f"not tried: {found}")
-                rows.append({"id": problem.name, "status": "not tried", "reasons": [str(found)]})
-                continue
-            store_verdict(problem, found)
-            rows += _rows(problem, found)
-    rows.sort(key=lambda row: row["id"])
-    print_json(rows) if json else _show(rows)
+    try:
+        with executor:
+            for found in _found(todo, executor, workers):
+                rows += found
+    except KeyboardInterrupt:
+        note("stopped; to continue, give the same command with --resume")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        rows.sort(key=lambda row: row["id"])
+        print_json(rows) if json else _show(rows)
     if foreign := [p.name for p in problems if p not in fit]:
         note(f"left out, {device} has other 8-bit floats: {', '.join(foreign)}")
     if skipped := len(fit) - len(todo):
         note(f"{skipped} problems had a verdict already")
     if any(row["status"] in ("refused", "not tried") for row in rows):
         raise typer.Exit(FAILED)
+
+
+def _found(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Any]]:
+    """Admits problems, keeps the verdicts, and yields the rows of each."""
+    from kernel_gym.admission import AdmissionError, admit_all
+    from kernel_gym.tasks.admission import store_verdict
+
+    steps = admit_all(problems, executor, workers)
+    for problem, verdict in track(steps, "admitting", len(problems), console=messages):
+        if isinstance(verdict, AdmissionError):
+            note(f"not tried: {verdict}")
+            yield [{"id": problem.name, "status": "not tried", "reasons": [str(verdict)]}]
+            continue
+        store_verdict(problem, verdict)
+        rows = _rows(problem, verdict)
+        for row in rows:
+            if row["reasons"]:
+                note(f"{row['id']}: {'; '.join(row['reasons'])}")
+        yield rows
 
 
 def _problems(suite: str | None, tasks: list[str] | None) -> list[Problem]:
@@ -90,29 +117,38 @@ def _problems(suite: str | None, tasks: list[str] | None) -> list[Problem]:
     return list({task.problem.name: task.problem for task in chosen}.values())
 
 
-def _is_current(problem: Problem, device: str) -> bool:
+def _not_current(problems: list[Problem], device: str) -> list[Problem]:
+    """Those without a verdict in every mode that the device can build."""
+    from kernel_gym.devices import describe_devices, hardware_of
     from kernel_gym.judge.protocol import PROTOCOL_VERSION
     from kernel_gym.tasks.admission import stored_verdict
+    from kernel_gym.tasks.task import Task, modes_of
 
-    verdict = stored_verdict(problem)
-    return (
-        verdict is not None and verdict.protocol == PROTOCOL_VERSION and device in verdict.devices
-    )
+    status = next(status for status in describe_devices() if status.name == device)
+    hardware = hardware_of(device)
+
+    def current(problem: Problem) -> bool:
+        verdict = stored_verdict(problem)
+        if verdict is None or verdict.protocol != PROTOCOL_VERSION:
+            return False
+        wanted = {m for m in modes_of(problem) if Task(problem, m).language in status.languages}
+        return wanted <= verdict.devices.get(hardware, {}).keys()
+
+    return [problem for problem in problems if not current(problem)]
 
 
 def _rows(problem: Problem, verdict: Verdict) -> list[dict[str, Any]]:
-    reasons: dict[Mode, tuple[str, ...]] = {}
-    for modes in verdict.devices.values():
-        for mode, found in modes.items():
-            reasons[mode] = (*reasons.get(mode, ()), *found.refused)
+    """A row a mode, of a verdict that was reached on one device."""
+    ((device, modes),) = verdict.devices.items()
     return [
         {
             "id": f"{mode}/{problem.name}",
+            "device": device,
             "status": str(verdict.status(mode)),
-            "head_room": verdict.head_room(mode),
-            "reasons": list(dict.fromkeys(reasons[mode])),
+            "head_room": found.head_room,
+            "reasons": list(found.refused),
         }
-        for mode in sorted(reasons)
+        for mode, found in sorted(modes.items())
     ]
 
 
@@ -133,3 +169,6 @@ def _show(rows: list[dict[str, Any]]) -> None:
     console.print(table)
     counts = {s: sum(row["status"] == s for row in rows) for s in dict.fromkeys(_STYLE)}
     console.print(", ".join(f"{n} {s}" for s, n in counts.items()), highlight=False)
+    rooms = [row["head_room"] for row in rows if row.get("head_room")]
+    if rooms:
+        console.print(f"median head-room: {statistics.median(rooms):.1f}", highlight=False)

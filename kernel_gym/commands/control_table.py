@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+
 from kernel_gym.tasks import get_problem, problem_names
 from kernel_gym.tasks.admission import FAILS, Status, Verdict, stored_verdict
 from kernel_gym.tasks.controls import CONTROLS
@@ -15,9 +18,10 @@ keeps beside each problem. A control is a wrong answer that every task must tell
 (`tasks/controls.py`): `x` says that the judge's check of values fails it, `-` that it does not
 apply. `zeros`, `stale output` and `no-op launch` also go through a whole evaluation as kernels.
 
-Head-room is the geometric mean, over train workloads of the simulator's size, of the baseline's
-time over that of the roofline and one launch; both are modelled, not measured. A task below
-1.25 is saturated: there is nothing left to gain, and suites leave it out.
+Head-room is the geometric mean, over train workloads, of the baseline's time over that of the
+roofline and one launch: modelled on the simulator's sizes, measured on full ones where a GPU is
+named. A task below 1.25 on every device is saturated: there is nothing left to gain, and suites
+leave it out.
 
 """
 
@@ -31,13 +35,34 @@ def control_table() -> str:
         "|---|---|---|" + ":-:|" * len(heads),
         *(_controls_row(name, verdict) for name, verdict in verdicts.items()),
     ]
-    rooms = [
+    known = {device for verdict in verdicts.values() if verdict for device in verdict.devices}
+    simulated = sorted(name for name in known if name.startswith("sim:"))
+    parts = ["\n".join(lines), _rooms("Head-room, modelled", verdicts, simulated)]
+    for gpu in sorted(known.difference(simulated)):
+        parts.append(_rooms(f"Head-room, measured on one {gpu}", verdicts, [gpu]))
+    return _INTRODUCTION + _counts(verdicts) + "\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _rooms(title: str, verdicts: dict[str, Verdict | None], devices: list[str]) -> str:
+    """A table of head-room by problem and mode: the largest on some devices."""
+    found = {name: _on(verdict, devices) for name, verdict in verdicts.items()}
+    rooms = [v.head_room(mode) for v in found.values() if v for mode in Mode]
+    median = statistics.median([room for room in rooms if room is not None] or [math.nan])
+    lines = [
+        f"## {title}\n\nMedian of all tasks: {median:.1f}.\n",
         "| problem | " + " | ".join(Mode) + " |",
         "|---|" + "--:|" * len(Mode),
-        *(_rooms_row(name, verdict) for name, verdict in verdicts.items()),
+        *(_rooms_row(name, verdict) for name, verdict in found.items()),
     ]
-    tables = "\n".join(lines) + "\n\n## Head-room\n\n" + "\n".join(rooms)
-    return _INTRODUCTION + _counts(verdicts) + "\n\n" + tables + "\n"
+    return "\n".join(lines)
+
+
+def _on(verdict: Verdict | None, devices: list[str]) -> Verdict | None:
+    """What was found on some devices alone."""
+    if verdict is None:
+        return None
+    kept = {name: modes for name, modes in verdict.devices.items() if name in devices}
+    return verdict.model_copy(update={"devices": kept})
 
 
 def _counts(verdicts: dict[str, Verdict | None]) -> str:

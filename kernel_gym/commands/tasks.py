@@ -178,6 +178,7 @@ def _facts(task: Task) -> dict[str, Any]:
 
     problem = task.problem
     verdict = stored_verdict(problem)
+    devices = verdict.devices if verdict else {}
     return {
         "id": task.id,
         "language": task.language,
@@ -188,6 +189,11 @@ def _facts(task: Task) -> dict[str, Any]:
         "source": problem.source,
         "status": str(status_of(task)),
         "head_room": verdict.head_room(task.mode) if verdict else None,
+        "head_room_by_device": {
+            name: modes[task.mode].head_room
+            for name, modes in devices.items()
+            if task.mode in modes
+        },
         "sizes": {
             str(scale): [
                 {"dims": dict(d), "bytes": problem.bytes(d), "flops": problem.flops(d)}

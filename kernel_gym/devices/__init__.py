@@ -62,6 +62,19 @@ def arch_of(name: str) -> str:
     return arch_name(vendor_here(), found)
 
 
+def hardware_of(name: str) -> str:
+    """What a device is, whatever its number here: `NVIDIA H200`, or a simulated one's own name."""
+    if name in SIMULATED_NAMES:
+        return name
+    import torch
+
+    from kernel_gym.devices.vendors import data_sheet
+
+    reported = torch.cuda.get_device_properties(int(name.partition(":")[2])).name
+    found = data_sheet(reported)
+    return found.name if found else reported
+
+
 def describe_devices() -> tuple[DeviceStatus, ...]:
     """The status of every device on this machine."""
     return (*map(_describe_simulated, SIMULATED_NAMES), *map(_describe_gpu, gpu_names()))

@@ -24,7 +24,10 @@ from kernel_gym.judge.pairs import Comparison, Pairs
 from kernel_gym.judge.protocol import (
     AUDIT_ABOVE,
     CHANGED_SETS,
+    GRAPH_BELOW,
     PHYSICS_MARGIN,
+    PILOT_CALLS,
+    PILOT_LEAD,
     RING,
     RING_BYTES,
     RING_LEAST,
@@ -213,11 +216,55 @@ def compare_sessions(
     ).run()
 
 
+def seconds_alone(
+    task: Task, workload: Workload, session: Any, seed: int, device: Any
+) -> float | Failed:
+    """Median time of one cold call, of one worker by itself: good for head-room, never for pay.
+
+    Short calls are replayed as graphs where they can be, as they are in comparisons.
+
+    Args:
+        task: what it solves.
+        workload: its sizes.
+        session: whose time is wanted.
+        seed: of the data.
+        device: the GPU, which nobody else uses meanwhile.
+
+    Returns:
+        Seconds, or why the worker failed.
+
+    Raises:
+        InfraError: two input sets do not fit.
+    """
+    ring = _Ring(task, workload, seed, session.arena, device.where, PILOT_CALLS)
+    calls = len(ring.sets)
+    failed = session.ring(ring.sets, workload.dims)
+    if failed is not None:
+        return failed
+    ring.prepare(session, calls, fresh=False)
+    block = session.block(calls, PILOT_LEAD)
+    if isinstance(block, Failed):
+        return block
+    seconds = statistics.median(block.stamps)
+    if seconds < GRAPH_BELOW and not ring.in_place and session.capture() is None:
+        block = session.replay(PILOT_CALLS)
+        if isinstance(block, Failed):
+            return block
+        seconds = statistics.median(block.stamps) / calls
+    return seconds
+
+
 class _Ring:
-    """The input sets of one comparison in the arena."""
+    """The input sets of timed calls in the arena, as many as are worth it, or `most`."""
 
     def __init__(
-        self, task: Task, workload: Workload, seed: int, arena: Arena, where: torch.device
+        self,
+        task: Task,
+        workload: Workload,
+        seed: int,
+        arena: Arena,
+        where: torch.device,
+        most: int = 0,
     ) -> None:
         self._problem, self._workload = task.problem, workload
         self._arena = arena
@@ -226,15 +273,15 @@ class _Ring:
         self.in_place = in_place(task)
         self.sets: list[Placed] = []
         arena.reset()
-        most = RING
-        while len(self.sets) < most and not self._enough():
+        wanted = most or RING
+        while len(self.sets) < wanted and not self._enough():
             inputs = make_inputs(task.problem, workload, seed + len(self.sets), where)
             try:
                 self.sets.append(place(arena, task, inputs, workload.dims, guarded=False))
             except ArenaFull:
                 break
-            if len(self.sets) == 1 and arena.used < SMALL_SET:
-                most = RING_SHORT
+            if not most and len(self.sets) == 1 and arena.used < SMALL_SET:
+                wanted = RING_SHORT
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.admission import admit
 from kernel_gym.cli import app
+from kernel_gym.commands.admit import _not_current
 from kernel_gym.commands.control_table import control_table
 from kernel_gym.devices import arch_of
 from kernel_gym.executors import make_executor
@@ -197,6 +198,45 @@ def test_a_verdict_falls_with_the_content(outside, monkeypatch):
     kernel = folder / "baseline.py"
     kernel.write_text(kernel.read_text() + "\n")
     assert status_of(task) is Status.UNKNOWN
+
+
+def test_a_run_that_is_stopped_shows_what_it_has_and_says_how_to_go_on(monkeypatch):
+    def stopped(steps, *_, **__):
+        steps.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_gym.commands.admit.track", stopped)
+    found = run("admit", "-t", "triton2triton/gelu", "--json", code=130)
+    assert json.loads(found.stdout) == []
+    assert "give the same command with --resume" in found.stderr
+
+
+def test_a_verdict_without_hip_is_not_enough_where_there_is_a_compiler(outside, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    copy_problem("transpose", "half_tried", outside)
+    problem = get_problem("half_tried")
+    modes = dict.fromkeys((m for m in modes_of(problem) if "hip" not in m), ModeVerdict())
+    verdict = {"content": content_hash(problem), "protocol": PROTOCOL_VERSION, "controls": {}}
+    store_verdict(problem, Verdict(**verdict, devices={DEVICE: modes}))
+    assert _not_current([problem], DEVICE) == [problem]
+    modes |= dict.fromkeys(modes_of(problem), ModeVerdict())
+    store_verdict(problem, Verdict(**verdict, devices={DEVICE: modes}))
+    assert _not_current([problem], DEVICE) == []
+    assert _not_current([problem], DEVICES[1]) == [problem]
+
+
+def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    copy_problem("gelu", "measured_gelu", outside)
+    problem = get_problem("measured_gelu")
+    rooms = {DEVICE: 3.25, "NVIDIA H200": 7.75}
+    devices = {d: {Mode.TRITON2TRITON: ModeVerdict(head_room=r)} for d, r in rooms.items()}
+    content = content_hash(problem)
+    store_verdict(problem, Verdict(content=content, protocol="1", controls={}, devices=devices))
+    modelled, measured = control_table().partition("## Head-room, modelled")[2].split("\n## ")[:2]
+    assert "| measured_gelu | 3.2 |" in modelled
+    assert "Head-room, measured on one NVIDIA H200" in measured
+    assert "| measured_gelu | 7.8 |" in measured
 
 
 def test_a_task_is_saturated_only_if_it_is_so_everywhere():

@@ -10,14 +10,14 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from kernel_gym.devices import gpu_runtime
-from kernel_gym.devices.base import DeviceLostError, InfraError
+from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.kept import Kept
-from kernel_gym.judge.measured import compare_sessions
+from kernel_gym.judge.measured import compare_sessions, seconds_alone
 from kernel_gym.judge.pairs import Pairs
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 from kernel_gym.worker.gpu_main import GpuWorker
@@ -221,3 +221,19 @@ def test_a_failed_worker_is_not_used_again(arena):
     session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
     session.close()
     assert released == []
+
+
+@pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
+def test_a_reference_is_timed_by_itself(arena, task):
+    session, _ = _session(arena, task)
+    seconds = seconds_alone(task, _workload(task), session, 0, DEVICE)
+    start = time.perf_counter()
+    task.problem.reference(**make_inputs(task.problem, _workload(task), 0))
+    assert 0 < seconds < 1000 * (time.perf_counter() - start)
+
+
+def test_a_reference_that_fails_says_why(arena):
+    session, _ = _session(arena, SOFTMAX, "def softmax(x): raise ValueError('no such kernel')")
+    found = seconds_alone(SOFTMAX, _workload(SOFTMAX), session, 0, DEVICE)
+    assert isinstance(found, Failed)
+    assert "no such kernel" in found.message

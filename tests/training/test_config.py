@@ -35,7 +35,7 @@ def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():
     tasks = read_config(CONFIGS / "tiny_cpu.toml").tasks
     for side, suite in ((tasks.train, "train"), (tasks.held_out, "test")):
         of_the_form = {
-            task.id: stored_verdict(task.problem).head_room(task.mode)
+            task.id: stored_verdict(task.problem).devices["sim:gfx942"][task.mode].head_room
             for task in load_suite(suite).tasks
             if [c.partition("[")[2] for c in launches(task.start_source or "")] in ROWS
         }

@@ -72,22 +72,27 @@ class NmsSelect(Problem):
         }
 
     def oracle(self, boxes: torch.Tensor, threshold: float) -> tuple[torch.Tensor, ...]:
-        """Image by image: the next box is compared with the kept ones."""
-        keep = torch.zeros(boxes.shape[:2], dtype=torch.int64, device=boxes.device)
-        for b, rows in enumerate(boxes.double()):
-            for i, box in enumerate(rows):
-                kept = rows[:i][keep[b, :i] == 1]
-                corner = torch.minimum(kept[:, 2:], box[2:]) - torch.maximum(kept[:, :2], box[:2])
-                shared = corner.clamp(min=0).prod(1)
-                areas = (kept[:, 2:] - kept[:, :2]).prod(1) + (box[2:] - box[:2]).prod()
-                keep[b, i] = not (shared > threshold * (areas - shared)).any()
-        return (keep,)
+        """Box by box, in all images at once: the next is compared with the kept ones."""
+        rows = boxes.double()
+        area = (rows[:, :, 2:] - rows[:, :, :2]).prod(dim=2)
+        keep = torch.zeros(boxes.shape[:2], dtype=torch.bool, device=boxes.device)
+        for i in range(boxes.shape[1]):
+            box, before = rows[:, i : i + 1], rows[:, :i]
+            low = torch.maximum(before[..., :2], box[..., :2])
+            high = torch.minimum(before[..., 2:], box[..., 2:])
+            shared = (high - low).clamp(min=0).prod(dim=2)
+            union = area[:, :i] + area[:, i : i + 1] - shared
+            keep[:, i] = ~((shared > threshold * union) & keep[:, :i]).any(dim=1)
+        return (keep.long(),)
 
     def reference(self, boxes: torch.Tensor, threshold: float) -> tuple[torch.Tensor, ...]:
         """All overlaps at once, then a loop over the boxes."""
-        low = torch.maximum(boxes[:, :, None, :2], boxes[:, None, :, :2])
-        high = torch.minimum(boxes[:, :, None, 2:], boxes[:, None, :, 2:])
-        shared = (high - low).clamp(min=0).prod(dim=3)
+        low_x, low_y, high_x, high_y = boxes.unbind(dim=2)
+        wide = torch.minimum(high_x[:, :, None], high_x[:, None])
+        wide = (wide - torch.maximum(low_x[:, :, None], low_x[:, None])).clamp(min=0)
+        tall = torch.minimum(high_y[:, :, None], high_y[:, None])
+        tall = (tall - torch.maximum(low_y[:, :, None], low_y[:, None])).clamp(min=0)
+        shared = wide * tall
         area = (boxes[:, :, 2:] - boxes[:, :, :2]).prod(dim=2)
         union = area[:, :, None] + area[:, None, :] - shared
         struck = torch.triu(shared > threshold * union, diagonal=1)

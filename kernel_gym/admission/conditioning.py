@@ -1,0 +1,64 @@
+"""Whether honest kernels can agree at all: a problem must not blow up roundings of float32.
+
+A kernel adds up in its own order. Where a problem turns the last bits of its intermediate values
+into digits of its answer, as a layer norm of rows that are all but constant does, a right kernel
+fails and whether PyTorch's own order passes is luck. The reference is run once more with each
+float32 result off by one unit in the last place, up or down at random: N. J. Higham, Accuracy and
+Stability of Numerical Algorithms, 2002, section 1.7; the noise is that of stochastic arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from kernel_gym.judge.expected import Expected, compare
+from kernel_gym.tasks.controls import copied
+from kernel_gym.tasks.low_precision import COMPOSITE
+from kernel_gym.tasks.problem import Problem
+
+_UNIT = torch.finfo(torch.float32).eps
+_aten = torch.ops.aten
+_EXACT = frozenset(
+    "_to_copy clone copy roll flip constant_pad_nd tril index gather slice relu abs neg maximum "
+    "minimum clamp amax amin where full_like zeros_like ones_like leaky_relu".split()
+)
+"""Operators that move, choose or negate values: every kernel does them without an error."""
+_SUMS = frozenset("sum mean mm bmm addmm dot mv cumsum".split())
+"""Their own error goes by their terms, not by a result that may cancel."""
+
+
+def is_fragile(problem: Problem, expected: Expected) -> bool:
+    """Whether the reference fails when its float32 results are off by a unit in the last place."""
+    with torch.no_grad(), torch.random.fork_rng(), _OffByAUnit():
+        torch.manual_seed(0)
+        found = problem.reference(**copied(expected.inputs))
+    return not compare(problem, expected, found).passed
+
+
+class _OffByAUnit(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Disturbs results, and the terms of sums; takes composite operators apart first."""
+        kwargs = kwargs or {}
+        packet = func.overloadpacket
+        if packet in COMPOSITE:
+            with self:
+                return decomposition_table[func](*args, **kwargs)
+        name = packet.__name__
+        if name in _SUMS:
+            args = tree_map_only(torch.Tensor, _disturbed, args)
+        out = func(*args, **kwargs)
+        if func.is_view or name in _EXACT:
+            return out
+        return tree_map_only(torch.Tensor, _disturbed, out)
+
+
+def _disturbed(value: torch.Tensor) -> torch.Tensor:
+    if value.dtype != torch.float32:
+        return value
+    sign = torch.randint(0, 2, value.shape, device=value.device) * 2 - 1
+    return value * (1 + _UNIT * sign)

@@ -1,0 +1,109 @@
+"""Head-room on a device whose times are measured: what comes from where."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
+from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.devices.vendors import data_sheet
+from kernel_gym.records import Clock, Evaluation, Outcome, Stage, WorkloadResult
+from kernel_gym.tasks import Scale, get_task, train_workloads
+
+LAUNCH = data_sheet("NVIDIA H200").launch_seconds
+TASK = get_task("triton2triton/silu")
+
+
+class Session:
+    """A worker that holds the reference."""
+
+    def load(self, source, language):
+        assert language == "torch"
+
+    def rest(self):
+        pass
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def device():
+    """A GPU as far as head-room asks."""
+    opened = []
+
+    def open_(task, trusted):
+        assert trusted
+        opened.append(task.id)
+        return Session()
+
+    return SimpleNamespace(
+        name="cuda:0",
+        spec=data_sheet("NVIDIA H200"),
+        clock=Clock.MEASURED,
+        scale=Scale.SIM,
+        where=torch.device("cpu"),
+        turn=lambda kind: nullcontext(),
+        open=open_,
+        opened=opened,
+    )
+
+
+def evaluation(baseline_seconds, roofline_seconds):
+    """Of a start kernel, all of whose train workloads took as long."""
+    results = tuple(
+        WorkloadResult(
+            dims=dict(w.dims),
+            split=w.split,
+            kind=w.kind,
+            distribution=w.distribution,
+            layout=w.layout,
+            passed=True,
+            baseline_seconds=baseline_seconds,
+            roofline_seconds=roofline_seconds,
+        )
+        for w in train_workloads(TASK.problem, Scale.SIM)
+    )
+    return Evaluation(
+        protocol_version="1",
+        task=TASK.id,
+        device="cuda:0",
+        clock=Clock.MEASURED,
+        source_sha256="",
+        outcome=Outcome.PASSED,
+        stage=Stage.DONE,
+        workloads=results,
+        seed=0,
+    )
+
+
+def test_pytorch_is_timed_once_for_all_modes_and_kernels_with_their_evaluation(device, monkeypatch):
+    timed = []
+
+    def seconds_alone(task, workload, session, seed, device):
+        timed.append(workload.key)
+        return 9 * LAUNCH
+
+    monkeypatch.setattr("kernel_gym.admission.head_room.seconds_alone", seconds_alone)
+    rooms, found = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
+    assert rooms.of(TASK, found) == 2.0
+    assert timed == []
+    for mode in ("torch2triton", "instruction2triton", "torch2hip"):
+        assert rooms.of(get_task(f"{mode}/silu"), found) == 3.0
+    assert timed == [w.key for w in train_workloads(TASK.problem, Scale.SIM)]
+    assert device.opened == ["torch2triton/silu"]
+    assert rooms.of(TASK, evaluation(None, 2 * LAUNCH)) is None
+
+
+def test_a_reference_that_fails_is_no_fault_of_the_machine(device, monkeypatch):
+    monkeypatch.setattr(
+        "kernel_gym.admission.head_room.seconds_alone",
+        lambda *_: Failed(FailureKind.RUNTIME, "no such kernel"),
+    )
+    rooms, found = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
+    for mode in ("torch2triton", "torch2hip"):
+        with pytest.raises(ReferenceFailed, match="no such kernel"):
+            rooms.of(get_task(f"{mode}/silu"), found)
+    assert device.opened == ["torch2triton/silu"]
