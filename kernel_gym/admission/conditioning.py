@@ -22,7 +22,6 @@ from kernel_gym.tasks.low_precision import COMPOSITE
 from kernel_gym.tasks.problem import Problem
 
 _UNIT = torch.finfo(torch.float32).eps
-_aten = torch.ops.aten
 _EXACT = frozenset(
     "_to_copy clone copy roll flip constant_pad_nd tril index gather slice relu abs neg maximum "
     "minimum clamp amax amin where full_like zeros_like ones_like leaky_relu".split()

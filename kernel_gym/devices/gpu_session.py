@@ -32,7 +32,10 @@ from kernel_gym.tasks.task import Task
 
 OPEN_TIMEOUT = 60.0
 LOAD_TIMEOUT = 90.0
-CALL_TIMEOUT = 30.0
+FIRST_TIMEOUT = 45.0
+"""For one call's kernels, all configurations of autotuned ones included."""
+CALL_TIMEOUT = 15.0
+"""A kernel that hangs has the GPU for so long."""
 CROWDED_BYTES = 4 << 30
 """Less free memory than this is too little for one more worker."""
 
@@ -91,10 +94,12 @@ class GpuSession:
             "do": "rehearse",
             "entry": self._task.entry,
             "source": source,
-            "calls": [self._sketch(*call) for call in calls],
             "properties": dict(self._host.reported),
         }
-        return self._failure(header, LOAD_TIMEOUT)
+        sketched = [self._sketch(*call) for call in calls]
+        return self._failure(header | {"calls": sketched[:1]}, FIRST_TIMEOUT) or self._failure(
+            header | {"calls": sketched[1:]}, LOAD_TIMEOUT
+        )
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads the candidate; the language "torch" is for the task's reference."""

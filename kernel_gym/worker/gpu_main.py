@@ -44,11 +44,13 @@ class GpuWorker:
         from kernel_gym.worker.gpu_gate import GateMode
         from kernel_gym.worker.gpu_memory import Arena
         from kernel_gym.worker.launches import Launches, watch_tuning
+        from kernel_gym.worker.recorder import Recorder
 
         warm.seed_cache()
         self.options, self.file = options, file
         self.arena: Arena
-        self.flush: torch.Tensor | None = None
+        self.flush: torch.Tensor
+        self.recorder: Recorder | None = None
         self.gate = GateMode()
         self.gated = True
         self.launches = Launches()
@@ -80,12 +82,24 @@ class GpuWorker:
             return {"error": failures.describe(error)}
 
     def do_open(self) -> dict[str, Any]:
-        """Makes the GPU context and opens the arena."""
+        """Makes the GPU context, opens the arena and asks for memory.
+
+        What timed calls need is used once here: torch loads its own kernels when they are first
+        called, which would take time that belongs to the GPU's only user.
+        """
         from kernel_gym.worker.gpu_memory import open_arena
+        from kernel_gym.worker.recorder import Recorder
 
         torch.cuda.init()
         self.arena = open_arena(self.options["handle"], self.options["size"], self.file)
+        self.flush = torch.zeros(self.options["flush"] // 4, dtype=torch.int32, device="cuda")
+        self.recorder = Recorder()
+        graph, _ = self.recorder.record(lambda: _fill(self.flush))
+        graph.replay()
+        self.flush.add_(1)
+        self._poison([1], 1)
         self.launches.watch_triton()
+        torch.cuda.synchronize()
         return {}
 
     def do_rehearse(self, **candidate: Any) -> dict[str, Any]:
@@ -147,16 +161,13 @@ class GpuWorker:
 
         if not self.ring:
             forget_tuning()  # what was chosen while others used the GPU may not be the best
+        self._forget_graphs()
         self.ring = [self._arguments(args) for args in sets]
         self.sizes = outputs
-        self.graph = None
         self.kept = collections.deque(maxlen=len(sets))
         self.launches.start(noop=False)
         for values in self.ring[:2]:
             self._run(values)
-        if self.flush is None:
-            words = self.options["flush"] // 4
-            self.flush = torch.zeros(words, dtype=torch.int32, device="cuda")
         torch.cuda.synchronize()
         return {}
 
@@ -165,7 +176,6 @@ class GpuWorker:
 
         Milliseconds of each call, and seconds that queueing one took.
         """
-        assert self.flush is not None
         self.kept.clear()
         self._poison(self.sizes, count)
         for _ in range(lead):
@@ -185,28 +195,19 @@ class GpuWorker:
 
     def do_capture(self) -> dict[str, Any]:
         """Captures one round over the ring as a graph, and one that poisons what it returns."""
-        self.graph = self.poisoning = None
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
+        assert self.recorder is not None
+        self._forget_graphs()
+        with self.recorder.beside():
             self._run(self.ring[0])
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = [self._run(values) for values in self.ring]
-        self.captured = outputs
-        self.graph = graph
-        returned = [o for o in chain(*outputs) if not self.arena.holds(o)]
+        self.graph, self.captured = self.recorder.record(lambda: [self._run(v) for v in self.ring])
+        returned = [o for o in chain(*self.captured) if not self.arena.holds(o)]
         if returned:
-            self.poisoning = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.poisoning):
-                for output in returned:
-                    output.view(-1).view(torch.uint8).fill_(0xFF)
+            self.poisoning, _ = self.recorder.record(lambda: [_fill(o) for o in returned])
         return {}
 
     def do_replay(self, count: int) -> dict[str, Any]:
         """`count` replays of the graph, each with cold caches; milliseconds of each."""
         assert self.graph is not None
-        assert self.flush is not None
         self.kept.clear()
         stamps = self._stamps(count)
         for index, (start, end) in enumerate(stamps):
@@ -226,11 +227,11 @@ class GpuWorker:
 
     def do_rest(self) -> dict[str, Any]:
         """Forgets the ring and gives its memory back to the device."""
-        self.ring, self.captured = [], []
-        self.graph = self.poisoning = None
+        self.ring = []
         self.kept.clear()
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+        self._forget_graphs()
+        if self.recorder is not None:
+            self.recorder.release()
         return {}
 
     def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
@@ -261,6 +262,10 @@ class GpuWorker:
             )
         return self.events[:count]
 
+    def _forget_graphs(self) -> None:
+        self.graph = self.poisoning = None
+        self.captured = []
+
     def _mode(self) -> Any:
         return self.gate if self.gated else nullcontext()
 
@@ -275,12 +280,16 @@ class GpuWorker:
 
     def _poison(self, sizes: list[int], copies: int) -> None:
         """Fills and frees memory of the outputs' sizes, which the allocator hands out next."""
-        filled = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in sizes * copies]
-        for piece in filled:
-            piece.fill_(0xFF)
+        for piece in [torch.empty(n, dtype=torch.uint8, device="cuda") for n in sizes * copies]:
+            _fill(piece)
 
     def _deliver(self, outputs: tuple[Any, ...], outbox: list[list[int]]) -> None:
         for output, (start, size) in zip(outputs, outbox, strict=False):
             if isinstance(output, torch.Tensor) and output.is_cuda and output.nbytes == size:
                 self.arena.put(start, output)
         torch.cuda.synchronize()
+
+
+def _fill(tensor: torch.Tensor) -> None:
+    """Overwrites its bytes by what is no answer."""
+    tensor.view(-1).view(torch.uint8).fill_(0xFF)

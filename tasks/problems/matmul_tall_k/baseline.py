@@ -6,11 +6,14 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_tall_k_kernel(a_ptr, b_ptr, out_ptr, m, n, k, a_row, b_row, TILE: tl.constexpr):
+def matmul_tall_k_kernel(
+    a_ptr, b_ptr, out_ptr, m, n, k, a_row, b_row, TILE: tl.constexpr, PART: tl.constexpr
+):
     """Computes one TILE x TILE tile."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     total = tl.zeros([TILE, TILE], tl.float32)
+    part = tl.zeros([TILE, TILE], tl.float32)
     for start in range(0, k, 64):
         depth = start + tl.arange(0, 64)
         a = tl.load(
@@ -23,10 +26,13 @@ def matmul_tall_k_kernel(a_ptr, b_ptr, out_ptr, m, n, k, a_row, b_row, TILE: tl.
             mask=(depth[:, None] < k) & (cols[None, :] < n),
             other=0.0,
         )
-        total = tl.dot(a, b, total)
+        part = tl.dot(a, b, part)
+        if start % PART == PART - 64:  # matrix units truncate: long sums of theirs drift
+            total += part
+            part = tl.zeros([TILE, TILE], tl.float32)
     tl.store(
         out_ptr + rows[:, None] * n + cols[None, :],
-        total.to(tl.float16),
+        (total + part).to(tl.float16),
         mask=(rows[:, None] < m) & (cols[None, :] < n),
     )
 
@@ -39,6 +45,17 @@ def matmul_tall_k(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     tile = 16
     grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
     matmul_tall_k_kernel[grid](
-        a, b, out, m, n, k, a.stride(0), b.stride(0), TILE=tile, num_warps=2, num_stages=1
+        a,
+        b,
+        out,
+        m,
+        n,
+        k,
+        a.stride(0),
+        b.stride(0),
+        TILE=tile,
+        PART=1024,
+        num_warps=2,
+        num_stages=1,
     )
     return out
