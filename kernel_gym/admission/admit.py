@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
 from kernel_gym.admission.values import SEED, check_values
@@ -62,38 +65,32 @@ def _admit(
     problem: Problem, executor: Executor, device: Device, rooms: HeadRoom
 ) -> Verdict | AdmissionError:
     content = content_hash(problem)  # as it is now: it may be edited meanwhile
-    languages = {Task(problem, mode).language for mode in modes_of(problem)}
-    tried = [language for language in device.languages if language in languages]
-    starts = {language: _submit(executor, problem, language) for language in tried}
-    spoiled = {
-        (language, name): _submit(executor, problem, language, make(problem, language))
-        for language in tried
-        for name, make in KERNELS[language].items()
-    }
-    values = check_values(problem, Scale.SIM, SEED)  # the same on every device
-    controls = dict(values.controls)
-    reasons = {language: list(values.refused) for language in tried}
+    verdict = partial(Verdict, content=content, protocol=PROTOCOL_VERSION)
+    hardware = hardware_of(device.name)
+    languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
+    tried = [language for language in device.languages if language in languages.values()]
     try:
-        for (language, name), future in spoiled.items():
-            if _finished(future).outcome is Outcome.PASSED:
-                text = f"passes as a {language} kernel"
-                controls[name] = text
-                reasons[language].append(f"{name}: {text}")
-        modes: dict[Mode, ModeVerdict] = {}
+        values = check_values(problem, Scale.SIM, SEED)  # the same on every device
+        sources = {(k, name): make(problem, k) for k in tried for name, make in KERNELS[k].items()}
+    except Exception as error:
+        refused = ModeVerdict(refused=(_raised(problem, error),))
+        modes = {mode: refused for mode, language in languages.items() if language in tried}
+        return verdict(controls={}, devices={hardware: modes})
+    starts = {language: _submit(executor, problem, language) for language in tried}
+    spoiled = {key: _submit(executor, problem, key[0], text) for key, text in sources.items()}
+    try:
+        passed = _passing(spoiled)
+        modes = {}
         for language, start in starts.items():
-            evaluation = _finished(start)
-            refused = (*reasons[language], *_refused_kernel(evaluation))
-            modes |= _modes(problem, language, evaluation, refused, rooms)
+            ours = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
+            reasons = (*values.refused, *ours)
+            modes |= _modes(problem, language, _finished(start), reasons, rooms)
     except AdmissionError as error:
         return error
     except InfraError as error:
         return AdmissionError(f"{problem.name}: {error}")
-    return Verdict(
-        content=content,
-        protocol=PROTOCOL_VERSION,
-        controls=controls,
-        devices={hardware_of(device.name): modes},
-    )
+    controls = {**values.controls, **{name: text for (_, name), text in passed.items()}}
+    return verdict(controls=controls, devices={hardware: modes})
 
 
 def _submit(
@@ -101,6 +98,28 @@ def _submit(
 ) -> Future[Evaluation]:
     task = Task(problem, _FIRST[language])
     return executor.submit(task.id, source or task.kernel_source, SEED)
+
+
+def _raised(problem: Problem, error: Exception) -> str:
+    """What the problem's own code raised, and where; what is not its doing is raised again."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    if isinstance(error, SyntaxError):
+        return f"a kernel does not parse: {text}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if Path(f.filename).parent == problem.folder]
+    if not own:
+        raise error
+    return f"{Path(own[-1].filename).name}, line {own[-1].lineno} raises {text}"
+
+
+def _passing(spoiled: Mapping[tuple[str, str], Future[Evaluation]]) -> dict[tuple[str, str], str]:
+    """Control kernels that pass, by language and name of the control."""
+    finished = {key: _finished(future) for key, future in spoiled.items()}
+    return {
+        (language, name): f"passes as a {language} kernel"
+        for (language, name), evaluation in finished.items()
+        if evaluation.outcome is Outcome.PASSED
+    }
 
 
 def _finished(future: Future[Evaluation]) -> Evaluation:
@@ -124,8 +143,8 @@ def _modes(
     refused: tuple[str, ...],
     rooms: HeadRoom,
 ) -> dict[Mode, ModeVerdict]:
-    """The verdict on each mode of a language, with its head-room."""
-    found = {}
+    """The verdict on each mode of a language, by its start kernel, with its head-room."""
+    refused, found = (*refused, *_refused_kernel(evaluation)), {}
     for mode in modes_of(problem):
         task = Task(problem, mode)
         if task.language != language:

@@ -160,6 +160,33 @@ def test_a_vacuous_problem_from_outside_is_refused(outside):
     assert status_of(get_task("torch2triton/vacuous_gelu")) is Status.REFUSED
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "why"),
+    [
+        (
+            "raising_gelu",
+            {"problem": "y = x.float() -> y = x.flaot()"},
+            "problem.py, line 60 raises AttributeError: ",
+        ),
+        (
+            "unparsed_gelu",
+            {"baseline": "@triton.jit -> @triton.jit("},
+            "a kernel does not parse: SyntaxError: ",
+        ),
+    ],
+)
+def test_a_problem_whose_code_raises_is_refused_with_the_place(
+    outside, executor, monkeypatch, name, changes, why
+):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    copy_problem("gelu", name, outside, **changes)
+    problem = get_problem(name)
+    found = admit(problem, executor).devices[DEVICE]
+    assert set(found) == set(modes_of(problem))
+    (reason,) = found[Mode.TRITON2TRITON].refused
+    assert reason.startswith(why)
+
+
 def test_a_start_kernel_that_is_wrong_is_refused(outside, executor, monkeypatch):
     monkeypatch.setenv(TASKS_PATH, str(outside))
     copy_problem("gelu", "wrong_gelu", outside, baseline="0.044715 -> 0.05")
