@@ -290,6 +290,6 @@ class GpuWorker:
         torch.cuda.synchronize()
 
 
-def _fill(tensor: torch.Tensor) -> None:
-    """Overwrites its bytes by what is no answer."""
-    tensor.view(-1).view(torch.uint8).fill_(0xFF)
+def _fill(tensor: torch.Tensor) -> torch.Tensor:
+    """Overwrites its bytes, which are returned, by what is no answer."""
+    return tensor.view(-1).view(torch.uint8).fill_(0xFF)
