@@ -202,7 +202,7 @@ class GpuWorker:
         self.graph, self.captured = self.recorder.record(lambda: [self._run(v) for v in self.ring])
         returned = [o for o in chain(*self.captured) if not self.arena.holds(o)]
         if returned:
-            self.poisoning, _ = self.recorder.record(lambda: [_fill(o) for o in returned])
+            self.poisoning, _ = self.recorder.record(lambda: _fill(*returned))
         return {}
 
     def do_replay(self, count: int) -> dict[str, Any]:
@@ -290,6 +290,7 @@ class GpuWorker:
         torch.cuda.synchronize()
 
 
-def _fill(tensor: torch.Tensor) -> torch.Tensor:
-    """Overwrites its bytes, which are returned, by what is no answer."""
-    return tensor.view(-1).view(torch.uint8).fill_(0xFF)
+def _fill(*tensors: torch.Tensor) -> None:
+    """Overwrites their bytes by what is no answer."""
+    for tensor in tensors:
+        tensor.view(-1).view(torch.uint8).fill_(0xFF)
