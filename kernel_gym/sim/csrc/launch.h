@@ -108,6 +108,7 @@ class Launch {
   std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
+  std::vector<std::vector<u64>> places_;  // by worker: where its waves accessed memory last
   std::vector<Accounts> accounts_;  // by worker; empty without a model
   // Each in a cache line of its own: the workers look at the last all the time.
   alignas(64) std::atomic<u64> next_{0};

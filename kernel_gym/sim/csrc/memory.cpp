@@ -196,10 +196,28 @@ SIM_INLINE void fetch_ahead(u64 low) {
   for (u64 at = high; at < high + kLanes * size; at += 64) __builtin_prefetch((const void*)at);
 }
 
+// Has the processor fetch what this wave, or the one of its number in the next workgroup, accesses
+// next if it goes on as it did. To the second level of caches, since that may be a while off; only
+// where neighbouring lanes share lines: more lines than those are as slow to fetch as to access.
+template <u32 size>
+SIM_INLINE void fetch_next(Wave& wave, const Inst* inst, const Access& access) {
+  const u64* addresses = access.addresses;
+  if (access.lanes != kAllLanes || addresses[1] - addresses[0] != size) return;
+  u64& last = wave.places[inst->index % kPlaces];
+  const u64 step = addresses[0] - last;
+  last = addresses[0];
+  const u64 low = addresses[0] + step, high = addresses[kLanes - 1] + step + size;
+  if (!step || !inside(recent_region(wave, inst), low, high)) return;
+  for (u32 l = 0; l < kLanes; l += 64 / size) {
+    __builtin_prefetch((const void*)(addresses[l] + step), 0, 2);
+  }
+}
+
 template <Mode mode, Kind kind>
 const Inst* load_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  fetch_next<size_of(kind)>(wave, inst, access);
   u32* dst = wave.regs + inst->dst;
   load_zeros<kind>(access.outside, dst);
   load_lanes<kind>(access.lanes, dst, [&](int l) { return (const u8*)access.addresses[l]; });
@@ -221,6 +239,7 @@ template <Mode mode, Kind kind>
 const Inst* store_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
+  fetch_next<size_of(kind)>(wave, inst, access);
   const u32* rows = wave.regs + inst->src[2].index;
   store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
   return inst + 1;

@@ -117,6 +117,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.scratch_size = request_.scratch_size;
   wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
   wave.memory = &memory_;
+  wave.places = places_[worker].data() + number * kPlaces;
   wave.recorder = slot.recorder.get();
   wave.audit = slot.audit.get();
   wave.single_step = wave.audit || slot.poisoned >> number & 1;
