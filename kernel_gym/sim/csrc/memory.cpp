@@ -213,15 +213,27 @@ SIM_INLINE void fetch_next(Wave& wave, const Inst* inst, const Access& access) {
   }
 }
 
+// Whether all lanes are active and those of each chunk lie one behind the other.
+template <u32 size>
+SIM_INLINE bool in_chunks(const Access& access) {
+  return access.lanes == kAllLanes && ascending_chunks<size>(access.addresses);
+}
+
 template <Mode mode, Kind kind>
 const Inst* load_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
   fetch_next<size_of(kind)>(wave, inst, access);
   u32* dst = wave.regs + inst->dst;
+  wave.sync_operations += inst->aux;
+  if (in_chunks<size_of(kind)>(access)) {
+    for (int c = 0; c < kChunks; c++) {
+      load_chunk_dense<kind>(dst, c, (const u8*)access.addresses[kWidth * c]);
+    }
+    return inst + 1;
+  }
   load_zeros<kind>(access.outside, dst);
   load_lanes<kind>(access.lanes, dst, [&](int l) { return (const u8*)access.addresses[l]; });
-  wave.sync_operations += inst->aux;
   return inst + 1;
 }
 
@@ -241,6 +253,12 @@ const Inst* store_scattered(Wave& wave, const Inst* inst) {
   if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
   fetch_next<size_of(kind)>(wave, inst, access);
   const u32* rows = wave.regs + inst->src[2].index;
+  if (in_chunks<size_of(kind)>(access)) {
+    for (int c = 0; c < kChunks; c++) {
+      store_chunk_dense<kind>(rows, c, (u8*)access.addresses[kWidth * c]);
+    }
+    return inst + 1;
+  }
   store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
   return inst + 1;
 }

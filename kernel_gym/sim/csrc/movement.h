@@ -57,10 +57,109 @@ SIM_INLINE bool ascending(const u32* row) {
   return !any_lane((U)(differ != 0u)) && row[0] < ~0u - kLanes * step;
 }
 
-// Between words in memory, all of a lane together, and rows; `words` need not be aligned when they
-// are read.
-void rows_from_words(u64 exec, u32* rows, const u32* words, int count);
-void words_from_rows(const u32* rows, u32* words, int count);
+// The same of each chunk of lanes by itself, apart from passing the end.
+template <u32 step>
+SIM_INLINE bool ascending_chunks(const u32* row) {
+  U steps;
+  for (int i = 0; i < kWidth; i++) steps[i] = (u32)i * step;
+  U differ = U{};
+  for (int c = 0; c < kChunks; c++) differ |= load(row, c) ^ (steps + row[kWidth * c]);
+  return !any_lane((U)(differ != 0u));
+}
+template <u32 step>
+SIM_INLINE bool ascending_chunks(const u64* addresses) {
+  typedef u64 Wide __attribute__((vector_size(4 * kWidth), may_alias));
+  constexpr int kHalf = kWidth / 2;
+  Wide steps;
+  for (int i = 0; i < kHalf; i++) steps[i] = (u64)i * step;
+  Wide differ = Wide{};
+  for (int c = 0; c < 2 * kChunks; c++) {
+    const u64 first = addresses[c / 2 * kWidth] + (c % 2 ? kHalf * step : 0);
+    differ |= *(const Wide*)(addresses + kHalf * c) ^ (steps + first);
+  }
+  return !any_lane((U)(differ != 0));
+}
+
+// ---- between words in memory, all of a lane together, and chunks of rows. No alignment is known.
+template <int count>
+SIM_INLINE void chunk_from_words(U* rows, const u32* words) {
+#if defined(SIM_AVX512)
+  __m512i w[count];
+  for (int i = 0; i < count; i++) w[i] = _mm512_loadu_si512(words + kWidth * i);
+  if constexpr (count == 2) {
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    rows[0] = (U)_mm512_permutex2var_epi32(w[0], even, w[1]);
+    rows[1] = (U)_mm512_permutex2var_epi32(w[0], odd, w[1]);
+    return;
+  }
+  if constexpr (count == 4) {
+    const __m512i first =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+    const __m512i second =
+        _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
+    const __m512i a = _mm512_permutex2var_epi32(w[0], first, w[1]);
+    const __m512i b = _mm512_permutex2var_epi32(w[0], second, w[1]);
+    const __m512i d = _mm512_permutex2var_epi32(w[2], first, w[3]);
+    const __m512i e = _mm512_permutex2var_epi32(w[2], second, w[3]);
+    rows[0] = (U)_mm512_shuffle_i64x2(a, d, 0x44);
+    rows[1] = (U)_mm512_shuffle_i64x2(a, d, 0xee);
+    rows[2] = (U)_mm512_shuffle_i64x2(b, e, 0x44);
+    rows[3] = (U)_mm512_shuffle_i64x2(b, e, 0xee);
+    return;
+  }
+#endif
+  if constexpr (count == 1) {
+    memcpy(rows, words, sizeof(U));
+  } else {
+    for (int i = 0; i < count; i++) {
+      for (int l = 0; l < kWidth; l++) rows[i][l] = words[count * l + i];
+    }
+  }
+}
+
+template <int count>
+SIM_INLINE void words_from_chunk(const u32* row, int c, u32* words) {
+  row += kWidth * c;
+#if defined(SIM_AVX512)
+  __m512i r[count];
+  for (int i = 0; i < count; i++) r[i] = _mm512_load_si512(row + kLanes * i);
+  if constexpr (count == 2) {
+    const __m512i first =
+        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i second =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    _mm512_storeu_si512(words, _mm512_permutex2var_epi32(r[0], first, r[1]));
+    _mm512_storeu_si512(words + 16, _mm512_permutex2var_epi32(r[0], second, r[1]));
+    return;
+  }
+  if constexpr (count == 4) {
+    const __m512i t0 = _mm512_unpacklo_epi32(r[0], r[1]), t1 = _mm512_unpackhi_epi32(r[0], r[1]);
+    const __m512i t2 = _mm512_unpacklo_epi32(r[2], r[3]), t3 = _mm512_unpackhi_epi32(r[2], r[3]);
+    // 128-bit part j of u_k holds lane 4 j + k
+    const __m512i u0 = _mm512_unpacklo_epi64(t0, t2), u1 = _mm512_unpackhi_epi64(t0, t2);
+    const __m512i u2 = _mm512_unpacklo_epi64(t1, t3), u3 = _mm512_unpackhi_epi64(t1, t3);
+    const __m512i p0 = _mm512_shuffle_i32x4(u0, u1, 0x44);
+    const __m512i p1 = _mm512_shuffle_i32x4(u2, u3, 0x44);
+    const __m512i p2 = _mm512_shuffle_i32x4(u0, u1, 0xee);
+    const __m512i p3 = _mm512_shuffle_i32x4(u2, u3, 0xee);
+    _mm512_storeu_si512(words, _mm512_shuffle_i32x4(p0, p1, 0x88));
+    _mm512_storeu_si512(words + 16, _mm512_shuffle_i32x4(p0, p1, 0xdd));
+    _mm512_storeu_si512(words + 32, _mm512_shuffle_i32x4(p2, p3, 0x88));
+    _mm512_storeu_si512(words + 48, _mm512_shuffle_i32x4(p2, p3, 0xdd));
+    return;
+  }
+#endif
+  if constexpr (count == 1) {
+    memcpy(words, row, sizeof(U));
+  } else {
+    for (int l = 0; l < kWidth; l++) {
+      for (int i = 0; i < count; i++) words[count * l + i] = row[kLanes * i + l];
+    }
+  }
+}
 
 typedef u16 Halves __attribute__((vector_size(2 * kWidth), aligned(2), may_alias));
 typedef u8 Bytes __attribute__((vector_size(kWidth), aligned(1), may_alias));
@@ -93,39 +192,50 @@ SIM_INLINE U widened(Kind kind, U x, U old) {
   }
 }
 
-// All lanes, from `first` on.
+// The lanes of a chunk, from `first` on.
 template <Kind kind>
-SIM_INLINE void load_dense(u32* dst, const u8* first) {
+SIM_INLINE void load_chunk_dense(u32* dst, int c, const u8* first) {
   if constexpr (is_words(kind)) {
-    rows_from_words(kAllLanes, dst, (const u32*)first, size_of(kind) / 4);
+    constexpr int count = size_of(kind) / 4;
+    U rows[count];
+    chunk_from_words<count>(rows, (const u32*)first);
+    for (int i = 0; i < count; i++) put(dst + kLanes * i, c, rows[i]);
   } else {
-    for (int c = 0; c < kChunks; c++) {
-      U x;
-      if constexpr (size_of(kind) == 2) {
-        x = __builtin_convertvector(*(const Halves*)(first + 2 * kWidth * c), U);
-      } else {
-        x = __builtin_convertvector(*(const Bytes*)(first + kWidth * c), U);
-      }
-      put(dst, c, widened(kind, x, load(dst, c)));
+    U x;
+    if constexpr (size_of(kind) == 2) {
+      x = __builtin_convertvector(*(const Halves*)first, U);
+    } else {
+      x = __builtin_convertvector(*(const Bytes*)first, U);
     }
+    put(dst, c, widened(kind, x, load(dst, c)));
   }
 }
 
 template <Kind kind>
-SIM_INLINE void store_dense(const u32* rows, u8* first) {
+SIM_INLINE void store_chunk_dense(const u32* rows, int c, u8* first) {
   if constexpr (is_words(kind)) {
-    words_from_rows(rows, (u32*)first, size_of(kind) / 4);
+    words_from_chunk<size_of(kind) / 4>(rows, c, (u32*)first);
   } else {
     const bool high = kind == Kind::kHigh16 || kind == Kind::kU8High;
-    for (int c = 0; c < kChunks; c++) {
-      const U x = high ? load(rows, c) >> 16 : load(rows, c);
-      if constexpr (size_of(kind) == 2) {
-        *(Halves*)(first + 2 * kWidth * c) = __builtin_convertvector(x, Halves);
-      } else {
-        *(Bytes*)(first + kWidth * c) = __builtin_convertvector(x, Bytes);
-      }
+    const U x = high ? load(rows, c) >> 16 : load(rows, c);
+    if constexpr (size_of(kind) == 2) {
+      *(Halves*)first = __builtin_convertvector(x, Halves);
+    } else {
+      *(Bytes*)first = __builtin_convertvector(x, Bytes);
     }
   }
+}
+
+// All lanes, from `first` on.
+template <Kind kind>
+SIM_INLINE void load_dense(u32* dst, const u8* first) {
+  constexpr u32 step = kWidth * size_of(kind);
+  for (int c = 0; c < kChunks; c++) load_chunk_dense<kind>(dst, c, first + step * c);
+}
+template <Kind kind>
+SIM_INLINE void store_dense(const u32* rows, u8* first) {
+  constexpr u32 step = kWidth * size_of(kind);
+  for (int c = 0; c < kChunks; c++) store_chunk_dense<kind>(rows, c, first + step * c);
 }
 
 // ---- lanes that lie anywhere
@@ -216,7 +326,11 @@ SIM_INLINE void load_words(u64 exec, u32* dst, Address address) {
     const int l = __builtin_ctzll(lanes);
     memcpy(buffer + count * l, address(l), 4 * count);
   }
-  rows_from_words(exec, dst, buffer, count);
+  for (int c = 0; c < kChunks; c++) {
+    U rows[count];
+    chunk_from_words<count>(rows, buffer + kWidth * count * c);
+    for (int i = 0; i < count; i++) store(exec, dst + kLanes * i, c, rows[i]);
+  }
 }
 
 template <int count, class Address>
@@ -224,7 +338,9 @@ SIM_INLINE void store_words(u64 exec, const u32* rows, Address address) {
   alignas(64) u32 transposed[kLanes * count];
   const u32* buffer = rows;
   if (count > 1) {
-    words_from_rows(rows, transposed, count);
+    for (int c = 0; c < kChunks; c++) {
+      words_from_chunk<count>(rows, c, transposed + kWidth * count * c);
+    }
     buffer = transposed;
   }
   if (exec == kAllLanes) {
