@@ -109,7 +109,8 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
   wave.accounts = accounts_.empty() ? nullptr : &accounts_[worker];
-  wave.program = program_.instructions.data();
+  const bool plain = slot.audit || slot.poisoned || program_.quick.empty();
+  wave.program = (plain ? program_.instructions : program_.quick).data();
   wave.program_size = (u32)program_.instructions.size();
   wave.resume = wave.program;
   wave.lds = slot.lds;
