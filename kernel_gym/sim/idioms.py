@@ -11,19 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_gym.sim.asm import Instruction
-from kernel_gym.sim.dataflow import MASK_VCC, SCALARS, Block, Facts, facts_of, live_at_ends
-from kernel_gym.sim.operands import SCALAR_CONSTANTS
-from kernel_gym.sim.program import (
-    CONSTANT,
-    LANES,
-    MODIFIED,
-    NEG32,
-    SCALAR,
-    VECTOR,
-    ProgramBuilder,
-    Record,
-    Source,
-)
+from kernel_gym.sim.control_flow import ProgramBlock, ProgramFlow, registers_of_source
+from kernel_gym.sim.dataflow import MASK_VCC, SCALARS
+from kernel_gym.sim.program import MODIFIED, NEG32, SCALAR, VECTOR, ProgramBuilder, Record, Source
 
 
 class Step(NamedTuple):
@@ -95,12 +85,8 @@ _LITERALS = {
     "-64": 0xFFFFFFC0,
 }
 _READS_VCC = "v_div_fmas_f32"
-_MOVES = ("v_mov_b32", "v_not_b32", "s_mov_b32")
-_NOTHING = Facts(frozenset(), frozenset(), frozenset())
 # An instruction may name registers at run time only, or control may go anywhere.
 _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
-_END = 1 << 30  # behind all instructions
-_ENDS = ("s_endpgm", "s_trap")
 
 
 @dataclass
@@ -122,116 +108,14 @@ class _Match:
         return {*self.places.values(), *self.copies}
 
 
-@dataclass
-class _Block:
-    """A basic block: the records of its instructions, and what they do to registers."""
-
-    number: int
-    head: Record
-    records: dict[int, list[Record]]
-    flow: Block
-
-
-def _registers(source: Source) -> list[int]:
-    if source.space & ~MODIFIED == VECTOR:
-        return [source.index // LANES]
-    return [SCALARS + source.index] if source.space == SCALAR else []
-
-
 def _pair(source: Source) -> frozenset[int]:
     return frozenset({SCALARS + source.index, SCALARS + source.index + 1})
-
-
-def _blocks(builder: ProgramBuilder, instructions: list[Instruction]) -> list[_Block]:
-    head = builder.handler("block_head").number
-    blocks: list[_Block] = []
-    for record in builder.records:
-        if record.handler == head:
-            blocks.append(_Block(len(blocks), record, {}, Block({})))
-        elif blocks:
-            blocks[-1].records.setdefault(record.index, []).append(record)
-    for block, limits in zip(blocks, builder.blocks, strict=True):
-        known = range(limits.first, limits.last)
-        block.flow = Block(
-            {
-                number: facts_of(instructions[number], builder.vector_registers)
-                if number in known
-                else _NOTHING
-                for number in block.records
-            }
-        )
-    return blocks
-
-
-def _successors(
-    builder: ProgramBuilder, instructions: list[Instruction], blocks: list[_Block]
-) -> list[list[int]]:
-    """The blocks that control may go to from each block."""
-    positions = {id(record): i for i, record in enumerate(builder.records)}
-    numbers = {positions[id(block.head)]: i for i, block in enumerate(blocks)}
-    found = []
-    for i, limits in enumerate(builder.blocks):
-        mnemonic = instructions[limits.last - 1].mnemonic
-        behind = [i + 1] if i + 1 < len(blocks) else []
-        if mnemonic.startswith(_ENDS):
-            found.append([])
-        elif mnemonic.startswith(("s_branch", "s_cbranch")):
-            target = numbers.get(blocks[i].records[limits.last - 1][0].imm)
-            taken = [] if target is None else [target]
-            found.append(taken + (behind if mnemonic != "s_branch" else []))
-        else:
-            found.append(behind)
-    return found
-
-
-class _Program:
-    """A program by blocks, and what is known of all of it."""
-
-    def __init__(self, builder: ProgramBuilder, instructions: list[Instruction]) -> None:
-        self.builder = builder
-        self.blocks = _blocks(builder, instructions)
-        flows = [block.flow for block in self.blocks]
-        behind = _successors(builder, instructions, self.blocks)
-        self.live = live_at_ends(flows, behind)
-        self._moves = {builder.handler(name).number: name for name in _MOVES}
-        self._before: list[list[int]] = [[] for _ in self.blocks]
-        for number, successors in enumerate(behind):
-            for successor in successors:
-                self._before[successor].append(number)
-
-    def constant(self, block: _Block, source: Source, number: int) -> int | None:
-        """The word that a source surely holds in all active lanes before an instruction."""
-        if source.flags:
-            return None
-        if source.space == CONSTANT:
-            return self.builder.constant_rows[source.index // LANES]
-        if source.space == SCALAR and source.index >= SCALAR_CONSTANTS:
-            return self.builder.scalar_constants[source.index - SCALAR_CONSTANTS]
-        words = self._words(block, _registers(source)[0], number, set())
-        return words.pop() if len(words) == 1 else None
-
-    def _words(self, block: _Block, register: int, number: int, seen: set[int]) -> set[int | None]:
-        """What a register may hold; None is anything."""
-        place = block.flow.definition(register, number)
-        if register < SCALARS and not block.flow.same_lanes(place, number):
-            return {None}
-        if place >= 0:
-            (record, *others) = block.records[place]
-            name = self._moves.get(record.handler)
-            word = self.constant(block, record.sources[0], place) if name and not others else None
-            return {word if word is None or name != "v_not_b32" else ~word & 0xFFFFFFFF}
-        words: set[int | None] = set() if block.number else {None}
-        for before in self._before[block.number]:
-            if before not in seen:
-                seen.add(before)
-                words |= self._words(self.blocks[before], register, _END, seen)
-        return words
 
 
 class _Matcher:
     """Looks for an idiom that ends with a certain instruction of a block."""
 
-    def __init__(self, program: _Program, idiom: Idiom, block: _Block) -> None:
+    def __init__(self, program: ProgramFlow, idiom: Idiom, block: ProgramBlock) -> None:
         self._program, self._block, self._idiom = program, block, idiom
         self._steps = {step.result: step for step in idiom.steps}
         masks = {step.mask: step for step in idiom.steps if step.operation != _READS_VCC}
@@ -263,12 +147,14 @@ class _Matcher:
             return False
         if name in self._idiom.sources:
             definition = self._block.flow.definition
-            found = source, [definition(r, number) for r in _registers(source)]
+            found = source, [definition(r, number) for r in registers_of_source(source)]
             return self.match.sources.setdefault(name, found) == found
         if source.space == SCALAR:
             return self._mask(name, _pair(source), number)
-        place = self._block.flow.definition(source.index // LANES, number)
-        return source.space == VECTOR and place >= 0 and self.step(self._steps[name], place)
+        if source.space != VECTOR:
+            return False
+        place = self._block.flow.definition(registers_of_source(source)[0], number)
+        return place >= 0 and self.step(self._steps[name], place)
 
     def _mask(self, name: str, pair: frozenset[int], number: int) -> bool:
         places = {self._block.flow.definition(register, number) for register in pair}
@@ -283,7 +169,9 @@ class _Matcher:
         return self.step(self._steps_of_masks[name], place)
 
 
-def _fuse(program: _Program, idiom: Idiom, block: _Block, last: int, live: set[int]) -> bool:
+def _fuse(
+    program: ProgramFlow, idiom: Idiom, block: ProgramBlock, last: int, live: set[int]
+) -> bool:
     """Replace an idiom that ends with an instruction, if there is one that may be replaced."""
     matcher = _Matcher(program, idiom, block)
     if not matcher.step(idiom.steps[-1], last):
@@ -293,11 +181,12 @@ def _fuse(program: _Program, idiom: Idiom, block: _Block, last: int, live: set[i
     if not flow.same_lanes(members[0], last):
         return False
     facts = {number: flow.facts[number] for number in members}
-    reads = frozenset(r for source, _ in match.sources.values() for r in _registers(source))
+    sources = [match.sources[name][0] for name in idiom.sources]
+    reads = frozenset(r for source in sources for r in registers_of_source(source))
     for number in members:
         flow.facts.pop(number)
     kept = all(
-        [flow.definition(r, last) for r in _registers(source)] == definitions
+        [flow.definition(r, last) for r in registers_of_source(source)] == definitions
         for source, definitions in match.sources.values()
     )
     flow.facts[last] = replace(facts[last], reads=frozenset())  # its own are looked at above
@@ -313,7 +202,7 @@ def _fuse(program: _Program, idiom: Idiom, block: _Block, last: int, live: set[i
     fused = Record(
         program.builder.handler(idiom.operation).number,
         dst=replaced[-1].dst,
-        sources=tuple(match.sources[name][0] for name in idiom.sources),
+        sources=tuple(sources),
         imm=len(replaced),
         index=last,
     )
@@ -337,7 +226,7 @@ def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> byt
         return None
     if any(instruction.mnemonic.startswith(_UNKNOWN_FLOW) for instruction in instructions):
         return None
-    program = _Program(builder, instructions)
+    program = ProgramFlow(builder, instructions)
     found = False
     for block, live in zip(program.blocks, program.live, strict=True):
         for number, records in list(block.records.items()):

@@ -55,7 +55,7 @@ def fused(text: str) -> bool:
 
 def as_written(text: str) -> str:
     """The same, but that somebody might read what lies between."""
-    return text + "\n\tv_mov_b32_e32 v40, v12\n\tv_mov_b32_e32 v41, v14"
+    return text + "\n\tv_mov_b32_e32 v40, v14\n\tv_mov_b32_e32 v41, v15"
 
 
 @pytest.mark.parametrize("body", [DIVISION, INTERLEAVED, EXP])
@@ -77,7 +77,7 @@ def test_the_bits_are_those_of_the_instructions(any_engine, body, lanes):
 
 
 @pytest.mark.parametrize(
-    "found, instead",
+    ("found", "instead"),
     [
         ("v_rcp_f32_e32 v14, v12", "v_rcp_f32_e32 v14, v11"),  # of something else
         ("v_fma_f32 v16, -v12, v15, v13", "v_fma_f32 v16, v12, v15, v13"),  # a sign
@@ -95,14 +95,20 @@ def test_what_only_looks_like_a_division_is_left_alone(found, instead):
 
 
 @pytest.mark.parametrize(
-    "behind, dead",
+    ("behind", "dead"),
     [
         ("", True),
         ("v_mov_b32_e32 v40, v16", False),
         ("v_mov_b32_e32 v16, 0\n\tv_mov_b32_e32 v40, v16", True),
         ("s_mov_b64 exec, 1\n\tv_mov_b32_e32 v16, 0\n\tv_mov_b32_e32 v40, v16", False),
-        ("v_mov_b32_dpp v16, v0 row_shr:1 row_mask:0xf bank_mask:0xf\n\tv_mov_b32_e32 v1, v16", False),
-        ("s_cbranch_execz .LBB0_9\n\tv_mov_b32_e32 v16, 0\n.LBB0_9:\n\tv_mov_b32_e32 v40, v16", False),
+        (
+            "v_mov_b32_dpp v16, v0 row_shr:1 row_mask:0xf bank_mask:0xf\n\tv_mov_b32_e32 v1, v16",
+            False,
+        ),
+        (
+            "s_cbranch_execz .LBB0_9\n\tv_mov_b32_e32 v16, 0\n.LBB0_9:\n\tv_mov_b32_e32 v40, v16",
+            False,
+        ),
         ("s_cbranch_vccz .LBB0_9\n.LBB0_9:", False),  # reads the mask
         ("s_cbranch_execz .LBB0_9\n\ts_cbranch_vccz .LBB0_9\n.LBB0_9:", False),
         ("s_mov_b64 vcc, 0\n\ts_cbranch_vccz .LBB0_9\n.LBB0_9:", True),
