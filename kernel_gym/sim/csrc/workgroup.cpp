@@ -44,6 +44,16 @@ void Launch::number_threads() {
   }
 }
 
+// What LDS begins with if some bytes of it are to hold another value.
+void Launch::fill_lds() {
+  const u8* map = (const u8*)request_.lds_map;
+  if (!map) return;
+  first_lds_.assign(request_.lds_size, kLdsFill);
+  for (u32 b = 0; b < request_.lds_size; b++) {
+    if (map[b]) first_lds_[b] = (u8)(request_.fill >> 8 * (b % 4));
+  }
+}
+
 std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
   auto& free_slots = engine_.free_slots[worker];
   std::unique_ptr<Slot> slot;
@@ -80,12 +90,10 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
     slot.recorder = std::make_unique<Recorder>(accounts_[worker], waves_);
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
-  memset(slot.lds, kLdsFill, request_.lds_size);
-  if (UNLIKELY(request_.lds_map != 0)) {
-    const u8* map = (const u8*)request_.lds_map;
-    for (u32 b = 0; b < request_.lds_size; b++) {
-      if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
-    }
+  if (LIKELY(first_lds_.empty())) {
+    memset(slot.lds, kLdsFill, request_.lds_size);
+  } else {
+    memcpy(slot.lds, first_lds_.data(), request_.lds_size);
   }
   slot.poisoned = 0;
   if (UNLIKELY(request_.poison != 0)) {
