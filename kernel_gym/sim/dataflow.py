@@ -10,6 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.audited import destinations, kind_of, reads_destination
@@ -54,6 +56,7 @@ class Facts:
     changes_exec: bool = False
 
 
+@lru_cache(maxsize=65536)
 def registers_of(text: str, vector_registers: int) -> range:
     """The registers that an operand names."""
     operand = parse_operand(text)
@@ -70,6 +73,37 @@ def _union(texts: Iterable[str], vector_registers: int) -> frozenset[int]:
     return frozenset(n for text in texts for n in registers_of(text, vector_registers))
 
 
+class _Traits(NamedTuple):
+    """What an instruction's name tells, whatever its operands are."""
+
+    destinations: int
+    first_source: int
+    vector_whole: bool
+    scalar_whole: bool
+    lanewise: bool
+    changes_exec: bool
+    reads_vcc: bool
+
+
+@lru_cache(maxsize=4096)
+def _traits(mnemonic: str, encoding: str, modifiers: frozenset[str]) -> _Traits:
+    bare = Instruction(mnemonic, encoding, (), dict.fromkeys(modifiers, ""), 0, "", None)
+    count = destinations(bare, kind_of(bare))
+    conditional = bool(_CONDITIONAL_SCALARS.match(mnemonic))
+    accumulates = reads_destination(mnemonic) or bool(_ACCUMULATING_SCALARS.match(mnemonic))
+    rearranged = encoding not in ("", "e32", "e64") or "op_sel" in modifiers
+    return _Traits(
+        destinations=count,
+        first_source=0 if conditional or accumulates else count,
+        vector_whole=bool(_WHOLE.match(mnemonic) or _WHOLE_LOADS.match(mnemonic))
+        and not rearranged,
+        scalar_whole=not conditional,
+        lanewise=not _CROSS_LANE.match(mnemonic) and "dpp" not in encoding,
+        changes_exec=bool(_CHANGES_EXEC.search(mnemonic)),
+        reads_vcc=bool(_READS_VCC.match(mnemonic)),
+    )
+
+
 def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
     """The facts of an instruction.
 
@@ -77,25 +111,18 @@ def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
     """
-    mnemonic, operands = instruction.mnemonic, instruction.operands
-    count = destinations(instruction, kind_of(instruction))
-    conditional = bool(_CONDITIONAL_SCALARS.match(mnemonic))
-    accumulates = reads_destination(mnemonic) or bool(_ACCUMULATING_SCALARS.match(mnemonic))
-    sources = operands if conditional or accumulates else operands[count:]
-    reads = _union(sources, vector_registers)
-    writes = _union(operands[:count], vector_registers)
-    if _READS_VCC.match(mnemonic):
+    operands = instruction.operands
+    modifiers = frozenset(instruction.modifiers)
+    traits = _traits(instruction.mnemonic, instruction.encoding, modifiers)
+    reads = _union(operands[traits.first_source :], vector_registers)
+    writes = _union(operands[: traits.destinations], vector_registers)
+    if traits.reads_vcc:
         reads |= MASK_VCC
-    rearranged = instruction.encoding not in ("", "e32", "e64") or "op_sel" in instruction.modifiers
-    plain = _WHOLE.match(mnemonic) or _WHOLE_LOADS.match(mnemonic)
     whole = frozenset(
-        n
-        for n in writes
-        if (n >= SCALARS and not conditional) or (n < SCALARS and plain and not rearranged)
+        n for n in writes if (traits.vector_whole if n < SCALARS else traits.scalar_whole)
     )
-    lanewise = not _CROSS_LANE.match(mnemonic) and "dpp" not in instruction.encoding
-    changes_exec = bool(_CHANGES_EXEC.search(mnemonic) or writes & _MASK_EXEC)
-    return Facts(reads, writes, whole, lanewise, changes_exec)
+    changes_exec = traits.changes_exec or not writes.isdisjoint(_MASK_EXEC)
+    return Facts(reads, writes, whole, traits.lanewise, changes_exec)
 
 
 class Block:
