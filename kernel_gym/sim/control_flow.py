@@ -114,30 +114,40 @@ class ProgramFlow:
 
     def constant(self, block: ProgramBlock, source: Source, number: int) -> int | None:
         """The word that a source surely holds in all active lanes before an instruction."""
-        if source.flags:
-            return None
-        if source.space == CONSTANT:
+        known = self._literal(source)
+        if known is not None or source.flags or source.space not in (VECTOR, SCALAR):
+            return known
+        words = self._words(block, registers_of_source(source)[0], number)
+        return words.pop() if len(words) == 1 else None
+
+    def _literal(self, source: Source) -> int | None:
+        if source.space == CONSTANT and not source.flags:
             return self.builder.constant_rows[source.index // LANES]
         if source.space == SCALAR and source.index >= SCALAR_CONSTANTS:
             return self.builder.scalar_constants[source.index - SCALAR_CONSTANTS]
-        words = self._words(block, registers_of_source(source)[0], number, set())
-        return words.pop() if len(words) == 1 else None
+        return None
 
-    def _words(
-        self, block: ProgramBlock, register: int, number: int, seen: set[int]
-    ) -> set[int | None]:
+    def _words(self, block: ProgramBlock, register: int, number: int) -> set[int | None]:
         """What a register may hold; None is anything."""
-        place = block.flow.definition(register, number)
-        if register < SCALARS and not block.flow.same_lanes(place, number):
-            return {None}
-        if place >= 0:
-            (record, *others) = block.records[place]
-            name = self._moves.get(record.handler)
-            word = self.constant(block, record.sources[0], place) if name and not others else None
-            return {word if word is None or name != "v_not_b32" else ~word & 0xFFFFFFFF}
-        words: set[int | None] = set() if block.number else {None}
-        for before in self._before[block.number]:
-            if before not in seen:
-                seen.add(before)
-                words |= self._words(self.blocks[before], register, _END, seen)
+        words: set[int | None] = set()
+        seen: set[int] = set()
+        pending = [(block, number)]
+        while pending:
+            block, number = pending.pop()
+            place = block.flow.definition(register, number)
+            if register < SCALARS and not block.flow.same_lanes(place, number):
+                words.add(None)
+            elif place >= 0:
+                words.add(self._moved(block.records[place]))
+            else:
+                before = set(self._before[block.number]) - seen
+                seen |= before
+                pending += [(self.blocks[b], _END) for b in before]
+                words |= set() if block.number else {None}
         return words
+
+    def _moved(self, records: list[Record]) -> int | None:
+        """The literal that an instruction writes."""
+        name = self._moves.get(records[0].handler)
+        word = self._literal(records[0].sources[0]) if name and len(records) == 1 else None
+        return word if word is None or name != "v_not_b32" else ~word & 0xFFFFFFFF

@@ -85,6 +85,7 @@ _LITERALS = {
     "-64": 0xFFFFFFC0,
 }
 _READS_VCC = "v_div_fmas_f32"
+_MOST_COPIES = 4  # of masks
 # An instruction may name registers at run time only, or control may go anywhere.
 _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
 
@@ -164,6 +165,8 @@ class _Matcher:
         records = self._block.records[place]
         if records[0].handler == self._program.builder.handlers["s_mov_b64"].number:
             source = records[0].sources[0]
+            if len(self.match.copies) == _MOST_COPIES:
+                return False
             self.match.copies.add(place)
             return source.space == SCALAR and self._mask(name, _pair(source), place)
         return self.step(self._steps_of_masks[name], place)

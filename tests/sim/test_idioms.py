@@ -137,6 +137,24 @@ def test_a_loop_that_divides(any_engine):
     np.testing.assert_array_equal(result, n / d / d / d)
 
 
+def test_long_ways_to_a_constant():
+    """Hundreds of blocks, moves in a circle, and masks by way of many registers."""
+    lines = EXP.split("\n")
+    constants, rest = "\n".join(lines[:3]), "\n".join(lines[3:])
+    blocks = "\n".join(f"\ts_cbranch_scc1 .LBB0_{i}\n.LBB0_{i}:" for i in range(2000))
+    assert fused(instruction_text(f"{constants}\n{blocks}\n{rest}", 2))
+    circle = f"""{constants}
+.LBB0_1:
+	v_mov_b32_e32 v13, v12
+	v_mov_b32_e32 v12, v13
+	s_cbranch_scc1 .LBB0_1
+{rest}"""
+    assert not fused(instruction_text(circle, 2))
+    moves = "\n".join(["\ts_mov_b64 s[10:11], vcc\n\ts_mov_b64 vcc, s[10:11]"] * 2000)
+    late = DIVISION.replace("\tv_div_fmas", f"{moves}\n\tv_div_fmas")
+    assert not fused(instruction_text(late, 2))
+
+
 def test_a_kernel_that_computes_where_it_goes_is_left_alone():
     text = instruction_text(DIVISION, 2, after="s_getpc_b64 s[12:13]")
     assert not fused(text)
