@@ -145,7 +145,8 @@ def destinations(instruction: Instruction, kind: Kind) -> int:
     return 1
 
 
-def _reads_destination(mnemonic: str) -> bool:
+def reads_destination(mnemonic: str) -> bool:
+    """Whether the first operand is a source too."""
     if mnemonic.startswith(("v_swap", "v_smfmac")):
         return True
     return mnemonic.startswith("v_") and signature(mnemonic).accumulates
@@ -205,7 +206,7 @@ def audit_instruction(
     alignment = next((n for p, n in _ALIGNMENT if p.match(instruction.mnemonic)), 0)
     written = destinations(instruction, kind)
     operands = [] if waits else list(instruction.operands)
-    sources = operands[0 if _reads_destination(instruction.mnemonic) else written :]
+    sources = operands[0 if reads_destination(instruction.mnemonic) else written :]
     reads, writes = (
         [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
         for texts, count in ((sources, READS), (operands[:written], WRITES))

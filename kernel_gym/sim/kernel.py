@@ -9,13 +9,18 @@ from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.audited import audit_table
 from kernel_gym.sim.decode import DecodedKernel
+from kernel_gym.sim.idioms import with_idioms
 from kernel_gym.sim.metadata import KernelArg
 from kernel_gym.sim.occupancy import Occupancy, occupancy
 from kernel_gym.sim.timing import KernelTiming
 
 
 class Program:
-    """A program in the engine library, freed with this object."""
+    """A program in the engine library, freed with this object.
+
+    Attributes:
+        replaces_idioms: Whether launches without an audit run otherwise than it is written.
+    """
 
     def __init__(self, library: native.Library, decoded: DecodedKernel, arch: str) -> None:
         builder = decoded.builder
@@ -27,8 +32,11 @@ class Program:
         self._figures = hw.FIGURES[arch]
         self._timing: KernelTiming | None = None
         self._audited = False
+        quick = with_idioms(builder, decoded.instructions)
+        self.replaces_idioms = quick is not None
         self.handle = library.api.sim_program_new(
             builder.code(),
+            quick,
             len(builder.records),
             rows,
             len(builder.constant_rows),

@@ -44,6 +44,12 @@ Handler choose(const Entry& entry, const Inst& inst) {
   return fit && scalars <= 1 ? fit : handlers.any;
 }
 
+std::vector<Inst> with_handlers(const Inst* instructions, u32 count) {
+  std::vector<Inst> all(instructions, instructions + count);
+  for (Inst& inst : all) inst.handler = choose(entries()[(u64)inst.handler], inst);
+  return all;
+}
+
 }  // namespace
 
 void register_handler(const char* name, const Handlers& handlers, u32 sources) {
@@ -58,13 +64,14 @@ EXPORT u32 sim_handler_count() { return (u32)entries().size(); }
 EXPORT const char* sim_handler_name(u32 i) { return entries()[i].name; }
 EXPORT u32 sim_handler_sources(u32 i) { return entries()[i].sources; }
 
-// `instructions` have the number of a handler in place of its address.
-EXPORT Program* sim_program_new(const Inst* instructions, u32 count, const u32* row_values,
+// `instructions` have the number of a handler in place of its address. `quick`: as many, or null.
+EXPORT Program* sim_program_new(const Inst* instructions, const Inst* quick, u32 count,
+                                const u32* row_values,
                                 u32 row_count, const u32* scalar_constants, u32 scalar_count,
                                 u32 rows, u32 blocks, u32 source_instructions) {
   Program* program = new Program;
-  program->instructions.assign(instructions, instructions + count);
-  for (Inst& inst : program->instructions) inst.handler = choose(entries()[(u64)inst.handler], inst);
+  program->instructions = with_handlers(instructions, count);
+  if (quick) program->quick = with_handlers(quick, count);
   program->constants = (Row*)aligned_alloc(256, sizeof(Row) * (row_count + 1));
   for (u32 i = 0; i < row_count; i++) splat_row(program->constants[i].words, row_values[i]);
   program->scalar_constants.assign(scalar_constants, scalar_constants + scalar_count);

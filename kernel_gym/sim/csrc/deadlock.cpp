@@ -81,7 +81,7 @@ void Launch::stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident)
   Wave& named = running ? *running : slot.waves[0];
   const u64 not_started = workgroups_ - std::min<u64>(workgroups_, next_.load());
   const Inst* place = named.resume;  // the branch that goes round says most
-  const Inst* end = program_.instructions.data() + program_.instructions.size() - 1;
+  const Inst* end = named.program + named.program_size - 1;
   while (place < end && place[1].handler != block_head) place++;
   raise_fault(named, place, FaultKind::kDeadlock, 0, not_started, at_barrier);
   if (waiting) named.fault.other_instruction = waiting->resume[-1].index;

@@ -108,6 +108,7 @@ void Launch::run() {
     }
     engine_.bins.begin(workgroups_, program_.blocks);
   }
+  places_.assign(workers, std::vector<u64>(waves_ * kPlaces, 0));
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
   std::vector<std::thread> threads;
   for (u32 i = 1; i < workers; i++) threads.emplace_back(&Launch::work, this, i);

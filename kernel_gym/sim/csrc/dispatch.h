@@ -12,6 +12,7 @@
 
 struct Program {
   std::vector<Inst> instructions;
+  std::vector<Inst> quick;             // the same with its idioms replaced; empty if it has none
   Row* constants = nullptr;            // splatted literal rows
   std::vector<u32> scalar_constants;   // copied behind the scalar registers of every wave
   u32 rows = 0;                        // vector rows a wave: registers and temporaries

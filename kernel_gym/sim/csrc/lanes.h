@@ -307,6 +307,12 @@ SIM_INLINE F ldexp_lanes(F x, I n) {
 #endif
 }
 
+// 1 / x as the hardware does it: denormals are zeros of the same sign.
+SIM_INLINE F flush_lanes(F a) {
+  return (F)((U)a & select((I)(((U)a & 0x7f800000u) == 0u), splat(0x80000000u), ~U{}));
+}
+SIM_INLINE F reciprocal_lanes(F a) { return flush_lanes(1.f / flush_lanes(a)); }
+
 // 2^x as the hardware does it: denormal inputs and results are flushed.
 SIM_INLINE F exp2_polynomial(F part) {
   F p = splatf(1.5353362e-4f);

@@ -66,6 +66,7 @@ class Launch {
     }
     choose_samples();
     number_threads();
+    fill_lds();
   }
 
   void run();
@@ -78,6 +79,7 @@ class Launch {
   }
   void choose_samples();
   void number_threads();
+  void fill_lds();
   void work(u32 worker);
   bool start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident);
   std::unique_ptr<Slot> take_slot(u32 worker);
@@ -106,8 +108,10 @@ class Launch {
   u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
   std::vector<u64> samples_;  // workgroup numbers, ascending
   std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
+  std::vector<u8> first_lds_;    // what LDS begins with; empty if that is the same everywhere
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::vector<u64>> block_counts_;  // by worker
+  std::vector<std::vector<u64>> places_;  // by worker: where its waves accessed memory last
   std::vector<Accounts> accounts_;  // by worker; empty without a model
   // Each in a cache line of its own: the workers look at the last all the time.
   alignas(64) std::atomic<u64> next_{0};

@@ -1,4 +1,6 @@
 // LDS instructions. aux: byte offset; imm: second offset of the two-address forms.
+#include <algorithm>
+
 #include "audit.h"
 #include "memory.h"
 #include "recorder.h"
@@ -32,13 +34,15 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, const u32* addresses, u32 o
   return true;
 }
 
-// The first of the lanes' addresses if all are active and lie one behind the other in LDS; null
-// otherwise, also when somebody looks on who wants each lane's address.
+// Whether all lanes are active and those of each chunk lie one behind the other in LDS. Not so when
+// somebody looks on who wants each lane's address.
 template <u32 size>
-SIM_INLINE u8* locate_dense(Wave& wave, const u32* addresses, u32 offset) {
-  if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return nullptr;
-  if ((u64)addresses[0] + offset + kLanes * size > wave.lds_size) return nullptr;
-  return ascending<size>(addresses) ? wave.lds + addresses[0] + offset : nullptr;
+SIM_INLINE bool locate_chunks(Wave& wave, const u32* addresses, u32 offset) {
+  if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return false;
+  if (!ascending_chunks<size>(addresses)) return false;
+  u32 last = addresses[0];
+  for (int c = 1; c < kChunks; c++) last = std::max(last, addresses[kWidth * c]);
+  return (u64)last + offset + kWidth * size <= wave.lds_size;
 }
 
 // Reads from one of the places of an instruction; false after a fault. The destination may overlap
@@ -46,12 +50,14 @@ SIM_INLINE u8* locate_dense(Wave& wave, const u32* addresses, u32 offset) {
 template <Kind kind>
 SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* addresses,
                            u32 offset) {
-  if (const u8* first = locate_dense<size_of(kind)>(wave, addresses, offset)) {
-    load_dense<kind>(dst, first);
+  const u8* base = wave.lds + offset;
+  if (locate_chunks<size_of(kind)>(wave, addresses, offset)) {
+    u32 first[kChunks];
+    for (int c = 0; c < kChunks; c++) first[c] = addresses[kWidth * c];
+    for (int c = 0; c < kChunks; c++) load_chunk_dense<kind>(dst, c, base + first[c]);
     return true;
   }
   if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
-  const u8* base = wave.lds + offset;
 #if defined(SIM_AVX512)
   // Reading 32 bits at the place of fewer may pass the end: LDS has padding for it.
   if constexpr (!is_words(kind)) {
@@ -73,12 +79,14 @@ SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* ad
 template <Kind kind>
 SIM_INLINE bool write_place(Wave& wave, const Inst* inst, const u32* rows, const u32* addresses,
                             u32 offset) {
-  if (u8* first = locate_dense<size_of(kind)>(wave, addresses, offset)) {
-    store_dense<kind>(rows, first);
+  u8* base = wave.lds + offset;
+  if (locate_chunks<size_of(kind)>(wave, addresses, offset)) {
+    for (int c = 0; c < kChunks; c++) {
+      store_chunk_dense<kind>(rows, c, base + addresses[kWidth * c]);
+    }
     return true;
   }
   if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
-  u8* base = wave.lds + offset;
   store_lanes<kind>(wave.exec(), rows, [&](int l) { return base + addresses[l]; });
   return true;
 }

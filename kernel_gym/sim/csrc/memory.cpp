@@ -1,4 +1,4 @@
-// Global, buffer, scratch and flat memory instructions, and scalar loads.
+// Global, buffer, scratch and flat memory instructions.
 #include "memory.h"
 
 #include <algorithm>
@@ -196,14 +196,44 @@ SIM_INLINE void fetch_ahead(u64 low) {
   for (u64 at = high; at < high + kLanes * size; at += 64) __builtin_prefetch((const void*)at);
 }
 
+// Has the processor fetch what this wave, or the one of its number in the next workgroup, accesses
+// next if it goes on as it did. To the second level of caches, since that may be a while off; only
+// where neighbouring lanes share lines: more lines than those are as slow to fetch as to access.
+template <u32 size>
+SIM_INLINE void fetch_next(Wave& wave, const Inst* inst, const Access& access) {
+  const u64* addresses = access.addresses;
+  if (access.lanes != kAllLanes || addresses[1] - addresses[0] != size) return;
+  u64& last = wave.places[inst->index % kPlaces];
+  const u64 step = addresses[0] - last;
+  last = addresses[0];
+  const u64 low = addresses[0] + step, high = addresses[kLanes - 1] + step + size;
+  if (!step || !inside(recent_region(wave, inst), low, high)) return;
+  for (u32 l = 0; l < kLanes; l += 64 / size) {
+    __builtin_prefetch((const void*)(addresses[l] + step), 0, 2);
+  }
+}
+
+// Whether all lanes are active and those of each chunk lie one behind the other.
+template <u32 size>
+SIM_INLINE bool in_chunks(const Access& access) {
+  return access.lanes == kAllLanes && ascending_chunks<size>(access.addresses);
+}
+
 template <Mode mode, Kind kind>
 const Inst* load_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  fetch_next<size_of(kind)>(wave, inst, access);
   u32* dst = wave.regs + inst->dst;
+  wave.sync_operations += inst->aux;
+  if (in_chunks<size_of(kind)>(access)) {
+    for (int c = 0; c < kChunks; c++) {
+      load_chunk_dense<kind>(dst, c, (const u8*)access.addresses[kWidth * c]);
+    }
+    return inst + 1;
+  }
   load_zeros<kind>(access.outside, dst);
   load_lanes<kind>(access.lanes, dst, [&](int l) { return (const u8*)access.addresses[l]; });
-  wave.sync_operations += inst->aux;
   return inst + 1;
 }
 
@@ -221,7 +251,14 @@ template <Mode mode, Kind kind>
 const Inst* store_scattered(Wave& wave, const Inst* inst) {
   Access access;
   if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
+  fetch_next<size_of(kind)>(wave, inst, access);
   const u32* rows = wave.regs + inst->src[2].index;
+  if (in_chunks<size_of(kind)>(access)) {
+    for (int c = 0; c < kChunks; c++) {
+      store_chunk_dense<kind>(rows, c, (u8*)access.addresses[kWidth * c]);
+    }
+    return inst + 1;
+  }
   store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
   return inst + 1;
 }
@@ -340,32 +377,5 @@ REGISTER_LOAD_LDS(ubyte, kU8);
 REGISTER_LOAD_LDS(sbyte, kI8);
 REGISTER_LOAD_LDS(ushort, kU16);
 REGISTER_LOAD_LDS(sshort, kI16);
-
-// ---- scalar loads. src[0]: base pair, src[1]: offset register; imm: offset; aux: words;
-// flags: 1 if the base is a buffer resource
-const Inst* s_load(Wave& wave, const Inst* inst) {
-  u64 base = read64(wave.scalars, inst->src[0].index);
-  u64 offset = (u64)(i64)(i32)inst->imm;
-  if (inst->src[1].space == kScalar) offset += wave.scalars[inst->src[1].index];
-  const u32 size = 4 * inst->aux;
-  if (inst->flags) {
-    base &= 0xffffffffffffull;
-    const u32 records = wave.scalars[inst->src[0].index + 2];
-    if (offset + size > records) {
-      memset(wave.scalars + inst->dst, 0, size);
-      return inst + 1;
-    }
-  }
-  const u64 address = (base + offset) & ~3ull;
-  if (!check_scalar(wave, inst, address, size)) return nullptr;
-  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->scalar(inst->index, address, size);
-  if (UNLIKELY(wave.audit != nullptr) && !wave.audit->global(wave, inst, &address, 1, size)) {
-    return nullptr;
-  }
-  if (wave.footprint) wave.footprint->mark(address, address + size, false, wave.epoch);
-  memcpy(wave.scalars + inst->dst, (const void*)address, size);
-  return inst + 1;
-}
-REGISTER(s_load, s_load);
 
 }  // namespace

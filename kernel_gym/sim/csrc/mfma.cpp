@@ -83,11 +83,10 @@ SIM_INLINE void multiply_rows(const float* a, const float* b, int per_lane, Adde
       sums[r][n] = *(const F*)(c.row(4 * quad + r) + M * g + kWidth * n);
     }
   }
-  const int row = first_row<M>(quad, g);
+  const float* const end = b + kLanes * (size_t)per_lane;
   for (int from = 0; from < kLanes; from += M) {
-    for (int e = 0; e < per_lane; e++) {
-      const float* x = a + kLanes * e + from + row;
-      const float* y = b + kLanes * e + from;
+    const float* x = a + from + first_row<M>(quad, g);
+    for (const float* y = b + from; y < end; x += kLanes, y += kLanes) {
       F columns[kVectors];
       for (int n = 0; n < kVectors; n++) columns[n] = *(const F*)(y + kWidth * n);
       for (int r = 0; r < 4; r++) {

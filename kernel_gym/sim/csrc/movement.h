@@ -1,6 +1,7 @@
 // Movement of data between memory and vector rows.
 #pragma once
 
+#include "transpose.h"
 #include "wave.h"
 
 // What one lane reads or writes.
@@ -57,10 +58,28 @@ SIM_INLINE bool ascending(const u32* row) {
   return !any_lane((U)(differ != 0u)) && row[0] < ~0u - kLanes * step;
 }
 
-// Between words in memory, all of a lane together, and rows; `words` need not be aligned when they
-// are read.
-void rows_from_words(u64 exec, u32* rows, const u32* words, int count);
-void words_from_rows(const u32* rows, u32* words, int count);
+// The same of each chunk of lanes by itself, apart from passing the end.
+template <u32 step>
+SIM_INLINE bool ascending_chunks(const u32* row) {
+  U steps;
+  for (int i = 0; i < kWidth; i++) steps[i] = (u32)i * step;
+  U differ = U{};
+  for (int c = 0; c < kChunks; c++) differ |= load(row, c) ^ (steps + row[kWidth * c]);
+  return !any_lane((U)(differ != 0u));
+}
+template <u32 step>
+SIM_INLINE bool ascending_chunks(const u64* addresses) {
+  typedef u64 Wide __attribute__((vector_size(4 * kWidth), may_alias));
+  constexpr int kHalf = kWidth / 2;
+  Wide steps;
+  for (int i = 0; i < kHalf; i++) steps[i] = (u64)i * step;
+  Wide differ = Wide{};
+  for (int c = 0; c < 2 * kChunks; c++) {
+    const u64 first = addresses[c / 2 * kWidth] + (c % 2 ? kHalf * step : 0);
+    differ |= *(const Wide*)(addresses + kHalf * c) ^ (steps + first);
+  }
+  return !any_lane((U)(differ != 0));
+}
 
 typedef u16 Halves __attribute__((vector_size(2 * kWidth), aligned(2), may_alias));
 typedef u8 Bytes __attribute__((vector_size(kWidth), aligned(1), may_alias));
@@ -93,44 +112,55 @@ SIM_INLINE U widened(Kind kind, U x, U old) {
   }
 }
 
-// All lanes, from `first` on.
+// The lanes of a chunk, from `first` on.
 template <Kind kind>
-SIM_INLINE void load_dense(u32* dst, const u8* first) {
+SIM_INLINE void load_chunk_dense(u32* dst, int c, const u8* first) {
   if constexpr (is_words(kind)) {
-    rows_from_words(kAllLanes, dst, (const u32*)first, size_of(kind) / 4);
+    constexpr int count = size_of(kind) / 4;
+    U rows[count];
+    chunk_from_words<count>(rows, (const u32*)first);
+    for (int i = 0; i < count; i++) put(dst + kLanes * i, c, rows[i]);
   } else {
-    for (int c = 0; c < kChunks; c++) {
-      U x;
-      if constexpr (size_of(kind) == 2) {
-        x = __builtin_convertvector(*(const Halves*)(first + 2 * kWidth * c), U);
-      } else {
-        x = __builtin_convertvector(*(const Bytes*)(first + kWidth * c), U);
-      }
-      put(dst, c, widened(kind, x, load(dst, c)));
+    U x;
+    if constexpr (size_of(kind) == 2) {
+      x = __builtin_convertvector(*(const Halves*)first, U);
+    } else {
+      x = __builtin_convertvector(*(const Bytes*)first, U);
     }
+    put(dst, c, widened(kind, x, load(dst, c)));
   }
 }
 
 template <Kind kind>
-SIM_INLINE void store_dense(const u32* rows, u8* first) {
+SIM_INLINE void store_chunk_dense(const u32* rows, int c, u8* first) {
   if constexpr (is_words(kind)) {
-    words_from_rows(rows, (u32*)first, size_of(kind) / 4);
+    words_from_chunk<size_of(kind) / 4>(rows, c, (u32*)first);
   } else {
     const bool high = kind == Kind::kHigh16 || kind == Kind::kU8High;
-    for (int c = 0; c < kChunks; c++) {
-      const U x = high ? load(rows, c) >> 16 : load(rows, c);
-      if constexpr (size_of(kind) == 2) {
-        *(Halves*)(first + 2 * kWidth * c) = __builtin_convertvector(x, Halves);
-      } else {
-        *(Bytes*)(first + kWidth * c) = __builtin_convertvector(x, Bytes);
-      }
+    const U x = high ? load(rows, c) >> 16 : load(rows, c);
+    if constexpr (size_of(kind) == 2) {
+      *(Halves*)first = __builtin_convertvector(x, Halves);
+    } else {
+      *(Bytes*)first = __builtin_convertvector(x, Bytes);
     }
   }
+}
+
+// All lanes, from `first` on.
+template <Kind kind>
+SIM_INLINE void load_dense(u32* dst, const u8* first) {
+  constexpr u32 step = kWidth * size_of(kind);
+  for (int c = 0; c < kChunks; c++) load_chunk_dense<kind>(dst, c, first + step * c);
+}
+template <Kind kind>
+SIM_INLINE void store_dense(const u32* rows, u8* first) {
+  constexpr u32 step = kWidth * size_of(kind);
+  for (int c = 0; c < kChunks; c++) store_chunk_dense<kind>(rows, c, first + step * c);
 }
 
 // ---- lanes that lie anywhere
 // What lanes read instead that do not take part.
-extern const u8 kNothing[16];
+inline constexpr u8 kNothing[16] = {};
 
 #if defined(SIM_AVX512)
 SIM_INLINE __m128i words_at(const u8* p) { return _mm_loadu_si128((const __m128i*)p); }
@@ -216,7 +246,11 @@ SIM_INLINE void load_words(u64 exec, u32* dst, Address address) {
     const int l = __builtin_ctzll(lanes);
     memcpy(buffer + count * l, address(l), 4 * count);
   }
-  rows_from_words(exec, dst, buffer, count);
+  for (int c = 0; c < kChunks; c++) {
+    U rows[count];
+    chunk_from_words<count>(rows, buffer + kWidth * count * c);
+    for (int i = 0; i < count; i++) store(exec, dst + kLanes * i, c, rows[i]);
+  }
 }
 
 template <int count, class Address>
@@ -224,7 +258,9 @@ SIM_INLINE void store_words(u64 exec, const u32* rows, Address address) {
   alignas(64) u32 transposed[kLanes * count];
   const u32* buffer = rows;
   if (count > 1) {
-    words_from_rows(rows, transposed, count);
+    for (int c = 0; c < kChunks; c++) {
+      words_from_chunk<count>(rows, c, transposed + kWidth * count * c);
+    }
     buffer = transposed;
   }
   if (exec == kAllLanes) {

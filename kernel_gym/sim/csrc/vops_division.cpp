@@ -4,6 +4,9 @@
 
 namespace {
 
+SIM_INLINE u64 chunk_bits(u64 lanes, int c) {
+  return lanes >> (kWidth * c) & ((1ull << kWidth) - 1);
+}
 SIM_INLINE int exponent_bits(u32 x) { return (int)((x >> 23) & 255); }
 SIM_INLINE I exponents(U x) { return (I)((x >> 23) & 255u); }
 SIM_INLINE bool is_denormal(float f) {
@@ -59,28 +62,29 @@ Scaled scale_division(float value, float denominator, float numerator) {
   return {value, false};
 }
 
-// Returns the lanes that v_div_fmas has to scale back.
-template <class V, class D, class N>
-u64 scale_lanes(u64 exec, u32* dst, const V& value, const D& denominator, const N& numerator) {
-  u64 flags = 0;
-  for (int c = 0; c < kChunks; c++) {
-    U result = value.at(c);
-    const U d = denominator.at(c), n = numerator.at(c);
-    u64 hard = exec >> (kWidth * c) & sign_bits(uneasy_division(d, n), 0);
-    if (UNLIKELY(hard)) {
-      const U v = result;
-      const I zero = ((F)n == 0.f) | ((F)d == 0.f);
-      result = select(zero, splat(as_u32(NAN)), v);
-      for (hard &= ~to_bits(zero, 0); hard; hard &= hard - 1) {
-        const int i = __builtin_ctzll(hard);
-        const Scaled scaled = scale_division(as_f32(v[i]), as_f32(d[i]), as_f32(n[i]));
-        result[i] = as_u32(scaled.value);
-        flags |= (u64)scaled.flag << (kWidth * c + i);
-      }
-    }
-    store(exec, dst, c, result);
+// v_div_scale for the lanes of a chunk; `flags` get those that v_div_fmas has to scale back.
+SIM_INLINE U scale_chunk(u64 active, U value, U d, U n, u64& flags) {
+  u64 hard = active & sign_bits(uneasy_division(d, n), 0);
+  if (LIKELY(!hard)) return value;
+  const I zero = ((F)n == 0.f) | ((F)d == 0.f);
+  U result = select(zero, splat(as_u32(NAN)), value);
+  for (hard &= ~to_bits(zero, 0); hard; hard &= hard - 1) {
+    const int i = __builtin_ctzll(hard);
+    const Scaled scaled = scale_division(as_f32(value[i]), as_f32(d[i]), as_f32(n[i]));
+    result[i] = as_u32(scaled.value);
+    flags |= (u64)scaled.flag << i;
   }
-  return flags;
+  return result;
+}
+
+// Scales back the lanes of a chunk that have a bit.
+SIM_INLINE U scale_back(u64 scaled, U quotient, U addend) {
+  for (; UNLIKELY(scaled); scaled &= scaled - 1) {
+    const int i = __builtin_ctzll(scaled);
+    const int power = exponent_bits(addend[i]) > 127 ? 64 : -64;
+    quotient[i] = as_u32(math::scale_by_power(as_f32(quotient[i]), power));
+  }
+  return quotient;
 }
 
 struct DivisionScale {
@@ -97,7 +101,13 @@ struct DivisionScale {
     if (easy_division(denominator, numerator)) {
       for (int c = 0; c < kChunks; c++) store(exec, dst, c, value.at(c));
     } else {
-      flags = scale_lanes(exec, dst, value, denominator, numerator);
+      for (int c = 0; c < kChunks; c++) {
+        u64 found = 0;
+        const u64 active = chunk_bits(exec, c);
+        store(exec, dst, c,
+              scale_chunk(active, value.at(c), denominator.at(c), numerator.at(c), found));
+        flags |= found << (kWidth * c);
+      }
     }
     write64(wave.scalars, inst->dst2, flags);
     return next(wave, inst);
@@ -118,14 +128,8 @@ struct DivisionFmas {
     u32* dst = settled(wave.regs + inst->dst);
     for (int c = 0; c < kChunks; c++) {
       const U addend = d.at(c);
-      U result = (U)fma_lanes((F)a.at(c), (F)b.at(c), (F)addend);
-      u64 rest = scaled >> (kWidth * c) & ((1ull << kWidth) - 1);
-      for (; UNLIKELY(rest); rest &= rest - 1) {
-        const int i = __builtin_ctzll(rest);
-        const int power = exponent_bits(addend[i]) > 127 ? 64 : -64;
-        result[i] = as_u32(math::scale_by_power(as_f32(result[i]), power));
-      }
-      store(exec, dst, c, result);
+      const U result = (U)fma_lanes((F)a.at(c), (F)b.at(c), (F)addend);
+      store(exec, dst, c, scale_back(chunk_bits(scaled, c), result, addend));
     }
     return next(wave, inst);
   }
@@ -170,5 +174,38 @@ struct DivisionFixup {
   }
 };
 REGISTER(v_div_fixup_f32, handlers3<DivisionFixup>(), 3);
+
+// All of these and the instructions between them (kernel_gym/sim/idioms.py), in the same order with
+// the same roundings, but for what lies between them. imm: records that this one stands for
+struct Division {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  SIM_METHOD static U quotient(u64 active, U d, U n, bool easy) {
+    u64 unused = 0, scaled = 0;
+    const F x = (F)(LIKELY(easy) ? d : scale_chunk(active, d, d, n, unused));
+    const F y = (F)(LIKELY(easy) ? n : scale_chunk(active, n, d, n, scaled));
+    const F guess = reciprocal_lanes(x);
+    const F inverse = fma_lanes(fma_lanes(-x, guess, splatf(1.f)), guess, guess);
+    const F first = y * inverse;
+    const F second = fma_lanes(fma_lanes(-x, first, y), inverse, first);
+    const F remainder = fma_lanes(-x, second, y);
+    const U result = (U)fma_lanes(remainder, inverse, second);
+    if (LIKELY(easy)) return signed_quotient(result, d, n);
+    return fix_division(scale_back(scaled, result, (U)second), d, n);
+  }
+  template <class D, class N>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const D denominator(wave, inst, 0);
+    const N numerator(wave, inst, 1);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    const bool easy = easy_division(denominator, numerator);
+    for (int c = 0; c < kChunks; c++) {
+      store(exec, dst, c, quotient(chunk_bits(exec, c), denominator.at(c), numerator.at(c), easy));
+    }
+    return next(wave, inst + inst->imm - 1);
+  }
+};
+REGISTER(division_f32, handlers2<Division>(), 2);
 
 }  // namespace

@@ -7,11 +7,8 @@ namespace {
 UNARY(v_rndne_f32, F, round_lanes(a));
 UNARY(v_exp_f32, F, exp2_lanes(a));
 UNARY(v_sqrt_f32, F, sqrt_lanes(a));
-SIM_INLINE F flush(F a) {  // denormals to zeros of the same sign
-  return (F)((U)a & select((I)(((U)a & 0x7f800000u) == 0u), splat(0x80000000u), ~U{}));
-}
-UNARY(v_rcp_f32, F, flush(1.f / flush(a)));
-UNARY(v_rcp_iflag_f32, F, flush(1.f / flush(a)));
+UNARY(v_rcp_f32, F, reciprocal_lanes(a));
+UNARY(v_rcp_iflag_f32, F, reciprocal_lanes(a));
 UNARY(v_cvt_f32_f16, U, half_lanes(a));
 UNARY(v_cvt_f16_f32, F, to_half(a));
 
@@ -37,6 +34,27 @@ TERNARY(v_mad_f32, F, a* b + c);
 TERNARY(v_max3_f32, F, max_ieee(max_ieee(a, b), c));
 TERNARY(v_min3_f32, F, min_ieee(min_ieee(a, b), c));
 TERNARY(v_med3_f32, F, median(a, b, c));
+
+// 2^x with denormal results, as compilers have it: v_cmp_gt, v_cndmask, v_add, v_exp, v_cndmask,
+// v_ldexp (kernel_gym/sim/idioms.py). imm: records that this one stands for
+struct ScaledExp {
+  static constexpr bool kSigns = false;
+  static constexpr u32 kWide = 0;
+  SIM_METHOD static U power(F x) {
+    const I small = splatf(-126.f) > x;
+    const F shifted = x + (F)select(small, (U)splatf(64.f), U{});
+    return (U)ldexp_lanes(exp2_lanes(shifted), (I)select(small, splat(-64), U{}));
+  }
+  template <class X>
+  static const Inst* run(Wave& wave, const Inst* inst) {
+    const X x(wave, inst, 0);
+    const u64 exec = wave.exec();
+    u32* dst = settled(wave.regs + inst->dst);
+    for (int c = 0; c < kChunks; c++) store(exec, dst, c, power((F)x.at(c)));
+    return next(wave, inst + inst->imm - 1);
+  }
+};
+REGISTER(scaled_exp_f32, handlers1<ScaledExp>(), 1);
 
 // ---- f16: computed in f32 and rounded once
 SIM_INLINE F lo(U a) { return half_lanes(a); }

@@ -122,6 +122,7 @@ struct alignas(64) RowPair {
 };
 constexpr u32 kSpareRows = 6;
 constexpr u32 kRecentRegions = 4;
+constexpr u32 kPlaces = 64;  // that a wave remembers, see Wave::places
 
 // The MODE register: rounding of f32 (bits 0-1) and of f64 and f16 (2-3), which denormals are kept
 // (4-7), ...; the default rounds to nearest even and keeps all denormals.
@@ -144,6 +145,7 @@ struct Wave {
   Accounts* accounts;    // of this worker; null without a model
   Region recent_scalar;  // what the last scalar load read from
   Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
+  u64* places;           // of the last scattered accesses by waves of this number, by instruction
   i64 budget;            // instructions left in this time slice
   i64 clock;             // clock - budget: instructions executed so far
   u64 saved_exec;        // around instructions with DPP

@@ -44,6 +44,16 @@ void Launch::number_threads() {
   }
 }
 
+// What LDS begins with if some bytes of it are to hold another value.
+void Launch::fill_lds() {
+  const u8* map = (const u8*)request_.lds_map;
+  if (!map) return;
+  first_lds_.assign(request_.lds_size, kLdsFill);
+  for (u32 b = 0; b < request_.lds_size; b++) {
+    if (map[b]) first_lds_[b] = (u8)(request_.fill >> 8 * (b % 4));
+  }
+}
+
 std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
   auto& free_slots = engine_.free_slots[worker];
   std::unique_ptr<Slot> slot;
@@ -80,12 +90,10 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
     slot.recorder = std::make_unique<Recorder>(accounts_[worker], waves_);
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
-  memset(slot.lds, kLdsFill, request_.lds_size);
-  if (UNLIKELY(request_.lds_map != 0)) {
-    const u8* map = (const u8*)request_.lds_map;
-    for (u32 b = 0; b < request_.lds_size; b++) {
-      if (map[b]) slot.lds[b] = (u8)(request_.fill >> 8 * (b % 4));
-    }
+  if (LIKELY(first_lds_.empty())) {
+    memset(slot.lds, kLdsFill, request_.lds_size);
+  } else {
+    memcpy(slot.lds, first_lds_.data(), request_.lds_size);
   }
   slot.poisoned = 0;
   if (UNLIKELY(request_.poison != 0)) {
@@ -109,7 +117,8 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
   wave.accounts = accounts_.empty() ? nullptr : &accounts_[worker];
-  wave.program = program_.instructions.data();
+  const bool plain = slot.audit || slot.poisoned || program_.quick.empty();
+  wave.program = (plain ? program_.instructions : program_.quick).data();
   wave.program_size = (u32)program_.instructions.size();
   wave.resume = wave.program;
   wave.lds = slot.lds;
@@ -117,6 +126,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.scratch_size = request_.scratch_size;
   wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
   wave.memory = &memory_;
+  wave.places = places_[worker].data() + number * kPlaces;
   wave.recorder = slot.recorder.get();
   wave.audit = slot.audit.get();
   wave.single_step = wave.audit || slot.poisoned >> number & 1;
