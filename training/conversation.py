@@ -7,8 +7,8 @@ from collections.abc import Callable
 from kernel_gym.envs.shared import shared_executor
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.task import Mode
+from kernel_gym.training.edits import launches
 from kernel_gym.training.episode import Episode
-from kernel_gym.training.launching import launches, row_length
 from kernel_gym.training.policies.base import Conversation, Message
 
 Prompt = Callable[[Task], str]
@@ -43,7 +43,7 @@ def brief_prompt(device: str) -> Prompt:
 
 
 class LaunchPrompt:
-    """Prompts of two lines, the launch of the start kernel and what the length of a row is called.
+    """Prompts of one statement, the launch of the start kernel, to be answered with an edit of it.
 
     For policies that are too small to read a kernel.
 
@@ -69,9 +69,7 @@ class LaunchPrompt:
 
     def of(self, task: Task, source: str) -> str:
         """The same with another source to edit, such as one that was edited before."""
-        length = row_length(source)
-        lines = ["# Edit", *launches(source), *([f"# {length}"] if length else [])]
-        return "\n".join(lines) + "\n"
+        return "# Edit\n" + "\n".join(launches(source)) + "\n"
 
 
 PROMPTS: dict[str, Callable[[str], Prompt]] = {

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
 from kernel_gym.records import Outcome, Record
-from kernel_gym.tasks import Task, get_task, load_suite
+from kernel_gym.tasks import Task, get_task
 from kernel_gym.training.conversation import LaunchPrompt, Prompt
+from kernel_gym.training.edits import draw_edits
 from kernel_gym.training.episode import Episode
-from kernel_gym.training.launching import draw_edits
 from kernel_gym.training.policies.search import ScheduleSearch
 from kernel_gym.training.scoring import Scored, Scorer
 
@@ -96,19 +95,11 @@ def _variants(task: Task, count: int, seed: int) -> list[_Drawn]:
 
 
 def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Drawn]:
-    drawn = draw_edits(task.start_source or "", count, f"{seed}/{task.id}", _words())
     return [
         _Drawn(edits[0].source, e.schedule, prompt=prompt.of(task, e.start), reply=e.reply)
-        for edits in drawn
+        for edits in draw_edits(task.start_source or "", count, f"{seed}/{task.id}")
         for e in edits
     ]
-
-
-@lru_cache
-def _words() -> list[str]:
-    """What lengths may be called: the words in the names of axes in the suite `train`."""
-    axes = {axis.name for task in load_suite("train").tasks for axis in task.problem.axes}
-    return sorted({word for name in axes for word in name.split("_")})
 
 
 def _row(drawn: _Drawn, found: Scored) -> CorpusRow:

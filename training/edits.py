@@ -16,7 +16,12 @@ improve kernels that it could not write.
 
 from __future__ import annotations
 
+import ast
+import itertools
+import random
 import re
+from dataclasses import dataclass
+from string import ascii_lowercase
 
 from kernel_gym.envs.reply import extract_source
 from kernel_gym.records import Outcome
@@ -26,15 +31,26 @@ _FORM = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
 _EDIT = re.compile(
     r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE$", re.DOTALL | re.MULTILINE
 )
+_LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
+
+BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+WARPS = (1, 2, 4, 8, 16)
+STARTS = 16
+"""Starts from which each drawn schedule is reached."""
 
 
 class EditError(ValueError):
     """An edit does not apply; the message says which and why."""
 
 
-def edit_text(old: str, new: str) -> str:
-    """An edit as it is written in a reply."""
-    return _FORM.format(old, new)
+@dataclass(frozen=True)
+class Edit:
+    """A change of a launch, as a reply, with what it leads to."""
+
+    start: str
+    reply: str
+    source: str
+    schedule: dict[str, int]
 
 
 def apply_edits(source: str, reply: str) -> str:
@@ -42,8 +58,7 @@ def apply_edits(source: str, reply: str) -> str:
 
     Args:
         source: What is changed.
-        reply: Text with one edit or more. Where a text that is searched for does not occur as it
-            is, it is searched for whatever white space there is between its words.
+        reply: Text with one edit or more.
 
     Returns:
         The changed source.
@@ -56,13 +71,10 @@ def apply_edits(source: str, reply: str) -> str:
         'f(B=2)\n'
     """
     for number, (old, new) in enumerate(_EDIT.findall(reply), start=1):
-        exact = re.escape(old)
-        loose = r"\s+".join(map(re.escape, old.split()))
-        pattern = exact if old in source or not loose else loose
-        found = len(re.findall(pattern, source))
+        found = source.count(old)
         if found != 1:
             raise EditError(f"edit {number}: {old[:60]!r} occurs {found} times, expected once")
-        source = re.sub(pattern, lambda match, new=new: new, source)
+        source = source.replace(old, new)
     return source
 
 
@@ -90,3 +102,94 @@ def editable(episode: Episode) -> str:
     right = [turn for turn in episode.turns if turn.evaluation.outcome is Outcome.PASSED]
     best = max(right, key=lambda turn: turn.evaluation.speedup or 0.0, default=None)
     return best.source if best else episode.start or episode.task.start_source or ""
+
+
+def launches(source: str) -> list[str]:
+    """The calls of a Triton module that launch kernels, without their positional arguments.
+
+    Args:
+        source: Python.
+
+    Returns:
+        `kernel[grid](..., NAME=value)` for each; none where the source is malformed.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript):
+            call.args = [ast.Constant(...)] if call.args else []
+            found.append(ast.unparse(call))
+    return found
+
+
+def launch_edits(source: str) -> list[Edit]:
+    """Every edit of a launch's block size and number of warps.
+
+    Args:
+        source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
+
+    Returns:
+        One edit a schedule; none where there is no such launch.
+    """
+    found = _LAUNCH.findall(source)
+    if len(found) != 1 or source.count(found[0]) != 1:
+        return []
+    edits = []
+    for block, warps in itertools.product(BLOCKS, WARPS):
+        reply = _FORM.format(found[0], f"BLOCK={block}, num_warps={warps}")
+        schedule = {"BLOCK": block, "num_warps": warps}
+        edits.append(Edit(source, reply, apply_edits(source, reply), schedule))
+    return edits
+
+
+def varied_starts(source: str) -> list[str]:
+    """A kernel as it would start with each of :data:`BLOCKS`, each edit of which is one of its own.
+
+    Args:
+        source: As for :func:`launch_edits`.
+
+    Returns:
+        The sources; none where there is no such launch.
+    """
+    if not launch_edits(source):
+        return []
+    return [_LAUNCH.sub(f"BLOCK={block}", source) for block in BLOCKS]
+
+
+def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
+    """Edits to schedules drawn at random, each from several starts.
+
+    The first edits the source itself, the others edit it with another block size and another name
+    of its kernel, so that whoever imitates them learns to read what there is to replace, and that
+    names do not matter.
+
+    Args:
+        source: As for :func:`launch_edits`.
+        count: Schedules drawn, at most.
+        seed: What is drawn from.
+
+    Returns:
+        For each schedule, :data:`STARTS` edits that lead to the same kernel.
+    """
+    draw = random.Random(seed)
+    edits = launch_edits(source)
+    found = []
+    for edit in draw.sample(edits, min(count, len(edits))):
+        blocks = draw.choices(BLOCKS, k=STARTS - 1)
+        others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
+        found.append([edit, *(_to(edit.schedule, other) for other in others)])
+    return found
+
+
+def _renamed(source: str, draw: random.Random) -> str:
+    """The source with another name of its kernel: one to four words of two to eight letters."""
+    words = ("".join(draw.choices(ascii_lowercase, k=draw.randint(2, 8))) for _ in range(4))
+    name = "_".join(itertools.islice(words, draw.randint(1, 4)))
+    return re.sub(r"\w+(?=\[[^\n]*\]\()", name, source)
+
+
+def _to(schedule: dict[str, int], source: str) -> Edit:
+    return next(edit for edit in launch_edits(source) if edit.schedule == schedule)

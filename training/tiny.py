@@ -2,7 +2,7 @@
 
 The tokenizer's pieces are at most a word long, and in many of its texts, so that a text it has not
 seen is made of pieces that it has: names are spelled by the letter. Numbers at the end of a line or
-behind a `=` or `(` are pieces of their own, so that each number of a schedule is one choice.
+behind a `=` are pieces of their own, so that each number of a schedule is one choice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CHAT = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """ChatML, the format of many open models."""
-_NUMBER = r"\d+(?=\n)|(?<=[=(])\d+(?![\d.])"
-_WORD = r"\n *|\w+| ?[^\w\s]+"
+_NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
+_WORD = r"\n *| ?\w+| ?[^\w\s]+"
 
 
 def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
@@ -48,7 +48,7 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
         vocab_size=vocabulary,
         special_tokens=[PAD, START, END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        min_frequency=max(len(texts) // 40, 2),
+        min_frequency=max(len(texts) // 8, 2),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)

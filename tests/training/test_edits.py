@@ -5,7 +5,19 @@ import pytest
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult
 from kernel_gym.tasks import get_task
-from kernel_gym.training.edits import EditError, apply_edits, submission
+from kernel_gym.training.conversation import LaunchPrompt
+from kernel_gym.training.edits import (
+    BLOCKS,
+    STARTS,
+    WARPS,
+    EditError,
+    apply_edits,
+    draw_edits,
+    launch_edits,
+    launches,
+    submission,
+    varied_starts,
+)
 from kernel_gym.training.episode import Episode, Turn
 from tests.records import failure, passing
 
@@ -22,16 +34,6 @@ def test_edits_are_applied_in_order_and_may_delete():
     assert apply_edits("ac d", text) == "x d"
     assert apply_edits("a\nc\n", "<<<<<<< SEARCH\na\n=======\n>>>>>>> REPLACE") == "\nc\n"
     assert apply_edits("f(x)", edit("f(\\1)", "y").replace("\\1", "x")) == "y"
-
-
-def test_white_space_counts_only_where_the_text_occurs_as_it_is():
-    source = "f(\n    a,\n    b,\n)\ng(a, b)\n"
-    assert apply_edits(source, edit("a, b", "c")) == "f(\n    a,\n    b,\n)\ng(c)\n"
-    assert apply_edits(source, edit("f( a, b", "f(c")) == "f(c,\n)\ng(a, b)\n"
-    with pytest.raises(EditError, match=r"'a,  b' occurs 2 times"):
-        apply_edits(source, edit("a,  b", "c"))
-    with pytest.raises(EditError, match="occurs 0 times"):
-        apply_edits(source, edit("a,b", "c"))
 
 
 @pytest.mark.parametrize(("source", "times"), [("xyz", 0), ("a a", 2)])
@@ -59,3 +61,57 @@ def test_edits_that_do_not_apply_are_submitted_with_the_reason_and_do_not_compil
     assert source.startswith("# edit 1: 'BLOCK=1' occurs 0 times")
     with pytest.raises(SyntaxError):
         compile(source, "reply", "exec")
+
+
+def test_every_launch_edit_leads_where_it_says():
+    edits = launch_edits(START)
+    assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS)
+    for e in edits:
+        assert apply_edits(START, e.reply) == e.source
+        (call,) = launches(e.source)
+        assert call.endswith("BLOCK={BLOCK}, num_warps={num_warps})".format_map(e.schedule))
+    assert launch_edits("kernel[grid](x, BLOCK=block)") == []
+
+
+def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_ones():
+    drawn = draw_edits(START, 8, seed=3)
+    assert drawn == draw_edits(START, 8, seed=3) != draw_edits(START, 8, seed=4)
+    assert len({edits[0].source for edits in drawn}) == 8
+    for edits in drawn:
+        assert edits[0].start == START
+        assert len({e.start for e in edits[1:]}) == STARTS - 1
+        assert {apply_edits(e.start, e.reply) for e in edits[:1]} == {edits[0].source}
+        names = {launches(e.source)[0].partition("[")[0] for e in edits}
+        assert len(names) == STARTS
+        assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
+            launches(edits[0].source)[0].partition("]")[2]
+        }
+
+
+def test_starts_are_varied_by_every_block_and_edited_as_they_are():
+    starts = varied_starts(START)
+    assert len(set(starts)) == len(starts) == len(BLOCKS)
+    assert START in starts
+    for start, block in zip(starts, BLOCKS, strict=True):
+        assert launches(start)[0].endswith(f"(..., BLOCK={block})")
+        reached = submission(Episode(TASK, start=start), edit(f"BLOCK={block}", "BLOCK=2048"))
+        assert reached == START.replace("=256", "=2048")
+    unread = submission(Episode(TASK, start=starts[0]), edit("BLOCK=256", "BLOCK=2048"))
+    assert unread.startswith("# edit 1: 'BLOCK=256' occurs 0 times")
+    assert varied_starts("kernel[grid](x, BLOCK=block)") == []
+
+
+def test_launches_are_found_over_several_lines_and_in_nothing_malformed():
+    assert launches("def f(x):\n    k[(1, 2)](\n        x, B=1\n    )\n    g(x)\n") == [
+        "k[1, 2](..., B=1)"
+    ]
+    assert launches("def f(:") == []
+
+
+def test_the_launch_prompt_shows_the_launch_and_refuses_a_task_without():
+    prompt = LaunchPrompt("sim:gfx942")
+    assert "BLOCK=256)" in prompt(TASK)
+    assert "BLOCK=64)" in prompt.of(TASK, START.replace("=256", "=64"))
+    for name in ("torch2triton/row_argmax", "hip2hip/softmax"):
+        with pytest.raises(ValueError, match="no launch to edit"):
+            prompt(get_task(name))

@@ -174,10 +174,9 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     from kernel_gym.tasks import get_task
     from kernel_gym.training.conversation import LaunchPrompt
     from kernel_gym.training.corpus import CorpusRow
-    from kernel_gym.training.edits import submission
+    from kernel_gym.training.edits import draw_edits, submission, varied_starts
     from kernel_gym.training.episode import Episode
     from kernel_gym.training.journal import Journal
-    from kernel_gym.training.launching import draw_edits, varied_starts
     from kernel_gym.training.policies.huggingface import HuggingFace, Manner
     from kernel_gym.training.sft import sft
     from kernel_gym.training.tiny import make_model, make_tokenizer
@@ -194,9 +193,8 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
             outcome=Outcome.PASSED,
             clock="modelled",
         )
-        for edits in draw_edits(learnt.start_source, 160, 0, ["cols", "vocab"])
-        for edit in edits[:16]
-        if not edit.schedule["fit"] and not edit.schedule["constant"]
+        for edits in draw_edits(learnt.start_source, 40, seed=0)
+        for edit in edits
     ]
     tokenizer = make_tokenizer([text for row in rows for text in (row.prompt, row.reply)], 1024)
     model = make_model(tokenizer, asked.model, seed=0)
