@@ -48,14 +48,9 @@ struct Tables {
 };
 const Tables tables;
 
-}  // namespace
-
-const float* const kDecoded[kFormats] = {
-    tables.values[0].data(), tables.values[1].data(), tables.values[2].data(),
-    tables.values[3].data(), tables.values[4].data(), tables.values[5].data(),
-    tables.values[6].data()};
-
-u32 encode(double x, Format format, bool saturate) {
+// `round` makes a whole number of what is kept of a magnitude, in units of the last place.
+template <class Round>
+u32 encode_by(double x, Format format, bool saturate, Round round) {
   const Layout& layout = kLayouts[format];
   const int width = layout.mantissa + layout.exponent;
   const u32 sign = std::signbit(x) ? 1u << width : 0;
@@ -68,7 +63,7 @@ u32 encode(double x, Format format, bool saturate) {
   if (!infinite) {
     std::frexp(magnitude, &exponent);
     exponent = std::max(exponent - 1, 1 - layout.bias);
-    whole = std::nearbyint(std::ldexp(magnitude, layout.mantissa - exponent));
+    whole = round(std::ldexp(magnitude, layout.mantissa - exponent));
     if (whole >= (double)(2 << layout.mantissa)) {
       whole /= 2;
       exponent += 1;
@@ -90,11 +85,21 @@ u32 encode(double x, Format format, bool saturate) {
          (bits - (1u << layout.mantissa));
 }
 
+}  // namespace
+
+const float* const kDecoded[kFormats] = {
+    tables.values[0].data(), tables.values[1].data(), tables.values[2].data(),
+    tables.values[3].data(), tables.values[4].data(), tables.values[5].data(),
+    tables.values[6].data()};
+
+u32 encode(double x, Format format, bool saturate) {
+  return encode_by(x, format, saturate, [](double whole) { return std::nearbyint(whole); });
+}
+
 u32 encode_stochastic(float x, u32 random, Format format, bool saturate) {
-  if (!(std::fabs(x) < INFINITY)) return encode(x, format, saturate);
-  const int dropped = 23 - kLayouts[format].mantissa;
-  const u32 noisy = as_u32(x) + (random >> (32 - dropped));
-  return encode(as_f32(noisy & ~((1u << dropped) - 1)), format, saturate);
+  const int dropped = 23 - kLayouts[format].mantissa;  // of an f32 whose result is normal
+  const double noise = std::ldexp((double)(random >> (32 - dropped)), -dropped);
+  return encode_by(x, format, saturate, [=](double whole) { return std::floor(whole + noise); });
 }
 
 }  // namespace small

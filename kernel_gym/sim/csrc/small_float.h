@@ -19,7 +19,8 @@ SIM_INLINE float decode(u32 bits, Format format) { return kDecoded[format][bits]
 // where there is none, as infinity does. Formats with neither always saturate (NaN too: assumed).
 u32 encode(double x, Format format, bool saturate);
 
-// Rounds by adding the top bits of `random` below the last kept bit.
+// Rounds by adding the top bits of `random` below the last kept bit and dropping the rest; results
+// that are denormal keep fewer bits (so does cast_to_f8 of ROCm's libraries).
 u32 encode_stochastic(float x, u32 random, Format format, bool saturate);
 
 }  // namespace small

@@ -15,7 +15,6 @@ from tests.sim.isa import values
 # helpers that the manual does not define).
 ELSEWHERE = {
     r"v_s?mfmac?_.*": "test_matrix.py",
-    r"v_cvt_(pk_)?(f32_[bf][pf]8|[bf][pf]8_f32)": "programs",
     r"v_permlane(16|32)_swap_b32": "programs",
     r"v_(readlane|writelane|readfirstlane)_b32": "test_operations.py",
     r"v_accvgpr_(read|write|mov)(_b32)?": "test_operations.py",
@@ -27,17 +26,13 @@ ELSEWHERE = {
     r"s_(getpc|setpc|swappc|call)_b64": "test_hip.py",
     r"s_(get|set)reg.*": "test_rounding.py",
     r"v_swap_b32|v_bitop3_b(16|32)|v_cvt_off_f32_i4": "test_own_layouts.py",
-    r"v_cvt_(pknorm_[iu]16|pkrtz_f16)_f32": "test_own_layouts.py",
+    r"v_cvt_(pknorm_[iu]16|pkrtz_f16)_f32|v_cvt_(pknorm|norm)_[iu]16_f16": "test_own_layouts.py",
+    r"v_mqsad_u32_u8|v_cvt_pkaccum_u8_f32|v_cmpx?_class_.*": "test_own_layouts.py",
+    r"v_(exp|log)_legacy_f32|v_cvt_sr_(bf16|f16)_f32": "test_own_layouts.py",
+    r"s_set_gpr_idx_(on|idx)|s_movrel[sd]_b(32|64)": "test_own_layouts.py",
+    r"v_cvt_scalef32_.*|v_cvt_sr_(fp8|bf8)_f32": "test_small_floats.py",
+    r"v_cvt_(pk_)?(f32_[bf][pf]8|[bf][pf]8_f32)": "test_small_floats.py",
 }
-# Implemented, but no test of their own compares their values yet; do not add to these.
-UNCHECKED = {
-    r"v_cvt_scalef32_.*": "gfx950: Triton's casts use some",
-    r"v_cvt_sr_([bf]p?f?8|bf16|f16|fp8)_f32": "stochastic rounding: bits assumed",
-    r"v_mqsad_u32_u8|v_cvt_pkaccum_u8_f32|v_cmpx?_class_.*": "own layouts",
-    r"v_(exp|log)_legacy_f32|v_cvt_(pknorm_[iu]16_f16|norm.*)": "helpers are not defined",
-    r"s_set_gpr_idx_(on|idx)|s_movrel[sd]_b(32|64)": "indexed registers",
-}
-ELSEWHERE |= UNCHECKED
 # What compilers do not emit and the simulator refuses.
 REFUSED = {
     r"s_cbranch_(g_fork|i_fork|join)|s_setvskip": "control flow of older generations",
