@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from kernel_gym.sim import native
 from kernel_gym.sim.asm import parse
@@ -14,7 +15,7 @@ from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.errors import UnsupportedInstruction
 from tests.sim.isa.values import round_fraction
-from tests.sim.support import execute, kernel_text
+from tests.sim.support import LANES, execute, instruction_text, kernel_text, run
 
 
 def exponent(x: float, least: int) -> int:
@@ -43,6 +44,67 @@ def cdna3_group(a: list[float], b: list[float], c: float, least: int) -> float:
     return float(round_fraction(total, 32))
 
 
+def cdna3_bytes(a: list[float], b: list[float], c: float, least: int) -> float:
+    """The same of 16 products of 8-bit floats: even and odd ones apart, then joined."""
+    sums, tops = [], []
+    for odd in (0, 1):
+        pairs = list(zip(a[odd::2], b[odd::2], strict=True))
+        exponents = [exponent(x, least) + exponent(y, least) if x and y else -126 for x, y in pairs]
+        tops.append(max(exponents))
+        sums.append(sum(truncate_to(Fraction(x) * Fraction(y), tops[-1] - 24) for x, y in pairs))
+    top = max(tops)
+    joint = max(top, exponent(c, -126))
+    products = floor_to(sum(floor_to(part, top - 24) for part in sums), joint - 31)
+    lost = exponent(c, -126) < joint - 25
+    total = products + (0 if lost else floor_to(Fraction(c), joint - 24))
+    return float(round_fraction(total, 32))
+
+
+def flushed(x: np.float32, least: float = 2.0**-126) -> np.float32:
+    """Zero for denormals."""
+    return x if abs(x) >= least else np.float32(0)
+
+
+def cdna2_group(a: list[float], b: list[float], c: float) -> np.float32:
+    """Four products of f16 and the sum so far: every step is f32, rounded and flushed."""
+    pairs = zip(*([flushed(np.float32(x), 2.0**-14) for x in side] for side in (a, b)), strict=True)
+    products = [flushed(x * y) for x, y in pairs]
+    first, second = flushed(products[0] + products[1]), flushed(products[2] + products[3])
+    return flushed(flushed(np.float32(c)) + flushed(first + second))
+
+
+def dot_products(a: np.ndarray, b: np.ndarray, k: int) -> list[tuple[int, int, list, list]]:
+    """Of a 16x16 product, for some lanes: lane, result, and the factors by k.
+
+    Args:
+        a: (lanes, elements), the first matrix as lanes hold it.
+        b: the same of the second.
+        k: how many products each result adds.
+    """
+    each, found = a.shape[1], []
+    for lane in range(0, LANES, 5):
+        for r in range(4):
+            row, column = 4 * (lane // 16) + r, lane % 16
+            x = [float(a[16 * (i // each) + row][i % each]) for i in range(k)]
+            y = [float(b[16 * (i // each) + column][i % each]) for i in range(k)]
+            found.append((lane, r, x, y))
+    return found
+
+
+def product(engine: Engine, text: str, rows: list[np.ndarray], target: str) -> np.ndarray:
+    """Four rows of results."""
+    result = np.zeros((4, LANES), np.float32)
+    kernel = instruction_text(text, len(rows), 4).replace("gfx942", target)
+    run(engine, kernel, (1,), [np.stack([row.view(np.uint32) for row in rows]), result])
+    return result
+
+
+def addends(random: np.random.Generator) -> np.ndarray:
+    """(4, 64) of f32 over many magnitudes."""
+    scale = 2.0 ** random.integers(-20, 10, (4, LANES))
+    return (random.standard_normal((4, LANES)) * scale).astype(np.float32)
+
+
 def halves(random: np.random.Generator) -> np.ndarray:
     """(4, 64) words of f16 pairs over many magnitudes."""
     values = random.standard_normal((4, 64, 2)) * 2.0 ** random.integers(-12, 10, (4, 64, 2))
@@ -54,29 +116,83 @@ def exact_engine() -> Engine:
     return Engine(threads=1, exact_matrix=True)
 
 
+def unlike_plain_sums(found: float, x: list[float], y: list[float], c: float) -> bool:
+    """Whether a result differs from the correctly rounded sum."""
+    plain = math.fsum([p * q for p, q in zip(x, y, strict=True)] + [float(c)])
+    return bool(np.float32(plain) != found)
+
+
 def test_cdna3_rule(exact_engine):
     random = np.random.default_rng(3)
-    values = halves(random)
-    c = random.standard_normal((4, 64)) * 2.0 ** random.integers(-20, 10, (4, 64))
-    c = c.astype(np.float32)
-    rows = [*(v.view(np.uint32).reshape(64) for v in values), *c]
+    values, c = halves(random), addends(random)
+    rows = [*(v.view(np.uint32).reshape(LANES) for v in values), *c]
     text = "v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], v[14:17]"
-    found = execute(exact_engine, text, rows, 4).view(np.float32)
-    a = np.concatenate(values[:2].transpose(0, 1, 2), axis=1).astype(float)  # (lane, 4 k)
-    b = np.concatenate(values[2:], axis=1).astype(float)
+    found = product(exact_engine, text, rows, "gfx942")
+    a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
     different = 0
-    for lane in range(0, 64, 5):
-        for r in range(4):
-            row, column = 4 * (lane // 16) + r, lane % 16
-            x = [a[16 * (k // 4) + row][k % 4] for k in range(16)]
-            y = [b[16 * (k // 4) + column][k % 4] for k in range(16)]
-            total = float(c[r, lane])
-            for first in (0, 8):
-                total = cdna3_group(x[first : first + 8], y[first : first + 8], total, -14)
-            assert found[r, lane] == np.float32(total)
-            plain = math.fsum([p * q for p, q in zip(x, y, strict=True)] + [float(c[r, lane])])
-            different += np.float32(plain) != np.float32(total)
+    for lane, r, x, y in dot_products(a, b, 16):
+        total = float(c[r, lane])
+        for first in (0, 8):
+            total = cdna3_group(x[first : first + 8], y[first : first + 8], total, -14)
+        assert found[r, lane] == np.float32(total)
+        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
     assert different  # the rule is not just correct rounding
+
+
+def test_cdna3_rule_of_bytes(exact_engine):
+    random = np.random.default_rng(7)
+    scale = 2.0 ** random.integers(-6, 6, (2, LANES, 8))
+    values = torch.from_numpy(random.standard_normal(scale.shape) * scale)
+    values = values.to(torch.float8_e4m3fnuz)
+    words = values.view(torch.uint8).numpy().view(np.uint32)  # (2, lanes, 2)
+    c = addends(random)
+    rows = [*words[0].T.copy(), *words[1].T.copy(), *c]
+    text = "v_mfma_f32_16x16x32_fp8_fp8 v[20:23], v[10:11], v[12:13], v[14:17]"
+    found = product(exact_engine, text, rows, "gfx942")
+    a, b = values.double().numpy()
+    different = 0
+    for lane, r, x, y in dot_products(a, b, 32):
+        total = float(c[r, lane])
+        for first in (0, 16):
+            total = cdna3_bytes(x[first : first + 16], y[first : first + 16], total, -7)
+        assert found[r, lane] == np.float32(total)
+        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
+    assert different
+
+
+def test_cdna3_rule_of_xf32(exact_engine):
+    random = np.random.default_rng(9)
+    scale = 2.0 ** random.integers(-12, 12, (2, 2, LANES))
+    values = (random.standard_normal(scale.shape) * scale).astype(np.float32)
+    c = addends(random)
+    text = "v_mfma_f32_16x16x8_xf32 v[20:23], v[10:11], v[12:13], v[14:17]"
+    found = product(exact_engine, text, [*values[0], *values[1], *c], "gfx942")
+    short = (values.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32)
+    different = 0
+    for lane, r, x, y in dot_products(short[0].T, short[1].T, 8):
+        total = float(c[r, lane])
+        for first in (0, 4):
+            total = cdna3_group(x[first : first + 4], y[first : first + 4], total, -126)
+        assert found[r, lane] == np.float32(total)
+        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
+    assert different
+
+
+def test_cdna2_rule(exact_engine):
+    random = np.random.default_rng(11)
+    values = halves(random)
+    values[:, ::7, 0] = 3e-6  # denormals are taken for zero
+    c = addends(random)
+    c[:, ::9] = 1e-40
+    text = "v_mfma_f32_16x16x16f16 v[20:23], v[10:11], v[12:13], v[14:17]"
+    rows = [*(v.view(np.uint32).reshape(LANES) for v in values), *c]
+    found = product(exact_engine, text, rows, "gfx90a")
+    a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
+    for lane, r, x, y in dot_products(a, b, 16):
+        total = c[r, lane]
+        for first in range(0, 16, 4):
+            total = cdna2_group(x[first : first + 4], y[first : first + 4], total)
+        assert found[r, lane] == total
 
 
 def test_no_rule_for_gfx950():
