@@ -1,5 +1,4 @@
-// Whether the memory that an instruction touches was given to the kernel.
-#include "memory.h"
+#include "access_check.h"
 
 #include <algorithm>
 

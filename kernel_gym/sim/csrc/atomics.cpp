@@ -1,7 +1,7 @@
 // The arithmetic of atomic operations, shared by global memory and LDS.
 #include <type_traits>
 
-#include "memory.h"
+#include "atomics.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Operations that move values between lanes: DPP, permutes, swizzles, lane reads and writes.
-#include "wave.h"
+#include "operand.h"
 
 namespace {
 

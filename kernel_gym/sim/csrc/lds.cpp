@@ -1,8 +1,10 @@
 // LDS instructions. aux: byte offset; imm: second offset of the two-address forms.
 #include <algorithm>
 
+#include "access_check.h"
+#include "atomics.h"
 #include "audit.h"
-#include "memory.h"
+#include "movement.h"
 #include "recorder.h"
 
 bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,

@@ -1,6 +1,7 @@
 // Less common LDS instructions: transposing reads, addresses by M0, counters, exchanges of two
 // places. aux: byte offset.
-#include "memory.h"
+#include "access_check.h"
+#include "movement.h"
 #include "recorder.h"
 
 namespace {

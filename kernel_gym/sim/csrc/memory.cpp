@@ -1,11 +1,17 @@
 // Global, buffer, scratch and flat memory instructions.
-#include "memory.h"
+#include "access_check.h"
+#include "atomics.h"
+#include "movement.h"
 
 #include <algorithm>
 
 #include "audit.h"
 #include "dispatch.h"
 #include "recorder.h"
+
+// Flat addresses with these upper halves name LDS and scratch.
+constexpr u32 kSharedAperture = 0x10000;
+constexpr u32 kPrivateAperture = 0x20000;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "small_float.h"
-#include "wave.h"
+#include "operand.h"
 
 namespace matrix {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "transpose.h"
-#include "wave.h"
+#include "operand.h"
 
 // What one lane reads or writes.
 enum class Kind : u32 {

@@ -1,5 +1,5 @@
 // Operand modifiers (neg, abs, SDWA and half selection) and the result modifiers.
-#include "wave.h"
+#include "operand.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // Scalar loads. src[0]: base pair, src[1]: offset register; imm: offset; aux: words;
 // flags: 1 if the base is a buffer resource
+#include "access_check.h"
 #include "audit.h"
 #include "dispatch.h"
-#include "memory.h"
 #include "recorder.h"
 
 namespace {

@@ -7,7 +7,7 @@
 // aligned frame.
 #pragma once
 
-#include "wave.h"
+#include "operand.h"
 
 #define SIM_METHOD inline __attribute__((always_inline))
 

@@ -1,13 +1,9 @@
-// Access checks, apertures and atomic operations: what memory instructions of all kinds share.
+// Whether the memory that an instruction touches was given to the kernel.
 #pragma once
 
-#include "movement.h"
+#include "wave.h"
 
-// Flat addresses with these upper halves name LDS and scratch.
-constexpr u32 kSharedAperture = 0x10000;
-constexpr u32 kPrivateAperture = 0x20000;
-
-// ---- checks. They raise the fault themselves and return false.
+// Checks raise the fault themselves and return false.
 bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
                   bool write);
 bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset, u32 size);
@@ -22,28 +18,3 @@ SIM_INLINE Region& recent_region(Wave& wave, const Inst* inst) {
 SIM_INLINE bool inside(const Region& region, u64 low, u64 high) {
   return low >= region.start && high <= region.end && low <= high;
 }
-
-// ---- atomics
-enum class Atomic : u32 {
-  kAdd,
-  kSub,
-  kMinSigned,
-  kMinUnsigned,
-  kMaxSigned,
-  kMaxUnsigned,
-  kAnd,
-  kOr,
-  kXor,
-  kIncrement,
-  kDecrement,
-  kSwap,
-  kCompareSwap,
-  kAddFloat,
-  kMinFloat,
-  kMaxFloat,
-  kAddPackedF16,
-  kAddPackedBf16,
-};
-
-u32 apply_atomic(Atomic op, u32 old, u32 value, u32 compare);
-u64 apply_atomic(Atomic op, u64 old, u64 value, u64 compare);
