@@ -51,9 +51,9 @@ void Launch::run_workgroups(Worker& worker) {
     std::unique_ptr<Slot> slot = std::move(resident.front());
     resident.pop_front();
     if (slot->workgroup >= stop_before_.load()) continue;
-    const Outcome outcome = run_slice(*slot);
+    const Outcome outcome = run_slice(worker, *slot);
     if (outcome == Outcome::kFinished) {
-      const FaultKind limit = exceeded(*slot);
+      const FaultKind limit = exceeded(worker, *slot);
       const bool unfinished =
           worker.may_start() || !resident.empty() || next_.load() < workgroups_;
       if (limit != FaultKind::kNone && unfinished) stop_at_limit(*slot, limit);
@@ -83,8 +83,10 @@ void Launch::work(u32 number) {
 }
 
 void Launch::merge() {
+  request_.instructions = 0;
   engine_.block_counts.assign(program_.blocks, 0);
   for (const auto& worker : workers_) {
+    request_.instructions += worker->executed;
     for (u32 i = 0; i < program_.blocks; i++) engine_.block_counts[i] += worker->block_counts[i];
   }
   engine_.recorders.clear();
@@ -101,7 +103,6 @@ void Launch::merge() {
       engine_.sampled[i].add(worker->accounts->sampled[i]);
     }
   }
-  request_.instructions = executed_.load();
   if (use_footprint_) {
     request_.read_lines =
         engine_.footprint.count(memory_.allocations, memory_.count, false, epoch_);

@@ -45,6 +45,7 @@ struct Worker {
   u64 next = 0, end = 0;  // workgroups it has taken but not started
   std::deque<std::unique_ptr<Slot>> resident;  // round robin
   std::vector<std::unique_ptr<Slot>> free_slots;
+  u64 executed = 0;  // instructions
   std::vector<u64> block_counts;
   std::vector<u64> places;  // where its waves accessed memory last
   std::unique_ptr<Accounts> accounts;  // null without a model
@@ -100,9 +101,9 @@ class Launch {
   std::unique_ptr<Slot> take_slot(Worker& worker);
   void prepare(Slot& slot, Worker& worker, u64 workgroup);
   void prepare_wave(Slot& slot, Worker& worker, u32 number);
-  Outcome run_slice(Slot& slot);
+  Outcome run_slice(Worker& worker, Slot& slot);
   void finish(Worker& worker, std::unique_ptr<Slot> slot);
-  FaultKind exceeded(Slot& slot);
+  FaultKind exceeded(Worker& worker, Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
   void release_grid(Worker& worker);
@@ -128,7 +129,7 @@ class Launch {
   std::vector<std::unique_ptr<Worker>> workers_;
   // Each in a cache line of its own: the workers look at the last all the time.
   alignas(64) std::atomic<u64> next_{0};  // workgroup that nobody has taken
-  alignas(64) std::atomic<u64> executed_{0};
+  alignas(64) std::atomic<u64> executed_{0};  // by all workers, if that is limited
   alignas(64) std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
   alignas(64) std::mutex fault_mutex_;
   Fault fault_;

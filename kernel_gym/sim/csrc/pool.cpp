@@ -12,7 +12,7 @@ namespace {
 
 // How often to look whether the others have ended before sleeping until they have. They mostly end
 // together, and to be woken takes longer.
-constexpr u32 kLooks = 100;
+constexpr u32 kLooks = 400;
 
 }  // namespace
 
