@@ -103,19 +103,19 @@ def simulator(
     from kernel_gym.sim.benchmark import Bench, interpret, simulate, validate
 
     cases = speed_cases()
-    one, two = Bench(threads=1), Bench(threads=2)
+    bench = Bench()
     rows, slow = [], {}
     with Progress(console=messages, transient=True) as progress:
         bar = progress.add_task("", total=len(cases) * (1 + interpreter) + 1)
         for case in cases:
             progress.update(bar, description=case.name)
-            rows.append(simulate(case, one, two))
+            rows.append(simulate(case, bench))
             progress.advance(bar)
         for found in interpret() if interpreter else ():
             slow[found["name"]] = found["s"]
             progress.update(bar, description=f"interpreter: {found['name']}", advance=1)
         progress.update(bar, description="published figures")
-        validation = validate(one)
+        validation = validate(bench)
     for row in rows:
         seconds = slow.get(row["name"])
         row["over_interpreter"] = seconds / row["plain_s"] if seconds else None

@@ -24,7 +24,7 @@ from kernel_gym.sim.bench_kernels import Case, speed_cases, stream_case
 from kernel_gym.sim.engine import Engine, Kernel, LaunchResult, pack_kernarg
 
 INTERPRETED_PROGRAMS = 4
-REPEATS = 15
+REPEATS = 31
 VALIDATION = Path(__file__).with_name("validation.json")
 _ARENA = 1 << 30
 _STREAM_SIZES = (1 << 21, 1 << 22)  # less, and the start of a launch hides part of the difference
@@ -33,14 +33,18 @@ _STREAM_SIZES = (1 << 21, 1 << 22)  # less, and the start of a launch hides part
 class Bench:
     """One engine with memory of its own, and the cases compiled for it."""
 
-    def __init__(self, threads: int) -> None:
-        self.engine = Engine(threads=threads)
+    def __init__(self) -> None:
+        """Create the engine and map its memory."""
+        self.engine = Engine()
         self._buffer = mmap.mmap(-1, _ARENA)
         self._base = np.frombuffer(self._buffer, np.uint8).ctypes.data
         self.engine.set_memory(self._base, _ARENA)
 
     def prepare(self, case: Case) -> Callable[..., LaunchResult]:
-        """A function that launches the case; its options are those of ``Engine.launch``."""
+        """A function that launches the case on one thread or ``threads``.
+
+        Its other options are those of ``Engine.launch``.
+        """
         kernel = compiled(self.engine, case)
         values, spans, at = [], [], 0
         for value in case.make():
@@ -59,7 +63,8 @@ class Bench:
         block = (64 * case.warps,)
         kernarg = pack_kernarg(kernel, values, case.grid, block)
 
-        def launch(**options: Any) -> LaunchResult:
+        def launch(threads: int = 1, **options: Any) -> LaunchResult:
+            self.engine.threads = threads
             result = self.engine.launch(
                 kernel, case.grid, block, kernarg, time_limit_s=120.0, **options
             )
@@ -89,32 +94,36 @@ def compiled(engine: Engine, case: Case) -> Kernel:
     return engine.load(binary.asm["amdgcn"], shared=binary.metadata.shared)
 
 
-def seconds_of(call: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
-    """Least time of some calls after a warm one; processor time, which other load moves little."""
-    call()
-    spent = []
-    for _ in range(REPEATS):
-        start = clock()
+def least_seconds(*calls: Callable[[], Any]) -> list[dict[Callable[[], float], float]]:
+    """Least time of each call by clock; in turns, so that other load meets all of them."""
+    clocks = (time.process_time, time.perf_counter)  # other load moves the first little
+    least = [dict.fromkeys(clocks, math.inf) for _ in calls]
+    for call in calls:
         call()
-        spent.append(clock() - start)
-    return min(spent)
+    for _ in range(REPEATS):
+        for call, known in zip(calls, least, strict=True):
+            start = [clock() for clock in clocks]
+            call()
+            for clock, before in zip(clocks, start, strict=True):
+                known[clock] = min(known[clock], clock() - before)
+    return least
 
 
-def simulate(case: Case, one: Bench, two: Bench) -> dict[str, Any]:
+def simulate(case: Case, bench: Bench) -> dict[str, Any]:
     """Times of the simulator, and its modelled times with samples and with a full trace."""
-    launch = one.prepare(case)
-    plain = seconds_of(lambda: launch(model_time=False))
-    modelled = seconds_of(lambda: launch())
+    launch = bench.prepare(case)
+    plain, modelled, two = least_seconds(
+        lambda: launch(model_time=False),
+        launch,
+        lambda: launch(model_time=False, threads=2),
+    )
     sampled, full = launch().seconds or 0.0, launch(full_trace=True).seconds or 0.0
-    wall = seconds_of(lambda: launch(model_time=False), time.perf_counter)
-    launch_two = two.prepare(case)
-    wall_two = seconds_of(lambda: launch_two(model_time=False), time.perf_counter)
     return {
         "name": case.name,
         "workgroups": case.workgroups,
-        "plain_s": plain,
-        "instrumented": modelled / plain,
-        "two_threads": wall / wall_two,
+        "plain_s": plain[time.process_time],
+        "instrumented": modelled[time.process_time] / plain[time.process_time],
+        "two_threads": plain[time.perf_counter] / two[time.perf_counter],
         "modelled_us": sampled * 1e6,
         "sampling_error": sampled / full - 1,
     }

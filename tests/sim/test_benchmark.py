@@ -20,22 +20,22 @@ def test_every_published_figure_has_a_source_and_a_confidence():
 
 
 def test_the_model_meets_published_figures():
-    found = validate(Bench(threads=2))
+    found = validate(Bench())
     assert found["median_error"] < 0.25
     assert found["pairs_in_order"] >= 0.9 * found["pairs"] > 0
 
 
 def test_samples_give_what_a_full_trace_gives():
-    one, two = Bench(threads=1), Bench(threads=2)
+    bench = Bench()
     chosen = [c for c in speed_cases() if c.name.startswith(("softmax", "attention causal"))]
     for case in chosen:
-        assert abs(simulate(case, one, two)["sampling_error"]) < 0.03, case.name
+        assert abs(simulate(case, bench)["sampling_error"]) < 0.03, case.name
 
 
 def test_every_case_compiles_and_has_its_own_name():
     cases = speed_cases()
     assert len({case.name for case in cases}) == len(cases) == 16
-    bench = Bench(threads=1)
+    bench = Bench()
     assert compiled(bench.engine, cases[0]).instructions > 0
 
 

@@ -112,7 +112,7 @@ def test_time_is_the_same_on_every_host():
     x, out = torch.randn(96, 256, generator=torch.Generator().manual_seed(1)), torch.empty(96, 256)
     seen = set()
     for isa in native.supported_isas():
-        for threads in (1, 2):
+        for threads in (1, 2, 5):
             engine = Engine(threads=threads, isa=isa)
             result = modelled(engine, text, shared, (96,), [x, out, 256])
             hot = tuple(entry["share"] for entry in result.profile["hot"])

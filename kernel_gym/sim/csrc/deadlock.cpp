@@ -4,9 +4,9 @@
 #include "launch.h"
 
 // Lets all waves go on if every one of the launch has arrived at the grid's barrier.
-void Launch::release_grid(std::deque<std::unique_ptr<Slot>>& resident) {
+void Launch::release_grid(Worker& worker) {
   u64 waiting = 0;
-  for (const auto& slot : resident) {
+  for (const auto& slot : worker.resident) {
     for (const Wave& wave : slot->waves) {
       if (wave.status == Status::kGridBarrier) {
         waiting++;
@@ -16,7 +16,7 @@ void Launch::release_grid(std::deque<std::unique_ptr<Slot>>& resident) {
     }
   }
   if (!waiting) return;
-  for (const auto& slot : resident) {
+  for (const auto& slot : worker.resident) {
     for (Wave& wave : slot->waves) {
       if (wave.status == Status::kGridBarrier) wave.status = Status::kRunning;
     }
@@ -38,11 +38,12 @@ static u64 mix(u64 hash, const void* data, size_t bytes) {
 
 // Whether the launch can never end. The engine is deterministic: if the state of every wave and
 // all memory come back, they come back for ever (Brent's way of finding the cycle).
-bool Launch::stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more) {
-  const bool all_have_run = ++turns_ % resident.size() == 0;
-  if (block_counts_.size() > 1 || more || !all_have_run) return false;
+bool Launch::stuck(const Worker& worker, bool more) {
+  if (workers_.size() > 1) return false;
+  const bool all_have_run = ++turns_ % worker.resident.size() == 0;
+  if (more || !all_have_run) return false;
   u64 state = 0;
-  for (const auto& slot : resident) {
+  for (const auto& slot : worker.resident) {
     for (const Wave& wave : slot->waves) {
       state = mix(state, &wave.resume, sizeof wave.resume) + (u64)wave.status;
       state = mix(state, wave.regs, (size_t)program_.rows * sizeof(Row));
@@ -66,9 +67,9 @@ bool Launch::stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more)
 }
 
 // The fault names a wave that runs in circles and, as the other side, a barrier that is waited at.
-void Launch::stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident) {
+void Launch::stop_at_deadlock(const Worker& worker) {
   Slot& slot = **std::min_element(
-      resident.begin(), resident.end(),
+      worker.resident.begin(), worker.resident.end(),
       [](const auto& a, const auto& b) { return a->workgroup < b->workgroup; });
   Wave* running = nullptr;
   Wave* waiting = nullptr;
@@ -79,7 +80,7 @@ void Launch::stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident)
     at_barrier += wave.status == Status::kBarrier;
   }
   Wave& named = running ? *running : slot.waves[0];
-  const u64 not_started = workgroups_ - std::min<u64>(workgroups_, next_.load());
+  const u64 not_started = workgroups_ - next_.load() + worker.end - worker.next;
   const Inst* place = named.resume;  // the branch that goes round says most
   const Inst* end = named.program + named.program_size - 1;
   while (place < end && place[1].handler != block_head) place++;

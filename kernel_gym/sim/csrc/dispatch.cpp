@@ -1,7 +1,6 @@
 // Workgroups over threads, and what a launch leaves behind.
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "launch.h"
 
@@ -10,57 +9,85 @@ Program::~Program() { free(constants); }
 Engine::Engine() = default;
 Engine::~Engine() = default;
 
-void Launch::finish(u32 worker, std::unique_ptr<Slot> slot) {
-  std::vector<u64>& total = block_counts_[worker];
-  for (u32 i = 0; i < program_.blocks; i++) total[i] += slot->block_counts[i];
-  if (!accounts_.empty()) engine_.bins.add(slot->workgroup, slot->block_counts);
+void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
+  for (u32 i = 0; i < program_.blocks; i++) worker.block_counts[i] += slot->block_counts[i];
+  if (worker.accounts) engine_.bins.add(slot->workgroup, slot->block_counts);
   if (slot->recorder) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
   if (slot->audit) engine_.audit->end(std::move(slot->audit));
-  engine_.free_slots[worker].push_back(std::move(slot));
+  worker.free_slots.push_back(std::move(slot));
 }
 
-bool Launch::start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident) {
-  const u64 workgroup = next_.fetch_add(1);
-  if (workgroup >= workgroups_ || workgroup >= stop_before_.load()) return false;
-  std::unique_ptr<Slot> slot = take_slot(worker);
-  prepare(*slot, worker, workgroup);
-  resident.push_front(std::move(slot));
+// Takes the next workgroups, a part of those left: neighbours touch the same cache lines and run on
+// one thread, and all threads end together (guided self-scheduling, Polychronopoulos and Kuck 1987).
+bool Launch::take_workgroups(Worker& worker) {
+  u64 first = next_.load();
+  do {
+    if (first == workgroups_) return false;
+    worker.next = first;
+    worker.end = first + 1 + (workgroups_ - first - 1) / (2 * workers_.size());
+  } while (!next_.compare_exchange_weak(first, worker.end));
   return true;
 }
 
-void Launch::work(u32 worker) {
-  std::deque<std::unique_ptr<Slot>> resident;  // round robin
-  const u32 limit = std::max(1u, request_.resident_limit / (u32)block_counts_.size());
+bool Launch::start_next(Worker& worker) {
+  if (!worker.may_start() && !take_workgroups(worker)) return false;
+  if (worker.next >= stop_before_.load()) return false;
+  std::unique_ptr<Slot> slot = take_slot(worker);
+  prepare(*slot, worker, worker.next++);
+  worker.resident.push_front(std::move(slot));
+  return true;
+}
+
+void Launch::run_workgroups(Worker& worker) {
+  auto& resident = worker.resident;
+  const u32 limit = std::max(1u, request_.resident_limit / (u32)workers_.size());
   bool more = true;
   for (;;) {
-    if (more && resident.empty()) more = start_next(worker, resident);
+    if (more && resident.empty()) more = start_next(worker);
     if (resident.empty()) return;
     std::unique_ptr<Slot> slot = std::move(resident.front());
     resident.pop_front();
     if (slot->workgroup >= stop_before_.load()) continue;
-    const Outcome outcome = run_slice(*slot);
+    const Outcome outcome = run_slice(worker, *slot);
     if (outcome == Outcome::kFinished) {
-      const FaultKind limit = exceeded(*slot);
-      const auto unfinished = [&] { return next_.load() < workgroups_ || !resident.empty(); };
-      if (limit != FaultKind::kNone && unfinished()) stop_at_limit(*slot, limit);
+      const FaultKind limit = exceeded(worker, *slot);
+      const bool unfinished =
+          worker.may_start() || !resident.empty() || next_.load() < workgroups_;
+      if (limit != FaultKind::kNone && unfinished) stop_at_limit(*slot, limit);
       finish(worker, std::move(slot));
     } else if (outcome == Outcome::kYielded) {
       resident.push_back(std::move(slot));
-      if (more && resident.size() < limit) more = start_next(worker, resident);
+      if (more && resident.size() < limit) more = start_next(worker);
       const bool startable = more && resident.size() < limit;
-      if (!more) release_grid(resident);
-      if (stuck(resident, startable)) stop_at_deadlock(resident);
+      if (!more) release_grid(worker);
+      if (stuck(worker, startable)) stop_at_deadlock(worker);
     }
   }
 }
 
+void Launch::work(u32 number) {
+  workers_[number] = std::make_unique<Worker>();
+  Worker& worker = *workers_[number];
+  worker.free_slots = std::move(engine_.free_slots[number]);
+  worker.block_counts.resize(program_.blocks);
+  worker.places.resize(waves_ * kPlaces);
+  if (request_.sample_count) {
+    worker.accounts =
+        std::make_unique<Accounts>(program_.source_instructions, engine_.footprint.base());
+  }
+  run_workgroups(worker);
+  engine_.free_slots[number] = std::move(worker.free_slots);
+}
+
 void Launch::merge() {
+  request_.instructions = 0;
   engine_.block_counts.assign(program_.blocks, 0);
-  for (const auto& counts : block_counts_) {
-    for (u32 i = 0; i < program_.blocks; i++) engine_.block_counts[i] += counts[i];
+  for (const auto& worker : workers_) {
+    request_.instructions += worker->executed;
+    for (u32 i = 0; i < program_.blocks; i++) engine_.block_counts[i] += worker->block_counts[i];
   }
   engine_.recorders.clear();
   for (auto& recorder : recorders_) {
@@ -69,13 +96,13 @@ void Launch::merge() {
   request_.sampled = (u32)engine_.recorders.size();
   engine_.accesses.assign(program_.source_instructions, AccessCounts());
   engine_.sampled = engine_.accesses;
-  for (u32 i = 0; i < program_.source_instructions; i++) {
-    for (const Accounts& accounts : accounts_) {
-      engine_.accesses[i].add(accounts.all[i]);
-      engine_.sampled[i].add(accounts.sampled[i]);
+  for (const auto& worker : workers_) {
+    if (!worker->accounts) continue;
+    for (u32 i = 0; i < program_.source_instructions; i++) {
+      engine_.accesses[i].add(worker->accounts->all[i]);
+      engine_.sampled[i].add(worker->accounts->sampled[i]);
     }
   }
-  request_.instructions = executed_.load();
   if (use_footprint_) {
     request_.read_lines =
         engine_.footprint.count(memory_.allocations, memory_.count, false, epoch_);
@@ -101,19 +128,10 @@ void Launch::merge() {
 
 void Launch::run() {
   const u32 workers = (u32)std::max<u64>(1, std::min<u64>(request_.threads, workgroups_));
-  block_counts_.assign(workers, std::vector<u64>(program_.blocks, 0));
-  if (request_.sample_count) {
-    for (u32 i = 0; i < workers; i++) {
-      accounts_.emplace_back(program_.source_instructions, engine_.footprint.base());
-    }
-    engine_.bins.begin(workgroups_, program_.blocks);
-  }
-  places_.assign(workers, std::vector<u64>(waves_ * kPlaces, 0));
+  if (request_.sample_count) engine_.bins.begin(workgroups_, program_.blocks);
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
-  std::vector<std::thread> threads;
-  for (u32 i = 1; i < workers; i++) threads.emplace_back(&Launch::work, this, i);
-  work(0);
-  for (std::thread& thread : threads) thread.join();
+  workers_.resize(workers);
+  engine_.pool.run(workers, [this](u32 number) { work(number); });
   merge();
 }
 

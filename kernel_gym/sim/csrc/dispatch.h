@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "audit.h"
+#include "pool.h"
 #include "recorder.h"
 #include "timing.h"
 #include "wave.h"
@@ -109,6 +110,7 @@ struct Slot;  // the state of one resident workgroup
 struct Engine {
   std::vector<Region> allocations;
   Footprint footprint;
+  Pool pool;
   std::vector<std::vector<std::unique_ptr<Slot>>> free_slots;  // by worker
   // of the last launch, until the next one
   std::vector<u64> block_counts;

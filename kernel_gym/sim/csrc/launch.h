@@ -39,6 +39,20 @@ struct Slot {
 
 enum class Outcome { kFinished, kYielded, kFaulted };
 
+// What one worker of a launch has for itself. Each makes its own, in memory of its thread: no cache
+// line of it is another's too.
+struct Worker {
+  u64 next = 0, end = 0;  // workgroups it has taken but not started
+  std::deque<std::unique_ptr<Slot>> resident;  // round robin
+  std::vector<std::unique_ptr<Slot>> free_slots;
+  u64 executed = 0;  // instructions
+  std::vector<u64> block_counts;
+  std::vector<u64> places;  // where its waves accessed memory last
+  std::unique_ptr<Accounts> accounts;  // null without a model
+
+  bool may_start() const { return next < end; }
+};
+
 // One launch, shared by its workers.
 class Launch {
  public:
@@ -80,19 +94,21 @@ class Launch {
   void choose_samples();
   void number_threads();
   void fill_lds();
-  void work(u32 worker);
-  bool start_next(u32 worker, std::deque<std::unique_ptr<Slot>>& resident);
-  std::unique_ptr<Slot> take_slot(u32 worker);
-  void prepare(Slot& slot, u32 worker, u64 workgroup);
-  void prepare_wave(Slot& slot, u32 worker, u32 number);
-  Outcome run_slice(Slot& slot);
-  void finish(u32 worker, std::unique_ptr<Slot> slot);
-  FaultKind exceeded(Slot& slot);
+  void work(u32 number);
+  void run_workgroups(Worker& worker);
+  bool start_next(Worker& worker);
+  bool take_workgroups(Worker& worker);
+  std::unique_ptr<Slot> take_slot(Worker& worker);
+  void prepare(Slot& slot, Worker& worker, u64 workgroup);
+  void prepare_wave(Slot& slot, Worker& worker, u32 number);
+  Outcome run_slice(Worker& worker, Slot& slot);
+  void finish(Worker& worker, std::unique_ptr<Slot> slot);
+  FaultKind exceeded(Worker& worker, Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
-  void release_grid(std::deque<std::unique_ptr<Slot>>& resident);
-  bool stuck(const std::deque<std::unique_ptr<Slot>>& resident, bool more);
-  void stop_at_deadlock(const std::deque<std::unique_ptr<Slot>>& resident);
+  void release_grid(Worker& worker);
+  bool stuck(const Worker& worker, bool more);
+  void stop_at_deadlock(const Worker& worker);
   void merge();
 
   Engine& engine_;
@@ -110,12 +126,10 @@ class Launch {
   std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
   std::vector<u8> first_lds_;    // what LDS begins with; empty if that is the same everywhere
   std::vector<std::unique_ptr<Recorder>> recorders_;
-  std::vector<std::vector<u64>> block_counts_;  // by worker
-  std::vector<std::vector<u64>> places_;  // by worker: where its waves accessed memory last
-  std::vector<Accounts> accounts_;  // by worker; empty without a model
+  std::vector<std::unique_ptr<Worker>> workers_;
   // Each in a cache line of its own: the workers look at the last all the time.
-  alignas(64) std::atomic<u64> next_{0};
-  alignas(64) std::atomic<u64> executed_{0};
+  alignas(64) std::atomic<u64> next_{0};  // workgroup that nobody has taken
+  alignas(64) std::atomic<u64> executed_{0};  // by all workers, if that is limited
   alignas(64) std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
   alignas(64) std::mutex fault_mutex_;
   Fault fault_;

@@ -32,10 +32,11 @@ static const Inst* ds_gws_barrier(Wave& wave, const Inst* inst) {
 REGISTER(ds_gws_barrier, ds_gws_barrier);
 
 // The limit that is exceeded, after counting what the workgroup has executed.
-FaultKind Launch::exceeded(Slot& slot) {
-  executed_ += slot.executed - slot.accounted;
+FaultKind Launch::exceeded(Worker& worker, Slot& slot) {
+  const u64 more = slot.executed - slot.accounted;
   slot.accounted = slot.executed;
-  if (request_.instruction_limit && executed_.load() > request_.instruction_limit) {
+  worker.executed += more;
+  if (request_.instruction_limit && (executed_ += more) > request_.instruction_limit) {
     return FaultKind::kInstructionLimit;
   }
   return Clock::now() > deadline_ ? FaultKind::kTimeLimit : FaultKind::kNone;
@@ -95,7 +96,7 @@ static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
 }
 
 // Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
-Outcome Launch::run_slice(Slot& slot) {
+Outcome Launch::run_slice(Worker& worker, Slot& slot) {
   for (;;) {
     bool advanced = false;   // some wave did useful work
     bool preempted = false;
@@ -136,7 +137,7 @@ Outcome Launch::run_slice(Slot& slot) {
       if (slot.audit) slot.audit->barrier();
     }
     if (!preempted) continue;
-    const FaultKind limit = exceeded(slot);
+    const FaultKind limit = exceeded(worker, slot);
     if (limit != FaultKind::kNone) {
       stop_at_limit(slot, limit);
       return Outcome::kFaulted;

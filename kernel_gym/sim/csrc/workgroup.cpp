@@ -54,14 +54,13 @@ void Launch::fill_lds() {
   }
 }
 
-std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
-  auto& free_slots = engine_.free_slots[worker];
+std::unique_ptr<Slot> Launch::take_slot(Worker& worker) {
   std::unique_ptr<Slot> slot;
-  if (free_slots.empty()) {
+  if (worker.free_slots.empty()) {
     slot = std::make_unique<Slot>();
   } else {
-    slot = std::move(free_slots.back());
-    free_slots.pop_back();
+    slot = std::move(worker.free_slots.back());
+    worker.free_slots.pop_back();
   }
   const size_t needed = (size_t)waves_ * row_stride_ * sizeof(Row);
   if (slot->capacity < needed) {
@@ -80,14 +79,14 @@ std::unique_ptr<Slot> Launch::take_slot(u32 worker) {
   return slot;
 }
 
-void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
+void Launch::prepare(Slot& slot, Worker& worker, u64 workgroup) {
   slot.program = &program_;
   slot.workgroup = workgroup;
   slot.executed = slot.accounted = 0;
   slot.slices = 0;
   slot.block_counts.assign(program_.blocks, 0);
   if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
-    slot.recorder = std::make_unique<Recorder>(accounts_[worker], waves_);
+    slot.recorder = std::make_unique<Recorder>(*worker.accounts, waves_);
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   if (LIKELY(first_lds_.empty())) {
@@ -107,7 +106,7 @@ void Launch::prepare(Slot& slot, u32 worker, u64 workgroup) {
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, worker, i);
 }
 
-void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
+void Launch::prepare_wave(Slot& slot, Worker& worker, u32 number) {
   Wave& wave = slot.waves[number];
   wave = Wave();
   wave.regs = slot.registers + (size_t)number * row_stride_ * kLanes;
@@ -116,7 +115,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.bases[kConstant] = program_.constants->words;
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
-  wave.accounts = accounts_.empty() ? nullptr : &accounts_[worker];
+  wave.accounts = worker.accounts.get();
   const bool plain = slot.audit || slot.poisoned || program_.quick.empty();
   wave.program = (plain ? program_.instructions : program_.quick).data();
   wave.program_size = (u32)program_.instructions.size();
@@ -126,7 +125,7 @@ void Launch::prepare_wave(Slot& slot, u32 worker, u32 number) {
   wave.scratch_size = request_.scratch_size;
   wave.scratch = slot.scratch.data() + (size_t)number * kLanes * request_.scratch_size;
   wave.memory = &memory_;
-  wave.places = places_[worker].data() + number * kPlaces;
+  wave.places = worker.places.data() + number * kPlaces;
   wave.recorder = slot.recorder.get();
   wave.audit = slot.audit.get();
   wave.single_step = wave.audit || slot.poisoned >> number & 1;
