@@ -21,6 +21,7 @@ import itertools
 import random
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
 from string import ascii_lowercase
 
 from kernel_gym.envs.reply import extract_source
@@ -185,10 +186,15 @@ def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
 
 
 def _renamed(source: str, draw: random.Random) -> str:
-    """The source with another name of its kernel: one to four words of two to eight letters."""
+    """The source with another name of its kernel."""
+    return re.sub(r"\w+(?=\[[^\n]*\]\()", _name(draw), source)
+
+
+def _name(draw: random.Random) -> str:
+    """One to four words of two to eight letters, and no keyword of Python."""
     words = ("".join(draw.choices(ascii_lowercase, k=draw.randint(2, 8))) for _ in range(4))
     name = "_".join(itertools.islice(words, draw.randint(1, 4)))
-    return re.sub(r"\w+(?=\[[^\n]*\]\()", name, source)
+    return _name(draw) if iskeyword(name) else name
 
 
 def _to(schedule: dict[str, int], source: str) -> Edit:

@@ -1,5 +1,8 @@
 """Replies that edit a kernel: where they lead, what they apply to, and those that do not apply."""
 
+import random
+from keyword import iskeyword
+
 import pytest
 
 from kernel_gym.records import Outcome, Stage
@@ -11,6 +14,7 @@ from kernel_gym.training.edits import (
     STARTS,
     WARPS,
     EditError,
+    _name,
     apply_edits,
     draw_edits,
     launch_edits,
@@ -86,6 +90,12 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
         assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
             launches(edits[0].source)[0].partition("]")[2]
         }
+
+
+@pytest.mark.parametrize("seed", [429, 2784, 15237, 24266, 31244])
+def test_a_kernel_is_never_renamed_to_a_keyword(seed):
+    """The first words drawn from these seeds are 'if', 'as', 'is', 'or' and 'in'."""
+    assert not iskeyword(_name(random.Random(seed)))
 
 
 def test_starts_are_varied_by_every_block_and_edited_as_they_are():
