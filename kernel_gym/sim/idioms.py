@@ -2,7 +2,8 @@
 
 A quotient of f32 is eleven instructions, an exponential six. Where nobody else reads what lies
 between them, the engine has one operation that computes the same values in the same order without
-storing them (csrc/vops_idioms.cpp). An audited launch runs the program as the compiler wrote it.
+storing them (csrc/vops_division.cpp, csrc/vops_float.cpp). An audited launch runs the program as
+the compiler wrote it.
 """
 
 from __future__ import annotations

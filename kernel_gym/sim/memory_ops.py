@@ -9,7 +9,7 @@ from kernel_gym.sim.errors import UnsupportedInstruction
 from kernel_gym.sim.operands import OperandText, literal32, parse_operand
 from kernel_gym.sim.program import NO_SOURCE, SCALAR, VECTOR, ProgramBuilder, Source
 
-# Names of atomic operations to numbers (enum Atomic in csrc/memory.h).
+# Names of atomic operations to numbers (enum Atomic in csrc/atomics.h).
 GLOBAL_ATOMICS = {
     "add": 0,
     "sub": 1,

@@ -28,7 +28,7 @@ NAMED_SCALARS = {
     "src_scc": (SCC, 1),
     "null": (NULL, 2),
 }
-# 64-bit values whose upper half is the aperture of flat addresses (csrc/memory.h).
+# 64-bit values whose upper half is the aperture of flat addresses (csrc/memory.cpp).
 APERTURES = {
     "src_shared_base": 0x10000 << 32,
     "src_private_base": 0x20000 << 32,
