@@ -1,8 +1,9 @@
 """A thousand evaluations in a row, good, bad and hostile, two at a time: none lost, nothing left.
 
-Takes half an hour: pytest -m sweep tests/executors/test_series.py -s prints what was counted.
+Takes a quarter of an hour; pytest -m sweep tests/executors/test_series.py -s prints the counts.
 """
 
+import getpass
 import itertools
 import json
 import os
@@ -90,7 +91,8 @@ def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(tmp_pat
     assert counts[Outcome.INFRA] == 0
     assert executor.replaced == 0
     assert family() == before == {template}
-    assert list(tmp_path.iterdir()) == []
+    caches = tmp_path / f"torchinductor_{getpass.getuser()}"  # PyTorch makes it once, and empty
+    assert [path for path in tmp_path.rglob("*") if path != caches] == []
     settled, last = states[2], states[-1]
     for name in ("judge", "template"):
         assert last[name][0] <= settled[name][0] + 8  # pipes of evaluations under way
