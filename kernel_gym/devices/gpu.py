@@ -16,6 +16,7 @@ import torch
 from kernel_gym.devices.base import DeviceLostError, InfraError, Turn
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_lock import GpuLock
+from kernel_gym.devices.gpu_runtime import crowded
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
@@ -32,8 +33,7 @@ from kernel_gym.tasks.task import Task
 
 ARENA_BYTES = 4 << 30
 HELD_BYTES = 2 << 30
-"""Free memory that torch may keep in the judge: asking the driver for it anew takes milliseconds,
-and longer while others make contexts."""
+"""Memory that torch may keep in the judge on a crowded GPU."""
 
 
 class GpuDevice:
@@ -113,16 +113,21 @@ class GpuDevice:
     def turn(self, kind: Turn) -> Iterator[None]:
         """Waits for the GPU, or does not: to build needs the host alone."""
         torch.cuda.set_device(self.index)  # a thread starts with the first one
+        full = "the GPU's memory is used up"
         if kind is Turn.FREE:
-            yield
+            try:
+                yield
+            except torch.OutOfMemoryError as error:
+                raise InfraError(full) from error
             return
         with self.lock.alone():
             try:
                 yield
             except torch.OutOfMemoryError as error:
-                raise DeviceLostError("the GPU's memory is used up") from error
+                raise DeviceLostError(full) from error
             finally:
-                if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > HELD_BYTES:
+                held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+                if held > HELD_BYTES and crowded():
                     torch.cuda.empty_cache()
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
@@ -168,7 +173,8 @@ class GpuDevice:
         return Worker(
             shared_template(),
             self.arena,
-            visible={name: self._visible(name) for name in self.vendor.visible},
+            environment={name: self._visible(name) for name in self.vendor.visible}
+            | dict(self.vendor.environment),
             flush=self.spec.flush_bytes,
             cache=str(cache_folder()) if trusted else "",
         )

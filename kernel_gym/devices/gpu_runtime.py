@@ -15,6 +15,8 @@ import torch
 from kernel_gym.devices.vendors import vendor_here
 
 HANDLE_BYTES = 64
+FREE_SHARE = 0.25
+"""Of a GPU's memory: one evaluation at a time needs more than it holds, and not more than this."""
 _LAZY_PEER_ACCESS = 1
 
 
@@ -35,6 +37,16 @@ def allocate(size: int) -> int:
     address = ctypes.c_void_p()
     _call("Malloc", ctypes.byref(address), ctypes.c_size_t(size))
     return address.value or 0
+
+
+def crowded() -> bool:
+    """Whether processes should give back what memory they hold without using it.
+
+    Others hardly ever do without it: asking the driver anew takes milliseconds, and longer while
+    others make their contexts.
+    """
+    free, total = torch.cuda.mem_get_info()
+    return free < FREE_SHARE * total
 
 
 def free(address: int) -> None:

@@ -27,7 +27,7 @@ class Worker:
     Args:
         template: what it is forked from.
         arena: memory that it shares with the judge.
-        visible: environment variables by which it sees its GPU.
+        environment: variables of its own: by which it sees its GPU, and how it uses it.
         flush: bytes that it writes to make caches cold.
         cache: folder of compiled sources of ours; empty for a worker that runs others'.
 
@@ -39,14 +39,14 @@ class Worker:
         self,
         template: Template,
         arena: Arena,
-        visible: Mapping[str, str],
+        environment: Mapping[str, str],
         flush: int,
         cache: str,
     ) -> None:
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
         options["devices"] = list(device_files(vendor_here()))
         files = [arena.file] if arena.file is not None else []
-        environment = dict(visible) | ({"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {})
+        caches = {"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {}
         limits = OWN_LIMITS if cache else WORKER_LIMITS
         writable = [cache] if cache else []
         self.cache = cache
@@ -55,7 +55,7 @@ class Worker:
         self._confinement: dict[str, Any] | None = None
         try:
             self.child: Child = template.fork(
-                "gpu", files, options, limits, environment, bool(cache), writable
+                "gpu", files, options, limits, dict(environment) | caches, bool(cache), writable
             )
         except TemplateError as error:
             raise InfraError(f"a worker could not be started: {error}") from error

@@ -18,6 +18,7 @@ from kernel_gym.devices.gpu_placing import Placed, place, storage_bytes
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.baselines import Baseline
+from kernel_gym.judge.first_use import use_once
 from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.noise import noise_floor
 from kernel_gym.judge.pairs import Comparison, Pairs
@@ -56,8 +57,9 @@ def build_ahead(attempt: Attempt) -> Verdict | None:
     assert isinstance(session, GpuSession)
     failed = session.rehearse(attempt.source, calls) or session.load(attempt.source)
     failed = failed or session.compile(calls)
-    if failed is None:  # the baseline must not build while it has the GPU for itself
+    if failed is None:  # nothing must build or load while the evaluation has the GPU for itself
         attempt.baseline.session(attempt.task, calls)
+        use_once(attempt)
     return verdict_of(failed) if failed else None
 
 

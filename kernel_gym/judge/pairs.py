@@ -21,6 +21,7 @@ from kernel_gym.judge.protocol import (
     CONFIDENCE,
     GRAPH_BELOW,
     HALF_WIDTH,
+    HALF_WIDTH_SHARE,
     MAX_LEAD,
     MAX_PAIRS,
     MAX_SECONDS,
@@ -58,7 +59,7 @@ class Interval:
     @property
     def settled(self) -> bool:
         """Narrow enough to stop. A decision that is clear earlier would leave a noisy reward."""
-        return self.half < HALF_WIDTH
+        return self.half < max(HALF_WIDTH, HALF_WIDTH_SHARE * abs(self.mean))
 
 
 @dataclass

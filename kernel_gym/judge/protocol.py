@@ -53,6 +53,8 @@ MIN_PAIRS = 6
 MAX_PAIRS = 60
 MAX_SECONDS = 5.0
 HALF_WIDTH = 0.01
+HALF_WIDTH_SHARE = 0.02
+"""The same as a share of the effect, where that is more: 2.8 % at four times the baseline."""
 TRIMMED = 0.2
 """Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
 CONFIDENCE = 0.95

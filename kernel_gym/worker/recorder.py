@@ -12,11 +12,13 @@ from typing import TypeVar
 
 import torch
 
+from kernel_gym.devices import gpu_runtime
+
 Result = TypeVar("Result")
 RESERVED_BYTES = 512 << 20
 """What is asked of the driver ahead, for calls and for graphs each."""
 HELD_BYTES = 4 * RESERVED_BYTES
-"""What a process that stays keeps between two tasks."""
+"""What a process that stays keeps between two tasks on a crowded GPU."""
 
 
 class Recorder:
@@ -46,8 +48,8 @@ class Recorder:
         return torch.cuda.stream(self._stream)
 
     def release(self) -> None:
-        """Gives memory back to the device where it is much. No other graph may be held."""
-        if torch.cuda.memory_reserved() > HELD_BYTES:
+        """Gives memory back to a crowded device. No other graph may be held."""
+        if torch.cuda.memory_reserved() > HELD_BYTES and gpu_runtime.crowded():
             del self._first
             torch.cuda.empty_cache()
             self._reserve()

@@ -15,6 +15,7 @@ def test_rocm_calls_hip_with_wavefronts_of_64():
     assert ROCM.wavefront == 64
     assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     assert "/dev/kfd" in ROCM.device_files
+    assert ROCM.environment == ()
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])

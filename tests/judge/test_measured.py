@@ -14,6 +14,7 @@ from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
+from kernel_gym.judge import first_use
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.kept import Kept
@@ -237,3 +238,34 @@ def test_a_reference_that_fails_says_why(arena):
     found = seconds_alone(SOFTMAX, _workload(SOFTMAX), session, 0, DEVICE)
     assert isinstance(found, Failed)
     assert "no such kernel" in found.message
+
+
+class Counted:
+    """A baseline whose session notes what is called."""
+
+    def __init__(self, session):
+        self.calls, self._session = [], session
+
+    def session(self, task):
+        return self
+
+    def call(self, inputs, dims):
+        self.calls.append(dict(dims))
+        return self._session.call(inputs, dims)
+
+
+@pytest.mark.parametrize("source", [None, "def softmax(x): raise ValueError('later')"])
+def test_what_judges_a_task_is_called_once_before_the_gpu_is_needed(arena, monkeypatch, source):
+    monkeypatch.setattr(first_use, "_used", set())
+    attempt = SimpleNamespace(
+        task=SOFTMAX, device=DEVICE, baseline=Counted(_session(arena, SOFTMAX, source)[0])
+    )
+    for _ in range(2):
+        first_use.use_once(attempt)
+    assert attempt.baseline.calls == [dict(_workload(SOFTMAX).dims)]
+
+
+@pytest.mark.parametrize(("free", "crowded"), [(24 << 30, True), (26 << 30, False)])
+def test_a_gpu_is_crowded_when_less_than_a_quarter_is_free(monkeypatch, free, crowded):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
+    assert gpu_runtime.crowded() is crowded

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from kernel_gym.judge.pairs import Comparison, Pairs, interval, quantile_of_noise
+from kernel_gym.judge.pairs import Comparison, Interval, Pairs, interval, quantile_of_noise
 from kernel_gym.judge.protocol import MAX_LEAD, MAX_PAIRS, MIN_PAIRS, WALL_SHARE
 
 FLUSH = 100e-6
@@ -204,3 +204,12 @@ def test_wrong_values_in_a_timed_block_end_the_comparison():
 
 def test_the_noise_floor_is_a_high_quantile_of_both_signs():
     assert quantile_of_noise({"a": [0.001] * 50, "b": [-0.02] * 50}) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "settled"),
+    [(0.0, 0.009, True), (0.0, 0.011, False), (1.4, 0.027, True), (1.4, 0.029, False)],
+)
+def test_an_interval_is_settled_by_its_width_or_by_its_width_beside_the_effect(mean, half, settled):
+    assert Interval(mean, half).settled is settled
+    assert Interval(-mean, half).settled is settled
