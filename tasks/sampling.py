@@ -201,8 +201,14 @@ def _offset(tensor: torch.Tensor) -> torch.Tensor:
     return view
 
 
+def _contiguous(value: torch.Tensor) -> torch.Tensor:
+    """In a storage of its own."""
+    found = value.contiguous()
+    return found if found.untyped_storage().nbytes() == found.nbytes else found.clone()
+
+
 _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
-    Layout.CONTIGUOUS: torch.Tensor.contiguous,
+    Layout.CONTIGUOUS: _contiguous,
     Layout.STRIDED: _strided,
     Layout.OFFSET: _offset,
 }

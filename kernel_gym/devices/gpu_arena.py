@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
@@ -111,6 +112,17 @@ class Arena:
     def view(self, piece: Piece) -> torch.Tensor:
         """The piece's bytes, uint8 [size]."""
         return self._bytes[piece.start : piece.end]
+
+    def rows(self, pieces: Sequence[Piece], dtype: torch.dtype) -> torch.Tensor:
+        """Pieces of one size that lie evenly spaced, [pieces, elements]; two at least."""
+        steps = {after.start - before.start for before, after in pairwise(pieces)}
+        assert len(steps) == 1, steps
+        whole = self._bytes[: self.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        return whole.as_strided(
+            (len(pieces), pieces[0].size // dtype.itemsize),
+            (steps.pop() // dtype.itemsize, 1),
+            whole.storage_offset() + pieces[0].start // dtype.itemsize,
+        )
 
     def poison(self, pieces: Iterable[Piece]) -> None:
         """Overwrites pieces."""

@@ -12,9 +12,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.base import Failed, InfraError, SketchedCall
-from kernel_gym.devices.gpu_arena import Arena, ArenaFull
-from kernel_gym.devices.gpu_outputs import in_place
-from kernel_gym.devices.gpu_placing import Placed, place, storage_bytes
+from kernel_gym.devices.gpu_placing import Placed
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.baselines import Baseline
@@ -24,18 +22,13 @@ from kernel_gym.judge.noise import noise_floor
 from kernel_gym.judge.pairs import Comparison, Pairs
 from kernel_gym.judge.protocol import (
     AUDIT_ABOVE,
-    CHANGED_SETS,
     GRAPH_BELOW,
     PHYSICS_MARGIN,
     PILOT_CALLS,
     PILOT_LEAD,
-    RING,
-    RING_BYTES,
-    RING_LEAST,
-    RING_SHORT,
-    SMALL_SET,
     WALL_SHARE,
 )
+from kernel_gym.judge.ring import Ring
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.sampling import (
@@ -198,7 +191,7 @@ def compare_sessions(
     Raises:
         InfraError: the baseline fails, or two input sets do not fit.
     """
-    ring = _Ring(task, workload, seed, candidate.arena, device.where)
+    ring = Ring(task, workload, seed, candidate.arena, device.where)
     sides = (_Trusted(baseline), candidate)
     for side in sides:
         failed = side.ring(ring.sets, workload.dims)
@@ -238,7 +231,7 @@ def seconds_alone(
     Raises:
         InfraError: two input sets do not fit.
     """
-    ring = _Ring(task, workload, seed, session.arena, device.where, PILOT_CALLS)
+    ring = Ring(task, workload, seed, session.arena, device.where, PILOT_CALLS)
     calls = len(ring.sets)
     failed = session.ring(ring.sets, workload.dims)
     if failed is not None:
@@ -254,94 +247,6 @@ def seconds_alone(
             return block
         seconds = statistics.median(block.stamps) / calls
     return seconds
-
-
-class _Ring:
-    """The input sets of timed calls in the arena, as many as are worth it, or `most`."""
-
-    def __init__(
-        self,
-        task: Task,
-        workload: Workload,
-        seed: int,
-        arena: Arena,
-        where: torch.device,
-        most: int = 0,
-    ) -> None:
-        self._problem, self._workload = task.problem, workload
-        self._arena = arena
-        self._rng = random.Random(seed)
-        self._changed: list[int] = []
-        self.in_place = in_place(task)
-        self.sets: list[Placed] = []
-        arena.reset()
-        wanted = most or RING
-        while len(self.sets) < wanted and not self._enough():
-            inputs = make_inputs(task.problem, workload, seed + len(self.sets), where)
-            try:
-                self.sets.append(place(arena, task, inputs, workload.dims, guarded=False))
-            except ArenaFull:
-                break
-            if not most and len(self.sets) == 1 and arena.used < SMALL_SET:
-                wanted = RING_SHORT
-        if len(self.sets) < 2:
-            raise InfraError(f"two input sets of {workload} do not fit the arena")
-
-    def _enough(self) -> bool:
-        """Whether further sets would take more memory than they are worth."""
-        return len(self.sets) >= RING_LEAST and self._arena.used > RING_BYTES
-
-    def prepare(self, session: Any, calls: int, fresh: bool) -> None:
-        """Before a block: inputs are as they were, or almost.
-
-        Args:
-            session: whose block it is.
-            calls: of how many it is.
-            fresh: outputs are poisoned, and two elements of each floating input change places in a
-                few sets, of which one may be verified: what a kernel has kept of earlier blocks, by
-                address or by a sample of the values, is wrong there now.
-        """
-        written = []
-        if fresh:
-            session.poison(self.sets)
-            self._changed = self._rng.sample(range(calls), min(CHANGED_SETS, calls))
-        for index, placed in enumerate(self.sets):
-            changed = fresh and index in self._changed and self._problem.exchangeable
-            for name, piece in placed.pieces.items() if changed or self.in_place else ():
-                value = placed.inputs[name]
-                assert isinstance(value, torch.Tensor)
-                if changed and value.is_floating_point():
-                    self._swap(value)
-                if changed or name in self.in_place:
-                    self._arena.view(piece).copy_(storage_bytes(value))
-                    written.append(piece)
-        session.changed(written)
-
-    def _swap(self, tensor: torch.Tensor) -> None:
-        flat = tensor.view(-1)
-        if len(flat) < 2:
-            return
-        one, other = self._rng.sample(range(len(flat)), 2)
-        flat[one : one + 1], flat[other : other + 1] = (
-            flat[other : other + 1].clone(),
-            flat[one : one + 1].clone(),
-        )
-
-    def verify(self, candidate: Any, calls: int, kept: Kept) -> Verdict | Failed | None:
-        """Keeps the outputs of a timed call drawn at random (rule 17)."""
-        index = self._rng.choice(self._changed)
-        placed = self.sets[index]
-        failed = candidate.deliver(calls - 1 - index, placed)
-        if failed is not None:
-            return failed
-        shapes = self._problem.output_shapes(self._workload.dims)
-        outputs = tuple(
-            self._arena.view(piece).view(output.dtype).view(shapes[output.name])
-            for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
-        )
-        kept.add(self._problem, self._workload, placed.inputs, outputs)
-        wrong = kept.check() if kept.full else ""
-        return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
 
 
 class _Trusted:

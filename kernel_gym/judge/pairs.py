@@ -162,6 +162,7 @@ class Comparison:
         self._count, self._replays = min(PILOT_CALLS, ring), 0
         self._lead = PILOT_LEAD
         self._host = 0.0
+        self._verified = False
 
     def run(self) -> Pairs | Any:
         """The pairs, or the failure that ended it."""
@@ -179,7 +180,7 @@ class Comparison:
                 self._count = self._rng.randint(self._replays, 2 * self._replays)
             self._lead, self._host = self._needed_lead(min(pilot)), 0.0
             for side in (0, 1, 1, 0):
-                block = self._block(side)
+                block = self._block(side, verified=side == 1 and self._draw(len(times[1])))
                 if not hasattr(block, "stamps"):
                     return block
                 calls = self._ring if self._replays else 1
@@ -205,7 +206,7 @@ class Comparison:
         """Median seconds of a call of each side, after one block that warms it up."""
         medians = []
         for side in (0, 1):
-            block = self._block(side, verified=side == 1)
+            block = self._block(side)
             if not hasattr(block, "stamps"):
                 return block
             medians.append(statistics.median(block.stamps))
@@ -232,20 +233,22 @@ class Comparison:
         seconds = 2 * self._host + (self._count - 1) * behind
         return min(math.ceil(seconds / self._flush), MAX_LEAD)
 
-    def _block(self, side: int, verified: bool | None = None) -> Any:
-        """One block; a candidate's is verified at random, or the failure comes back."""
+    def _draw(self, number: int) -> bool:
+        """Whether the candidate's next block is verified: a share of all, and one of the first."""
+        last = number == MIN_PAIRS - 1 and not self._verified
+        chosen = self._rng.random() < VERIFY_SHARE or last
+        self._verified = self._verified or chosen
+        return chosen
+
+    def _block(self, side: int, verified: bool = False) -> Any:
+        """One block, or the failure that it or its outputs are."""
         timed = self._sides[side]
         calls = self._ring if self._replays else self._count
         self._prepare(timed, calls)
         count, lead = self._count, self._lead
         block = timed.replay(count) if self._replays else timed.block(count, lead)
-        if side == 1 and hasattr(block, "stamps"):
-            if verified is None:
-                verified = self._rng.random() < VERIFY_SHARE
-            wrong = self._verify(calls) if verified else None
-            if wrong is not None:
-                return wrong
-        return block
+        wrong = self._verify(calls) if verified and hasattr(block, "stamps") else None
+        return block if wrong is None else wrong
 
 
 def quantile_of_noise(effects: Mapping[str, Sequence[float]]) -> float:

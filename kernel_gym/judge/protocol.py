@@ -61,13 +61,11 @@ CONFIDENCE = 0.95
 GRAPH_BELOW = 100e-6
 """Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16), which
 has no host in its time and flushes once a round over the ring."""
-CHANGED_SETS = 3
-"""Input sets in which a few values change before each of the candidate's blocks."""
 MOST_REPLAYS = 8
 """Replays in a block, each once over all input sets: by the block's length, and drawn anew for each
 block, up to twice the least."""
 VERIFY_SHARE = 0.25
-"""Of the candidate's timed blocks whose outputs are verified, beside the first (rule 17)."""
+"""Of the candidate's blocks that count whose outputs are verified, and one at least (rule 17)."""
 WALL_QUANTILE = 0.25
 """Of the blocks' unaccounted time: a late answer of the system adds to single blocks only."""
 WALL_SHARE = 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,13 +18,13 @@ class Arena:
         self._bytes = bytes_
         self._host = host
         self._start = bytes_.data_ptr()
+        self._as = cache(lambda name: bytes_.view(getattr(torch, name)))
 
     def tensor(self, arg: dict[str, Any]) -> torch.Tensor:
-        """The tensor that an argument describes: start (bytes), span (bytes), shape, strides."""
-        dtype = getattr(torch, arg["dtype"])
-        start, end = arg["start"], arg["start"] + arg["span"]
-        flat = self._bytes[start:end].view(dtype)
-        return flat.as_strided(arg["shape"], arg["strides"], flat.storage_offset() + arg["skip"])
+        """The tensor that an argument describes: start (bytes), skip (elements), shape, strides."""
+        whole = self._as(arg["dtype"])
+        start = whole.storage_offset() + arg["start"] // whole.itemsize + arg["skip"]
+        return whole.as_strided(arg["shape"], arg["strides"], start)
 
     def put(self, start: int, tensor: torch.Tensor) -> None:
         """Copies a tensor's elements, in order, to a place in the arena."""

@@ -37,6 +37,19 @@ def softmax(x):
 """
 
 
+COMPARES = """
+import torch
+seen = {}
+def softmax(x):
+    old = seen.get(x.data_ptr())
+    if old is not None and old.shape == x.shape and torch.equal(old, x):
+        repeated.append(x.data_ptr())
+    seen[x.data_ptr()] = x.clone()
+    return torch.softmax(x.float(), 1).to(x.dtype)
+repeated = []
+"""
+
+
 class OnTheHost(TorchFunctionMode):
     """Tensors for a GPU are made on the host."""
 
@@ -123,7 +136,7 @@ def arena(request, monkeypatch, tmp_path):
         monkeypatch.setattr(torch.cuda, name, call)
     for name in ("TMPDIR", "TRITON_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
-    for name in ("pairs.MAX_SECONDS", "measured.RING", "measured.RING_SHORT"):
+    for name in ("pairs.MAX_SECONDS", "ring.RING", "ring.RING_SHORT"):
         monkeypatch.setattr(f"kernel_gym.judge.{name}", 4)
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     monkeypatch.setattr("kernel_gym.worker.recorder.Recorder", Recorder)
@@ -185,6 +198,17 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
     assert isinstance(found, Pairs)
     assert "wrong values in a timed call" in kept.check()
     assert kept.check() == ""
+
+
+def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
+    monkeypatch.setattr("kernel_gym.judge.pairs.GRAPH_BELOW", 0.0)
+    baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
+    sessions = baseline, candidate
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert isinstance(found, Pairs)
+    seen = candidate._worker.inside.candidate.__globals__
+    assert len(seen["seen"]) == 4
+    assert seen["repeated"] == []
 
 
 def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
