@@ -153,8 +153,8 @@ class Problem(ABC):
     distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
     exchangeable: bool = True
-    """Whether an input stays legal when two elements of one floating tensor change places; not so
-    for triangular or positive definite matrices, for instance."""
+    """Whether an input stays legal when elements of one floating tensor change places; not so for
+    triangular or positive definite matrices, for instance."""
     strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 
