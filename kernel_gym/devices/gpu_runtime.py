@@ -42,7 +42,7 @@ def allocate(size: int) -> int:
 def crowded() -> bool:
     """Whether processes should give back what memory they hold without using it.
 
-    Others hardly ever do without it: asking the driver anew takes milliseconds, and longer while
+    While they do not, they keep it: asking the driver anew takes milliseconds, and longer while
     others make their contexts.
     """
     free, total = torch.cuda.mem_get_info()

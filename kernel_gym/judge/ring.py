@@ -72,7 +72,11 @@ class Ring:
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
         self._restored = in_place(task)
-        self._moving = {name: self._take(name) for name in self.sets[0].pieces if self._moves(name)}
+        self._written = {
+            name: self._take(name)
+            for name in self.sets[0].pieces
+            if self._moves(name) or name in self._restored
+        }
 
     @property
     def in_place(self) -> bool:
@@ -89,12 +93,12 @@ class Ring:
         """
         if fresh:
             session.poison(self.sets)
-        for name, moving in self._moving.items():
-            if fresh:
-                moving.draw(self._rng)
+        for name, column in self._written.items():
+            if fresh and column.moves:
+                column.draw(self._rng)
             if fresh or name in self._restored:
-                moving.put(calls)
-                session.changed(moving.pieces[:calls])
+                column.put(calls)
+                session.changed(column.pieces[:calls])
 
     def verify(self, candidate: Any, calls: int, kept: Kept) -> Verdict | Failed | None:
         """Keeps the outputs of a timed call drawn at random (rule 17)."""
@@ -108,7 +112,7 @@ class Ring:
             self._arena.view(piece).view(output.dtype).view(shapes[output.name])
             for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
         )
-        moved = {name: moving.values(index) for name, moving in self._moving.items()}
+        moved = {name: column.values(index) for name, column in self._written.items()}
         kept.add(self._problem, self._workload, {**placed.inputs, **moved}, outputs)
         wrong = kept.check() if kept.full else ""
         return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
@@ -120,23 +124,23 @@ class Ring:
     def _moves(self, name: str) -> bool:
         value = self._values[0][name]
         assert isinstance(value, torch.Tensor)
-        floats = self._problem.exchangeable and value.is_floating_point() and value.numel() > 1
-        return floats or name in self._restored
+        return self._problem.exchangeable and value.is_floating_point() and value.numel() > 1
 
-    def _take(self, name: str) -> _Moving:
+    def _take(self, name: str) -> _Column:
         """Takes an input's values out of the sets, which keep its shape."""
         values = [inputs[name] for inputs in self._values]
-        found = _Moving(self._arena, values, [placed.pieces[name] for placed in self.sets])
+        pieces = [placed.pieces[name] for placed in self.sets]
+        found = _Column(self._arena, values, pieces, self._moves(name))
         for inputs in self._values:
             inputs[name] = found.like
         return found
 
 
-class _Moving:
+class _Column:
     """One input of all sets: the judge's values, and where they lie in the arena, [sets, n]."""
 
-    def __init__(self, arena: Arena, values: list[Any], pieces: list[Piece]) -> None:
-        self.pieces = pieces
+    def __init__(self, arena: Arena, values: list[Any], pieces: list[Piece], moves: bool) -> None:
+        self.pieces, self.moves = pieces, moves
         self.like = torch.empty_like(values[0], device="meta")
         word = _WORDS[self.like.itemsize]
         self._values = torch.stack([value.view(-1).view(word) for value in values])
@@ -145,8 +149,7 @@ class _Moving:
 
     def draw(self, rng: random.Random) -> None:
         """Draws by how much the elements move on."""
-        if self.like.is_floating_point():
-            self._offset = rng.randrange(self.like.numel())
+        self._offset = rng.randrange(self.like.numel())
 
     def put(self, count: int) -> None:
         """Writes the first sets into the arena, each around its offset."""

@@ -123,6 +123,16 @@ def test_inputs_whose_elements_cannot_change_places_stay(arena, session):
     assert all(map(torch.equal, _in_arena(arena, ring, "a"), before))
 
 
+def test_what_calls_overwrite_is_restored_where_it_cannot_move(arena, session, monkeypatch):
+    monkeypatch.setattr(type(SGD.problem), "exchangeable", False)
+    ring = _ring(SGD, arena)
+    before = _in_arena(arena, ring, "param")
+    for placed in ring.sets:
+        arena.view(placed.pieces["param"]).zero_()
+    ring.prepare(session, 3, fresh=True)
+    assert all(map(torch.equal, _in_arena(arena, ring, "param"), before))
+
+
 def test_integers_stay(arena, session):
     ring = _ring(SCATTER, arena)
     before = {name: _in_arena(arena, ring, name) for name in ("values", "ids")}
