@@ -203,9 +203,9 @@ def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
     Each choice comes as often as any other for the same name, within one, so that whoever imitates
     them prefers none by chance.
 
-    The first edits the source itself, the others edit it with another block size and another name
-    of its kernel, so that whoever imitates them learns to read what there is to replace, and that
-    names do not matter.
+    The first edits the source itself, the others edit it with another block size and other names of
+    its kernel and grid, so that whoever imitates them learns to read what there is to replace, and
+    that names do not matter.
 
     Args:
         source: As for :func:`choices`.
@@ -234,8 +234,9 @@ def _evenly(values: Sequence[int], count: int, draw: random.Random) -> list[int]
 
 
 def _renamed(source: str, draw: random.Random) -> str:
-    """The source with another name of its kernel."""
-    return re.sub(r"\w+(?=\[[^\n]*\]\()", _name(draw), source)
+    """The source with another name of its kernel and, in two of three, another grid."""
+    grid = draw.choice([r"\1", f"{_name(draw)},", f"{_name(draw)} * {_name(draw)},"])
+    return re.sub(r"\w+\[\(([^\n]*)\)\]\(", rf"{_name(draw)}[({grid})](", source)
 
 
 def _name(draw: random.Random) -> str:

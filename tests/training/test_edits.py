@@ -100,6 +100,9 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
         assert {apply_edits(e.start, e.reply) for e in edits[:1]} == {edits[0].source}
         names = {launches(e.source)[0].partition("[")[0] for e in edits}
         assert len(names) == STARTS
+        grids = {launches(e.source)[0].partition("[")[2].partition("]")[0] for e in edits}
+        assert len(grids) > STARTS // 2
+        assert "rows," in grids
         assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
             launches(edits[0].source)[0].partition("]")[2]
         }
