@@ -20,6 +20,7 @@ import ast
 import itertools
 import random
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from string import ascii_lowercase
@@ -36,7 +37,17 @@ _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WARPS = (1, 2, 4, 8, 16)
-STARTS = 16
+_WIDTH = 'min(args["BLOCK"], triton.next_power_of_2([*args.values()][0].shape[-1]))'
+_SHAPE = (
+    _FORM.format(
+        "@triton.jit", f'@triton.heuristics({{"BLOCK": lambda args: {_WIDTH}}})\n@triton.jit'
+    )
+    + _FORM.format("](", "](*(tl.constexpr(a) if type(a) is int else a for a in (")
+    + _FORM.format(" BLOCK=", " )), BLOCK=")
+)
+"""Edits that make a kernel one for the shapes it is given: a block is no wider than a row of the
+first tensor, and sizes and strides are constants. They need no name of the kernel's."""
+STARTS = 48
 """Starts from which each drawn schedule is reached."""
 
 
@@ -126,36 +137,62 @@ def launches(source: str) -> list[str]:
     return found
 
 
-def launch_edits(source: str) -> list[Edit]:
-    """Every edit of a launch's block size and number of warps.
+def choices(source: str) -> dict[str, tuple[int, ...]]:
+    """What may be chosen for a launch: block size, warps, and whether shapes are compiled in.
 
     Args:
         source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
 
     Returns:
-        One edit a schedule; none where there is no such launch.
+        The values by name; none without such a launch.
     """
     found = _LAUNCH.findall(source)
     if len(found) != 1 or source.count(found[0]) != 1:
-        return []
-    edits = []
-    for block, warps in itertools.product(BLOCKS, WARPS):
-        reply = _FORM.format(found[0], f"BLOCK={block}, num_warps={warps}")
-        schedule = {"BLOCK": block, "num_warps": warps}
-        edits.append(Edit(source, reply, apply_edits(source, reply), schedule))
-    return edits
+        return {}
+    return {"BLOCK": BLOCKS, "num_warps": WARPS, "shaped": (0, 1) if _shapes(source) else (0,)}
+
+
+def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
+    """The edit that gives a launch a schedule.
+
+    Args:
+        source: As for :func:`choices`.
+        schedule: One of the choices for each name.
+
+    Returns:
+        The edit.
+    """
+    launch = "BLOCK={BLOCK}, num_warps={num_warps}".format_map(schedule)
+    reply = _FORM.format(_LAUNCH.findall(source)[0], launch)
+    reply += _SHAPE * schedule["shaped"]
+    return Edit(source, reply, apply_edits(source, reply), dict(schedule))
+
+
+def launch_edits(source: str) -> list[Edit]:
+    """Every edit of a launch, one for each way to choose from :func:`choices`."""
+    names = choices(source)
+    schedules = itertools.product(*names.values()) if names else ()
+    return [edit_launch(source, dict(zip(names, one, strict=True))) for one in schedules]
+
+
+def _shapes(source: str) -> bool:
+    """Whether its shapes can be compiled in."""
+    try:
+        return bool(apply_edits(source, _SHAPE))
+    except EditError:
+        return False
 
 
 def varied_starts(source: str) -> list[str]:
     """A kernel as it would start with each of :data:`BLOCKS`, each edit of which is one of its own.
 
     Args:
-        source: As for :func:`launch_edits`.
+        source: As for :func:`choices`.
 
     Returns:
         The sources; none where there is no such launch.
     """
-    if not launch_edits(source):
+    if not choices(source):
         return []
     return [_LAUNCH.sub(f"BLOCK={block}", source) for block in BLOCKS]
 
@@ -163,31 +200,43 @@ def varied_starts(source: str) -> list[str]:
 def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several starts.
 
-    The first edits the source itself, the others edit it with another block size and another name
-    of its kernel, so that whoever imitates them learns to read what there is to replace, and that
-    names do not matter.
+    Each choice comes as often as any other for the same name, within one, so that whoever imitates
+    them prefers none by chance.
+
+    The first edits the source itself, the others edit it with another block size and other names of
+    its kernel and grid, so that whoever imitates them learns to read what there is to replace, and
+    that names do not matter.
 
     Args:
-        source: As for :func:`launch_edits`.
-        count: Schedules drawn, at most.
+        source: As for :func:`choices`.
+        count: Schedules drawn; one that is drawn again is left out.
         seed: What is drawn from.
 
     Returns:
         For each schedule, :data:`STARTS` edits that lead to the same kernel.
     """
     draw = random.Random(seed)
-    edits = launch_edits(source)
+    drawn = {name: _evenly(values, count, draw) for name, values in choices(source).items()}
+    schedules = dict.fromkeys(zip(*drawn.values(), strict=True))
     found = []
-    for edit in draw.sample(edits, min(count, len(edits))):
+    for values in schedules:
+        schedule = dict(zip(drawn, values, strict=True))
         blocks = draw.choices(BLOCKS, k=STARTS - 1)
         others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
-        found.append([edit, *(_to(edit.schedule, other) for other in others)])
+        found.append([edit_launch(start, schedule) for start in (source, *others)])
     return found
 
 
+def _evenly(values: Sequence[int], count: int, draw: random.Random) -> list[int]:
+    """So many of the values in a random order, each as often as any other, within one."""
+    rounds = [draw.sample(values, len(values)) for _ in range(-(-count // len(values)))]
+    return list(itertools.chain(*rounds))[:count]
+
+
 def _renamed(source: str, draw: random.Random) -> str:
-    """The source with another name of its kernel."""
-    return re.sub(r"\w+(?=\[[^\n]*\]\()", _name(draw), source)
+    """The source with another name of its kernel and, in two of three, another grid."""
+    grid = draw.choice([r"\1", f"{_name(draw)},", f"{_name(draw)} * {_name(draw)},"])
+    return re.sub(r"\w+\[\(([^\n]*)\)\]\(", rf"{_name(draw)}[({grid})](", source)
 
 
 def _name(draw: random.Random) -> str:
@@ -195,7 +244,3 @@ def _name(draw: random.Random) -> str:
     words = ("".join(draw.choices(ascii_lowercase, k=draw.randint(2, 8))) for _ in range(4))
     name = "_".join(itertools.islice(words, draw.randint(1, 4)))
     return _name(draw) if iskeyword(name) else name
-
-
-def _to(schedule: dict[str, int], source: str) -> Edit:
-    return next(edit for edit in launch_edits(source) if edit.schedule == schedule)

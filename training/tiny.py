@@ -2,11 +2,14 @@
 
 The tokenizer's pieces are at most a word long, and in many of its texts, so that a text it has not
 seen is made of pieces that it has: names are spelled by the letter. Numbers at the end of a line or
-behind a `=` are pieces of their own, so that each number of a schedule is one choice.
+behind a `=` are pieces of their own, so that each number of a schedule is one choice. A line
+without such numbers that many texts share is one too: what is always the same costs one token.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +38,7 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    lines = _shared_lines(texts)[: vocabulary // 4]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -45,18 +49,26 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
+        vocab_size=vocabulary - len(lines),
         special_tokens=[PAD, START, END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        min_frequency=max(len(texts) // 8, 2),
+        min_frequency=max(len(texts) // 16, 2),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens(lines)
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, padding_side="left"
     )
     fast.chat_template = CHAT
     return fast
+
+
+def _shared_lines(texts: Sequence[str]) -> list[str]:
+    """Lines that an eighth of the texts have and that hold nothing to choose, most common first."""
+    lines = Counter(line for text in texts for line in dict.fromkeys(text.splitlines(True)))
+    often = [line for line, count in lines.most_common() if count >= max(len(texts) / 8, 2)]
+    return [line for line in often if line.strip() and not re.search(_NUMBER, line)]
 
 
 def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:

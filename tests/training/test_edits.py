@@ -1,6 +1,7 @@
 """Replies that edit a kernel: where they lead, what they apply to, and those that do not apply."""
 
 import random
+from collections import Counter
 from keyword import iskeyword
 
 import pytest
@@ -16,6 +17,7 @@ from kernel_gym.training.edits import (
     EditError,
     _name,
     apply_edits,
+    choices,
     draw_edits,
     launch_edits,
     launches,
@@ -69,12 +71,23 @@ def test_edits_that_do_not_apply_are_submitted_with_the_reason_and_do_not_compil
 
 def test_every_launch_edit_leads_where_it_says():
     edits = launch_edits(START)
-    assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS)
+    assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS) * 2
     for e in edits:
         assert apply_edits(START, e.reply) == e.source
         (call,) = launches(e.source)
         assert call.endswith("BLOCK={BLOCK}, num_warps={num_warps})".format_map(e.schedule))
+        assert ("min(args" in e.source, "tl.constexpr(a)" in e.source) == (
+            e.schedule["shaped"],
+        ) * 2
     assert launch_edits("kernel[grid](x, BLOCK=block)") == []
+
+
+def test_shapes_are_compiled_in_only_where_one_kernel_is_launched_once():
+    assert choices(START)["shaped"] == (0, 1)
+    two = START.replace("@triton.jit", "@triton.jit\ndef other(x):\n    pass\n\n\n@triton.jit")
+    assert choices(two)["shaped"] == (0,)
+    assert {e.schedule["shaped"] for e in launch_edits(two)} == {0}
+    assert choices("kernel[grid](x, BLOCK=block)") == {}
 
 
 def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_ones():
@@ -87,9 +100,23 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
         assert {apply_edits(e.start, e.reply) for e in edits[:1]} == {edits[0].source}
         names = {launches(e.source)[0].partition("[")[0] for e in edits}
         assert len(names) == STARTS
+        grids = {launches(e.source)[0].partition("[")[2].partition("]")[0] for e in edits}
+        assert len(grids) > STARTS // 2
+        assert "rows," in grids
         assert {launches(e.source)[0].partition("]")[2] for e in edits} == {
             launches(edits[0].source)[0].partition("]")[2]
         }
+
+
+def test_schedules_are_drawn_with_each_choice_equally_often():
+    count = len(BLOCKS) * len(WARPS)
+    schedules = [edits[0].schedule for edits in draw_edits(START, count, seed=3)]
+    distinct = {tuple(one.values()) for one in schedules}
+    assert count * 0.7 < len(schedules) == len(distinct) <= count
+    for name, values in choices(START).items():
+        drawn = Counter(edits[0].schedule[name] for edits in draw_edits(START, len(values), seed=3))
+        assert drawn == dict.fromkeys(values, 1)
+    assert draw_edits("kernel[grid](x, BLOCK=block)", count, seed=3) == []
 
 
 @pytest.mark.parametrize("seed", [429, 2784, 15237, 24266, 31244])

@@ -182,7 +182,7 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     from kernel_gym.training.tiny import make_model, make_tokenizer
 
     prompt, asked = LaunchPrompt("sim:gfx942"), config(tmp_path)
-    asked = replace(asked, sft=replace(asked.sft, steps=120, batch=32, learning_rate=3e-3))
+    asked = replace(asked, sft=replace(asked.sft, steps=240, batch=32, learning_rate=5e-3))
     learnt, other = (get_task(TASKS[side][0]) for side in ("train", "held_out"))
     rows = [
         CorpusRow(

@@ -1,0 +1,49 @@
+"""The tokenizer of a policy made from nothing: what is one piece, and that nothing is lost."""
+
+import re
+
+import pytest
+
+from kernel_gym.tasks import get_task
+from kernel_gym.training.conversation import LaunchPrompt
+from kernel_gym.training.edits import draw_edits
+
+pytest.importorskip("transformers")
+pytestmark = pytest.mark.train
+
+TASK = get_task("triton2triton/row_sum")
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Prompts and replies, in turn."""
+    prompt = LaunchPrompt("sim:gfx942")
+    edits = [e for same in draw_edits(TASK.start_source, 40, seed=0) for e in same]
+    return [text for e in edits for text in (prompt.of(TASK, e.start), e.reply)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(texts):
+    from kernel_gym.training.tiny import make_tokenizer
+
+    return make_tokenizer(texts, vocabulary=1024)
+
+
+def test_a_text_is_read_back_as_it_was_written(tokenizer, texts):
+    for text in (*texts[:200], TASK.start_source, "an unseen naïve text\n\n =======\n"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_what_replies_share_is_one_token_a_line_and_each_number_is_one_choice(tokenizer, texts):
+    lines = max(texts[1::2], key=len).splitlines(keepends=True)
+    assert len(lines) == 21
+    spelled = [line for line in lines if len(tokenizer.tokenize(line)) > 1]
+    assert spelled == [line for line in lines if re.match(r"BLOCK=\d", line)]
+    assert {"4096", "16"} <= {piece for line in texts[1::2] for piece in tokenizer.tokenize(line)}
+    assert max(len(tokenizer(reply)["input_ids"]) for reply in texts[1::2]) < 40
+
+
+def test_the_vocabulary_is_no_larger_than_asked_for(texts):
+    from kernel_gym.training.tiny import make_tokenizer
+
+    assert len(make_tokenizer(texts, vocabulary=300)) <= 300
