@@ -168,13 +168,6 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
     return Edit(source, reply, apply_edits(source, reply), dict(schedule))
 
 
-def launch_edits(source: str) -> list[Edit]:
-    """Every edit of a launch, one for each way to choose from :func:`choices`."""
-    names = choices(source)
-    schedules = itertools.product(*names.values()) if names else ()
-    return [edit_launch(source, dict(zip(names, one, strict=True))) for one in schedules]
-
-
 def _shapes(source: str) -> bool:
     """Whether its shapes can be compiled in."""
     try:

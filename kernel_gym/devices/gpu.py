@@ -71,7 +71,7 @@ class GpuDevice:
         self.where = torch.device("cuda", self.index)
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans 45 ms for each new shape
+        torch.backends.cuda.enable_cudnn_sdp(False)  # new shapes took 45 ms each with it
         self.arena = Arena(ARENA_BYTES, by_handle)
         self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
         self._spare: Worker | None = None

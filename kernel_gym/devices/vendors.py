@@ -33,8 +33,8 @@ class Vendor:
     visible: tuple[str, ...]
     """Environment variables that choose devices."""
     environment: tuple[tuple[str, str], ...]
-    """Variables of a worker. With two hardware queues instead of eight NVIDIA's driver makes a
-    context in half the time; evaluations wait for each other's."""
+    """Variables of a worker. With two hardware queues instead of eight NVIDIA's driver makes a few
+    contexts in half the time; evaluations wait for each other's."""
     device_files: tuple[str, ...]
     """What a process opens to use a GPU."""
     compiler: str

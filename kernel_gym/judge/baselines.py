@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session, SketchedCall
 from kernel_gym.judge.torch_model import reference_seconds
+from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
@@ -72,6 +73,20 @@ class Baseline:
             raise InfraError(f"the baseline of {task.id} does not compile: {failed.message}")
         return session
 
+    def call(
+        self, task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int]
+    ) -> Call | Failed:
+        """Calls a task's baseline once.
+
+        Raises:
+            InfraError: it does not build, or the device is lost, and not by the candidate.
+        """
+        try:
+            return self._open(task).call(inputs, dims)
+        except InfraError as error:
+            self.close()
+            raise InfraError(str(error)) from error
+
     def close(self) -> None:
         """Ends the resident worker."""
         if self._session is not None:
@@ -83,13 +98,9 @@ class Baseline:
         inputs = make_inputs(task.problem, workload, seed)
         if task.baseline_source is None:
             return reference_seconds(task.problem, inputs, self._device.spec)
-        try:
-            call = self._open(task).call(inputs, workload.dims)
-        except InfraError as error:
-            self.close()
-            raise InfraError(str(error)) from error  # a lost device is no doing of the candidate
+        call = self.call(task, inputs, workload.dims)
         if isinstance(call, Call) and call.retuned:
-            call = self._open(task).call(inputs, workload.dims)
+            call = self.call(task, inputs, workload.dims)
         if isinstance(call, Failed):
             self.close()
             raise InfraError(f"the baseline of {task.id} failed on {workload}: {call.message}")

@@ -6,15 +6,17 @@ times as long while other processes make their GPU contexts. Evaluations would w
 
 from __future__ import annotations
 
-import contextlib
+import logging
 
 import torch
 
 from kernel_gym.judge.attempt import Attempt
-from kernel_gym.judge.expected import compare, expect
+from kernel_gym.judge.expected import Expected, answer, compare
 from kernel_gym.judge.values import same_twice, share_right
-from kernel_gym.tasks.problem import Scale
-from kernel_gym.tasks.sampling import train_workloads
+from kernel_gym.tasks.problem import Problem, Scale
+from kernel_gym.tasks.sampling import make_inputs, train_workloads
+
+log = logging.getLogger(__name__)
 
 _used: set[tuple[str, str]] = set()
 """Tasks by device, of this process."""
@@ -23,19 +25,29 @@ _used: set[tuple[str, str]] = set()
 def use_once(attempt: Attempt) -> None:
     """Calls what judges a task, and a baseline of PyTorch's operators, on a small workload.
 
-    Once for a task and a process. What fails with so small a workload is left for a true one.
+    Once for a task and a process. What an operator refuses to do with so small a workload is logged
+    and left for a true one.
+
+    Raises:
+        InfraError: the baseline does not build, or the device is lost.
     """
     task, where = attempt.task, attempt.device.where
     if (task.id, str(where)) in _used:
         return
     _used.add((task.id, str(where)))
     workload = train_workloads(task.problem, Scale.SIM)[0]
-    with contextlib.suppress(RuntimeError):  # PyTorch's word for whatever an operator refuses
-        expected = expect(task.problem, workload, 0, where)
-        compare(task.problem, expected, expected.reference)
-        for reference, oracle in zip(expected.reference, expected.oracle, strict=True):
-            same_twice(reference, reference.clone(), oracle)
-        share_right(expected.reference, expected.oracle)
-        if task.baseline_source is None:
-            attempt.baseline.session(task).call(expected.inputs, workload.dims)
-        torch.cuda.synchronize()
+    inputs = make_inputs(task.problem, workload, 0, where)
+    if task.baseline_source is None:  # what fails here fails again when it is timed
+        attempt.baseline.call(task, inputs, workload.dims)
+    try:
+        _judge_once(task.problem, answer(task.problem, inputs, where))
+    except RuntimeError as error:  # PyTorch's word for whatever an operator refuses
+        log.warning("%s was not warmed up: %s", task.id, error)
+
+
+def _judge_once(problem: Problem, expected: Expected) -> None:
+    compare(problem, expected, expected.reference)
+    for reference, oracle in zip(expected.reference, expected.oracle, strict=True):
+        same_twice(reference, reference.clone(), oracle)
+    share_right(expected.reference, expected.oracle)
+    torch.cuda.synchronize()

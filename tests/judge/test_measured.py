@@ -265,15 +265,12 @@ def test_a_reference_that_fails_says_why(arena):
 
 
 class Counted:
-    """A baseline whose session notes what is called."""
+    """A baseline that notes what is called."""
 
     def __init__(self, session):
         self.calls, self._session = [], session
 
-    def session(self, task):
-        return self
-
-    def call(self, inputs, dims):
+    def call(self, task, inputs, dims):
         self.calls.append(dict(dims))
         return self._session.call(inputs, dims)
 
@@ -287,6 +284,20 @@ def test_what_judges_a_task_is_called_once_before_the_gpu_is_needed(arena, monke
     for _ in range(2):
         first_use.use_once(attempt)
     assert attempt.baseline.calls == [dict(_workload(SOFTMAX).dims)]
+
+
+def test_an_operator_that_refuses_a_small_workload_is_logged_and_costs_nothing(
+    arena, monkeypatch, caplog
+):
+    def refuse(*_):
+        raise RuntimeError("not implemented for so few")
+
+    monkeypatch.setattr(first_use, "_used", set())
+    monkeypatch.setattr(first_use, "answer", refuse)
+    session = _session(arena, SOFTMAX)[0]
+    attempt = SimpleNamespace(task=SOFTMAX, device=DEVICE, baseline=Counted(session))
+    first_use.use_once(attempt)
+    assert "torch2triton/softmax was not warmed up: not implemented" in caplog.text
 
 
 @pytest.mark.parametrize(("free", "crowded"), [(24 << 30, True), (26 << 30, False)])

@@ -1,5 +1,6 @@
 """Replies that edit a kernel: where they lead, what they apply to, and those that do not apply."""
 
+import itertools
 import random
 from collections import Counter
 from keyword import iskeyword
@@ -19,7 +20,7 @@ from kernel_gym.training.edits import (
     apply_edits,
     choices,
     draw_edits,
-    launch_edits,
+    edit_launch,
     launches,
     submission,
     varied_starts,
@@ -70,7 +71,9 @@ def test_edits_that_do_not_apply_are_submitted_with_the_reason_and_do_not_compil
 
 
 def test_every_launch_edit_leads_where_it_says():
-    edits = launch_edits(START)
+    names = choices(START)
+    schedules = [dict(zip(names, one, strict=True)) for one in itertools.product(*names.values())]
+    edits = [edit_launch(START, schedule) for schedule in schedules]
     assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS) * 2
     for e in edits:
         assert apply_edits(START, e.reply) == e.source
@@ -79,14 +82,12 @@ def test_every_launch_edit_leads_where_it_says():
         assert ("min(args" in e.source, "tl.constexpr(a)" in e.source) == (
             e.schedule["shaped"],
         ) * 2
-    assert launch_edits("kernel[grid](x, BLOCK=block)") == []
 
 
 def test_shapes_are_compiled_in_only_where_one_kernel_is_launched_once():
     assert choices(START)["shaped"] == (0, 1)
     two = START.replace("@triton.jit", "@triton.jit\ndef other(x):\n    pass\n\n\n@triton.jit")
     assert choices(two)["shaped"] == (0,)
-    assert {e.schedule["shaped"] for e in launch_edits(two)} == {0}
     assert choices("kernel[grid](x, BLOCK=block)") == {}
 
 
