@@ -144,10 +144,12 @@ def choices(source: str) -> dict[str, tuple[int, ...]]:
         source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
 
     Returns:
-        The values by name; none without such a launch.
+        The values by name; none without such a launch, or where it names its warps elsewhere.
     """
     found = _LAUNCH.findall(source)
     if len(found) != 1 or source.count(found[0]) != 1:
+        return {}
+    if source.count("num_warps=") != found[0].count("num_warps="):
         return {}
     return {"BLOCK": BLOCKS, "num_warps": WARPS, "shaped": (0, 1) if _shapes(source) else (0,)}
 

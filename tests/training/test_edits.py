@@ -91,6 +91,13 @@ def test_shapes_are_compiled_in_only_where_one_kernel_is_launched_once():
     assert choices("kernel[grid](x, BLOCK=block)") == {}
 
 
+def test_a_launch_that_names_its_warps_on_another_line_is_none_to_choose_for():
+    launch = "kernel[grid](\n    x,\n    BLOCK=64,{}\n)"
+    assert choices(launch.format(""))["BLOCK"] == BLOCKS
+    assert choices(launch.format(" num_warps=2"))["BLOCK"] == BLOCKS
+    assert choices(launch.format("\n    num_warps=2")) == {}
+
+
 def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_ones():
     drawn = draw_edits(START, 8, seed=3)
     assert drawn == draw_edits(START, 8, seed=3) != draw_edits(START, 8, seed=4)
