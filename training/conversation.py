@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kernel_gym.envs.shared import shared_executor
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.task import Mode
-from kernel_gym.training.edits import launches
+from kernel_gym.training.edits import launches, space_of
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies.base import Conversation, Message
 
@@ -49,10 +49,13 @@ class LaunchPrompt:
 
     Args:
         device: A device name; the prompt says nothing of it.
+
+    Attributes:
+        space: The numbers that a launch may be given on it.
     """
 
     def __init__(self, device: str) -> None:
-        self.device = device
+        self.space = space_of(device)
 
     def __call__(self, task: Task) -> str:
         """The prompt of a task.

@@ -95,9 +95,10 @@ def _variants(task: Task, count: int, seed: int) -> list[_Drawn]:
 
 
 def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Drawn]:
+    source = task.start_source or ""
     return [
         _Drawn(edits[0].source, e.schedule, prompt=prompt.of(task, e.start), reply=e.reply)
-        for edits in draw_edits(task.start_source or "", count, f"{seed}/{task.id}")
+        for edits in draw_edits(source, count, f"{seed}/{task.id}", prompt.space)
         for e in edits
     ]
 

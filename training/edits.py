@@ -35,20 +35,34 @@ _EDIT = re.compile(
 )
 _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
-BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-WARPS = (1, 2, 4, 8, 16)
-_WIDTH = 'min(args["BLOCK"], triton.next_power_of_2([*args.values()][0].shape[-1]))'
+_FITTED = {
+    "BLOCK": 'min(args["BLOCK"], triton.next_power_of_2([*args.values()][0].shape[-1]))',
+    "num_warps": 'max(1, min(args["num_warps"], args["BLOCK"] // 512))',
+}
+_HEURISTICS = ", ".join(f'"{name}": lambda args: {value}' for name, value in _FITTED.items())
 _SHAPE = (
-    _FORM.format(
-        "@triton.jit", f'@triton.heuristics({{"BLOCK": lambda args: {_WIDTH}}})\n@triton.jit'
-    )
+    _FORM.format("@triton.jit", f"@triton.heuristics({{{_HEURISTICS}}})\n@triton.jit")
     + _FORM.format("](", "](*(tl.constexpr(a) if type(a) is int else a for a in (")
     + _FORM.format(" BLOCK=", " )), BLOCK=")
 )
 """Edits that make a kernel one for the shapes it is given: a block is no wider than a row of the
-first tensor, and sizes and strides are constants. They need no name of the kernel's."""
+first tensor and has no more warps than one for 512 elements, and sizes and strides are constants.
+They need no name of the kernel's."""
 STARTS = 48
 """Starts from which each drawn schedule is reached."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The numbers that a launch may be given."""
+
+    blocks: tuple[int, ...]
+    warps: tuple[int, ...]
+
+
+SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
+"""Rows are short on a simulator, and a long block takes it long."""
+MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768), (4, 8, 16, 32))
 
 
 class EditError(ValueError):
@@ -137,11 +151,17 @@ def launches(source: str) -> list[str]:
     return found
 
 
-def choices(source: str) -> dict[str, tuple[int, ...]]:
+def space_of(device: str) -> Space:
+    """The numbers for launches on a device."""
+    return SIMULATED if device.startswith("sim:") else MEASURED
+
+
+def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:
     """What may be chosen for a launch: block size, warps, and whether shapes are compiled in.
 
     Args:
         source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
+        space: The numbers.
 
     Returns:
         The values by name; none without such a launch, or where it names its warps elsewhere.
@@ -151,7 +171,8 @@ def choices(source: str) -> dict[str, tuple[int, ...]]:
         return {}
     if source.count("num_warps=") != found[0].count("num_warps="):
         return {}
-    return {"BLOCK": BLOCKS, "num_warps": WARPS, "shaped": (0, 1) if _shapes(source) else (0,)}
+    shaped = (0, 1) if _shapes(source) else (0,)
+    return {"BLOCK": space.blocks, "num_warps": space.warps, "shaped": shaped}
 
 
 def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
@@ -178,21 +199,21 @@ def _shapes(source: str) -> bool:
         return False
 
 
-def varied_starts(source: str) -> list[str]:
-    """A kernel as it would start with each of :data:`BLOCKS`, each edit of which is one of its own.
+def varied_starts(source: str, space: Space) -> list[str]:
+    """A kernel as it would start with each block size, each edit of which is one of its own.
 
     Args:
         source: As for :func:`choices`.
+        space: The same.
 
     Returns:
         The sources; none where there is no such launch.
     """
-    if not choices(source):
-        return []
-    return [_LAUNCH.sub(f"BLOCK={block}", source) for block in BLOCKS]
+    blocks = choices(source, space).get("BLOCK", ())
+    return [_LAUNCH.sub(f"BLOCK={block}", source) for block in blocks]
 
 
-def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
+def draw_edits(source: str, count: int, seed: int | str, space: Space) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several starts.
 
     Each choice comes as often as any other for the same name, within one, so that whoever imitates
@@ -206,17 +227,18 @@ def draw_edits(source: str, count: int, seed: int | str) -> list[list[Edit]]:
         source: As for :func:`choices`.
         count: Schedules drawn; one that is drawn again is left out.
         seed: What is drawn from.
+        space: As for :func:`choices`.
 
     Returns:
         For each schedule, :data:`STARTS` edits that lead to the same kernel.
     """
     draw = random.Random(seed)
-    drawn = {name: _evenly(values, count, draw) for name, values in choices(source).items()}
+    drawn = {name: _evenly(values, count, draw) for name, values in choices(source, space).items()}
     schedules = dict.fromkeys(zip(*drawn.values(), strict=True))
     found = []
     for values in schedules:
         schedule = dict(zip(drawn, values, strict=True))
-        blocks = draw.choices(BLOCKS, k=STARTS - 1)
+        blocks = draw.choices(space.blocks, k=STARTS - 1)
         others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
         found.append([edit_launch(start, schedule) for start in (source, *others)])
     return found

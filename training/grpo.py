@@ -171,7 +171,7 @@ def _starts(task: Task, prompt: Prompt, options: Grpo) -> list[tuple[str, str]]:
     """What episodes of a task start from, with the prompt that shows it."""
     if options.starts == "given" or not isinstance(prompt, LaunchPrompt):
         return [(task.start_source or "", prompt(task))]
-    starts = varied_starts(task.start_source or "")
+    starts = varied_starts(task.start_source or "", prompt.space)
     if not starts:
         raise ValueError(
             f"task {task.id!r} has no launch with BLOCK=NUMBER to vary: set grpo.starts = 'given'"

@@ -1,5 +1,6 @@
 """The configuration: what is refused, and that the ones that come with us are accepted."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,10 @@ from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.admission import stored_verdict
 from kernel_gym.tasks.families import operator_family
 from kernel_gym.training.config import ConfigError, make_config, read_config
-from kernel_gym.training.edits import BLOCKS, choices, launches
+from kernel_gym.training.edits import SIMULATED, choices, launches, space_of
 
 CONFIGS = Path(__file__).parents[2] / "training" / "configs"
-ROWS = [[f"rows,](..., BLOCK={block})"] for block in BLOCKS]
+ROWS = [[f"rows,](..., BLOCK={block})"] for block in SIMULATED.blocks]
 TASKS = {"train": ["triton2triton/softmax"], "held_out": ["triton2triton/layer_norm"]}
 
 
@@ -21,11 +22,15 @@ def config(**tables):
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit(path):
-    found = read_config(path).tasks
+    config = read_config(path)
+    found, space = config.tasks, space_of(config.gym.device)
     train, held_out = (
         [get_task(task) for task in tasks] for tasks in (found.train, found.held_out)
     )
-    assert all(choices(task.start_source) for task in (*train, *held_out))
+    for task in (*train, *held_out):  # the launch that is shown has a number that SFT has shown
+        (launch,) = launches(task.start_source)
+        (block,) = re.findall(r"BLOCK=(\d+)", launch)
+        assert int(block) in choices(task.start_source, space)["BLOCK"]
     families = [{operator_family(task.problem) for task in side} for side in (train, held_out)]
     assert not families[0] & families[1]
 
@@ -43,6 +48,18 @@ def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():
         left_out = set(of_the_form) - set(side)
         assert left_out
         assert max(of_the_form[name] for name in left_out) < 4
+
+
+def test_tiny_gpu_takes_all_tasks_of_its_rule():
+    tasks, form = read_config(CONFIGS / "tiny_gpu.toml").tasks, r"\w+\[[^,]+,\]\(\.\.\., BLOCK=\d+\)"
+    for side, suite in ((tasks.train, "train"), (tasks.held_out, "test")):
+        ruled = {
+            task.id
+            for task in load_suite(suite).tasks
+            if re.fullmatch(form, "; ".join(launches(task.start_source or "")))
+            and stored_verdict(task.problem).devices["NVIDIA H200"][task.mode].head_room >= 4
+        }
+        assert set(side) == ruled
 
 
 def test_tables_fill_in_what_is_not_given():

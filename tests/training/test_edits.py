@@ -12,9 +12,9 @@ from kernel_gym.rewards import RewardResult
 from kernel_gym.tasks import get_task
 from kernel_gym.training.conversation import LaunchPrompt
 from kernel_gym.training.edits import (
-    BLOCKS,
+    MEASURED,
+    SIMULATED,
     STARTS,
-    WARPS,
     EditError,
     _name,
     apply_edits,
@@ -22,6 +22,7 @@ from kernel_gym.training.edits import (
     draw_edits,
     edit_launch,
     launches,
+    space_of,
     submission,
     varied_starts,
 )
@@ -70,11 +71,12 @@ def test_edits_that_do_not_apply_are_submitted_with_the_reason_and_do_not_compil
         compile(source, "reply", "exec")
 
 
-def test_every_launch_edit_leads_where_it_says():
-    names = choices(START)
+@pytest.mark.parametrize("space", [SIMULATED, MEASURED], ids=["simulated", "measured"])
+def test_every_launch_edit_leads_where_it_says(space):
+    names = choices(START, space)
     schedules = [dict(zip(names, one, strict=True)) for one in itertools.product(*names.values())]
     edits = [edit_launch(START, schedule) for schedule in schedules]
-    assert len({e.source for e in edits}) == len(edits) == len(BLOCKS) * len(WARPS) * 2
+    assert len({e.source for e in edits}) == len(edits) == len(space.blocks) * len(space.warps) * 2
     for e in edits:
         assert apply_edits(START, e.reply) == e.source
         (call,) = launches(e.source)
@@ -85,22 +87,27 @@ def test_every_launch_edit_leads_where_it_says():
 
 
 def test_shapes_are_compiled_in_only_where_one_kernel_is_launched_once():
-    assert choices(START)["shaped"] == (0, 1)
+    assert choices(START, SIMULATED)["shaped"] == (0, 1)
     two = START.replace("@triton.jit", "@triton.jit\ndef other(x):\n    pass\n\n\n@triton.jit")
-    assert choices(two)["shaped"] == (0,)
-    assert choices("kernel[grid](x, BLOCK=block)") == {}
+    assert choices(two, SIMULATED)["shaped"] == (0,)
+    assert choices("kernel[grid](x, BLOCK=block)", SIMULATED) == {}
 
 
 def test_a_launch_that_names_its_warps_on_another_line_is_none_to_choose_for():
     launch = "kernel[grid](\n    x,\n    BLOCK=64,{}\n)"
-    assert choices(launch.format(""))["BLOCK"] == BLOCKS
-    assert choices(launch.format(" num_warps=2"))["BLOCK"] == BLOCKS
-    assert choices(launch.format("\n    num_warps=2")) == {}
+    assert choices(launch.format(""), SIMULATED)["BLOCK"] == SIMULATED.blocks
+    assert choices(launch.format(" num_warps=2"), SIMULATED)["BLOCK"] == SIMULATED.blocks
+    assert choices(launch.format("\n    num_warps=2"), SIMULATED) == {}
+
+
+def test_a_device_has_the_space_of_its_clock():
+    assert space_of("sim:gfx942") is SIMULATED
+    assert space_of("cuda:0") is space_of("rocm:0") is MEASURED
 
 
 def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_ones():
-    drawn = draw_edits(START, 8, seed=3)
-    assert drawn == draw_edits(START, 8, seed=3) != draw_edits(START, 8, seed=4)
+    drawn = draw_edits(START, 8, 3, SIMULATED)
+    assert drawn == draw_edits(START, 8, 3, SIMULATED) != draw_edits(START, 8, 4, SIMULATED)
     assert len({edits[0].source for edits in drawn}) == 8
     for edits in drawn:
         assert edits[0].start == START
@@ -116,15 +123,16 @@ def test_each_drawn_schedule_is_reached_from_the_start_kernel_and_from_edited_on
         }
 
 
-def test_schedules_are_drawn_with_each_choice_equally_often():
-    count = len(BLOCKS) * len(WARPS)
-    schedules = [edits[0].schedule for edits in draw_edits(START, count, seed=3)]
+@pytest.mark.parametrize("space", [SIMULATED, MEASURED], ids=["simulated", "measured"])
+def test_schedules_are_drawn_with_each_choice_equally_often(space):
+    count = len(space.blocks) * len(space.warps)
+    schedules = [edits[0].schedule for edits in draw_edits(START, count, 3, space)]
     distinct = {tuple(one.values()) for one in schedules}
     assert count * 0.7 < len(schedules) == len(distinct) <= count
-    for name, values in choices(START).items():
-        drawn = Counter(edits[0].schedule[name] for edits in draw_edits(START, len(values), seed=3))
-        assert drawn == dict.fromkeys(values, 1)
-    assert draw_edits("kernel[grid](x, BLOCK=block)", count, seed=3) == []
+    for name, values in choices(START, space).items():
+        edits = draw_edits(START, len(values), 3, space)
+        assert Counter(e[0].schedule[name] for e in edits) == dict.fromkeys(values, 1)
+    assert draw_edits("kernel[grid](x, BLOCK=block)", count, 3, space) == []
 
 
 @pytest.mark.parametrize("seed", [429, 2784, 15237, 24266, 31244])
@@ -134,16 +142,16 @@ def test_a_kernel_is_never_renamed_to_a_keyword(seed):
 
 
 def test_starts_are_varied_by_every_block_and_edited_as_they_are():
-    starts = varied_starts(START)
-    assert len(set(starts)) == len(starts) == len(BLOCKS)
+    starts = varied_starts(START, SIMULATED)
+    assert len(set(starts)) == len(starts) == len(SIMULATED.blocks)
     assert START in starts
-    for start, block in zip(starts, BLOCKS, strict=True):
+    for start, block in zip(starts, SIMULATED.blocks, strict=True):
         assert launches(start)[0].endswith(f"(..., BLOCK={block})")
         reached = submission(Episode(TASK, start=start), edit(f"BLOCK={block}", "BLOCK=2048"))
         assert reached == START.replace("=256", "=2048")
     unread = submission(Episode(TASK, start=starts[0]), edit("BLOCK=256", "BLOCK=2048"))
     assert unread.startswith("# edit 1: 'BLOCK=256' occurs 0 times")
-    assert varied_starts("kernel[grid](x, BLOCK=block)") == []
+    assert varied_starts("kernel[grid](x, BLOCK=block)", SIMULATED) == []
 
 
 def test_launches_are_found_over_several_lines_and_in_nothing_malformed():

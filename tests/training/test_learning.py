@@ -193,7 +193,7 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
             outcome=Outcome.PASSED,
             clock="modelled",
         )
-        for edits in draw_edits(learnt.start_source, 40, seed=0)
+        for edits in draw_edits(learnt.start_source, 40, 0, prompt.space)
         for edit in edits
     ]
     tokenizer = make_tokenizer([text for row in rows for text in (row.prompt, row.reply)], 1024)
@@ -201,7 +201,7 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     model = sft(asked, model, tokenizer, rows, prompt, tmp_path, Journal(tmp_path)).eval()
     policy = HuggingFace.of(model, tokenizer, Manner("launch", 40, temperature=0))
     applied = []
-    for start in varied_starts(other.start_source):
+    for start in varied_starts(other.start_source, prompt.space):
         chat = [{"role": "user", "content": prompt.of(other, start)}]
         ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
         text = tokenizer.decode(policy.generate([ids])[0], skip_special_tokens=True)

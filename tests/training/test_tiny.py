@@ -18,7 +18,7 @@ TASK = get_task("triton2triton/row_sum")
 def texts():
     """Prompts and replies, in turn."""
     prompt = LaunchPrompt("sim:gfx942")
-    edits = [e for same in draw_edits(TASK.start_source, 40, seed=0) for e in same]
+    edits = [e for same in draw_edits(TASK.start_source, 40, 0, prompt.space) for e in same]
     return [text for e in edits for text in (prompt.of(TASK, e.start), e.reply)]
 
 
