@@ -1,5 +1,6 @@
 """The ring of timed calls, over host memory: new data for each block, which the judge knows."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -36,8 +37,9 @@ def session():
     return SimpleNamespace(changed=changed.extend, poison=lambda sets: None, pieces=changed)
 
 
-def _ring(task, arena, sets=3):
+def _ring(task, arena, sets=3, distribution="normal"):
     workload = train_workloads(task.problem, Scale.SIM)[0]
+    workload = replace(workload, distribution=distribution)
     return Ring(task, workload, 5, arena, torch.device("cpu"), most=sets)
 
 
@@ -70,6 +72,16 @@ def test_each_block_of_the_candidate_finds_every_value_elsewhere(arena, session)
             assert (old == new).double().mean() < 0.1
             assert torch.equal(old.view(-1).sort().values, new.view(-1).sort().values)
         before = after
+
+
+def test_constant_rows_move_as_a_whole(arena, session):
+    ring = _ring(SOFTMAX, arena, distribution="constant_rows")
+    before = _in_arena(arena, ring, "x")
+    ring.prepare(session, 3, fresh=True)
+    for old, new in zip(before, _in_arena(arena, ring, "x"), strict=True):
+        assert torch.equal(new, new[:, :1].expand_as(new))
+        assert not torch.equal(old, new)
+        assert torch.equal(old[:, 0].sort().values, new[:, 0].sort().values)
 
 
 def test_what_is_verified_is_what_was_there(arena, session):
