@@ -16,9 +16,7 @@ from kernel_gym.devices import gpu_runtime
 
 Result = TypeVar("Result")
 RESERVED_BYTES = 512 << 20
-"""What is asked of the driver ahead for graphs, and on a crowded GPU for calls."""
-CALLS_SHARE = 1 / 48
-"""Of another GPU's memory, what is asked for calls: most blocks return less (2.9 GB of an H200)."""
+"""What is asked of the driver ahead, for calls and for graphs each."""
 HELD_BYTES = 4 * RESERVED_BYTES
 """What a process that stays keeps between two tasks on a crowded GPU."""
 
@@ -28,8 +26,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()
-        _, total = torch.cuda.mem_get_info()
-        self._reserve(RESERVED_BYTES if gpu_runtime.crowded() else int(CALLS_SHARE * total))
+        self._reserve()
 
     def record(self, work: Callable[[], Result]) -> tuple[torch.cuda.CUDAGraph, Result]:
         """A graph of what `work` puts on the device, and what it returns.
@@ -55,11 +52,11 @@ class Recorder:
         if torch.cuda.memory_reserved() > HELD_BYTES and gpu_runtime.crowded():
             del self._first
             torch.cuda.empty_cache()
-            self._reserve(RESERVED_BYTES)
+            self._reserve()
 
-    def _reserve(self, calls: int) -> None:
+    def _reserve(self) -> None:
         """Begins a pool. Torch keeps what is freed, and hands out parts of it."""
-        torch.empty(calls, dtype=torch.uint8, device="cuda")
+        torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")
         self._pool = torch.cuda.graph_pool_handle()
         self._first, _ = self.record(_reserve_in_graph)  # a pool ends with its last graph
 
