@@ -107,8 +107,8 @@ def rehearse(
         properties: of the GPU: as `kernel_gym.devices.vendors.reported` gives them.
 
     Returns:
-        The description of a failure to build. Any other failure may be one of the play: it is left
-        for the real run to find.
+        The description of a failure to build, or of the host's memory used up, which takes a minute to
+        find out again. Any other failure may be one of the play: it is left for the real run to find.
     """
     device = NoDevice(properties)
     undo = _install(device)
@@ -120,7 +120,8 @@ def rehearse(
                     candidate(*[_argument(arg, device) for arg in args])
     except BaseException as error:
         found = failures.describe(error)
-        return found if found["kind"] == failures.COMPILE else None
+        final = found["kind"] == failures.COMPILE or isinstance(error, MemoryError)
+        return found if final else None
     finally:
         undo()
     return None

@@ -80,6 +80,11 @@ def test_other_failures_are_left_for_the_real_run():
     assert _rehearse("import os\ndef softmax(x): raise SystemExit") is None
 
 
+def test_a_candidate_that_takes_all_memory_of_the_host_is_told_at_once():
+    found = _rehearse("def softmax(x): bytearray(1 << 60)")
+    assert (found["kind"], found["type"]) == ("runtime", "MemoryError")
+
+
 def test_candidates_see_the_properties_of_the_gpu():
     source = """
 import torch
