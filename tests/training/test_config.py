@@ -51,10 +51,8 @@ def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():
 
 
 def test_tiny_gpu_takes_all_tasks_of_its_rule():
-    tasks, form = (
-        read_config(CONFIGS / "tiny_gpu.toml").tasks,
-        r"\w+\[[^,]+,\]\(\.\.\., BLOCK=\d+\)",
-    )
+    form = r"\w+\[[^,]+,\]\(\.\.\., BLOCK=\d+\)"
+    tasks = read_config(CONFIGS / "tiny_gpu.toml").tasks
     for side, suite in ((tasks.train, "train"), (tasks.held_out, "test")):
         ruled = {
             task.id
