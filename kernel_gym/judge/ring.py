@@ -77,7 +77,7 @@ class Ring:
         self._written = {
             name: self._take(name)
             for name in self.sets[0].pieces
-            if self._moves(name) or name in self._restored
+            if self._step(name) or name in self._restored
         }
 
     @property
@@ -100,7 +100,7 @@ class Ring:
         if fresh:
             session.poison(self.sets)
         for name, column in self._written.items():
-            if fresh and column.moves:
+            if fresh:
                 column.draw(self._rng)
             if fresh or name in self._restored:
                 column.put(calls)
@@ -127,17 +127,22 @@ class Ring:
         """Whether further sets would take more memory than they are worth."""
         return len(self.sets) >= RING_LEAST and self._arena.used > RING_BYTES
 
-    def _moves(self, name: str) -> bool:
+    def _step(self, name: str) -> int:
+        """By multiples of how many elements an input moves; 0 for one that stays."""
         value = self._values[0][name]
         assert isinstance(value, torch.Tensor)
-        return self._problem.exchangeable and value.is_floating_point() and value.numel() > 1
+        if not (self._problem.exchangeable and value.is_floating_point() and value.numel() > 1):
+            return 0
+        constant = self._workload.distribution == "constant_rows" and bool(
+            (value == value[..., :1]).all()
+        )
+        return value.shape[-1] if constant else 1
 
     def _take(self, name: str) -> _Column:
         """Takes an input's values out of the sets, which keep its shape."""
         values = [inputs[name] for inputs in self._values]
         pieces = [placed.pieces[name] for placed in self.sets]
-        rows = self._workload.distribution == "constant_rows"
-        found = _Column(self._arena, values, pieces, self._moves(name), rows)
+        found = _Column(self._arena, values, pieces, self._step(name))
         for inputs in self._values:
             inputs[name] = found.like
         return found
@@ -150,16 +155,12 @@ class _Column:
         arena: where.
         values: of each set.
         pieces: of each set.
-        moves: whether its elements may change places.
-        rows: and if so, in whole rows only.
+        step: its elements move by multiples of this; 0 when they stay.
     """
 
-    def __init__(
-        self, arena: Arena, values: list[Any], pieces: list[Piece], moves: bool, rows: bool
-    ) -> None:
-        self.pieces, self.moves = pieces, moves
+    def __init__(self, arena: Arena, values: list[Any], pieces: list[Piece], step: int) -> None:
+        self.pieces, self._step = pieces, step
         self.like = torch.empty_like(values[0], device="meta")
-        self._step = self.like.shape[-1] if rows and self.like.dim() else 1
         word = _WORDS[self.like.itemsize]
         self._values = torch.stack([value.view(-1).view(word) for value in values])
         self._there = arena.rows(pieces, word)
@@ -167,7 +168,8 @@ class _Column:
 
     def draw(self, rng: random.Random) -> None:
         """Draws by how much the elements move on."""
-        self._offset = self._step * rng.randrange(self.like.numel() // self._step)
+        if self._step:
+            self._offset = self._step * rng.randrange(self.like.numel() // self._step)
 
     def put(self, count: int) -> None:
         """Writes the first sets into the arena, each around its offset."""

@@ -107,8 +107,8 @@ def rehearse(
         properties: of the GPU: as `kernel_gym.devices.vendors.reported` gives them.
 
     Returns:
-        The description of a failure to build, or of the host's memory used up, which takes a minute to
-        find out again. Any other failure may be one of the play: it is left for the real run to find.
+        The description of a failure to build, or of the host's memory used up, which takes a minute
+        to find out again. Any other failure may be one of the play: it is left for the real run.
     """
     device = NoDevice(properties)
     undo = _install(device)

@@ -12,9 +12,15 @@ from kernel_gym.judge.ring import Ring
 from kernel_gym.tasks import Scale, get_task, train_workloads
 
 SIZE = 8 << 20
-SOFTMAX, SGD, CHOLESKY, SCATTER = (
+SOFTMAX, SGD, CHOLESKY, SCATTER, LAYER_NORM = (
     get_task(f"torch2triton/{name}")
-    for name in ("softmax", "sgd_momentum_step", "batched_cholesky", "scatter_add_rows")
+    for name in (
+        "softmax",
+        "sgd_momentum_step",
+        "batched_cholesky",
+        "scatter_add_rows",
+        "layer_norm",
+    )
 )
 
 
@@ -82,6 +88,15 @@ def test_constant_rows_move_as_a_whole(arena, session):
         assert torch.equal(new, new[:, :1].expand_as(new))
         assert not torch.equal(old, new)
         assert torch.equal(old[:, 0].sort().values, new[:, 0].sort().values)
+
+
+def test_what_is_not_constant_moves_by_elements_beside_constant_rows(arena, session):
+    ring = _ring(LAYER_NORM, arena, distribution="constant_rows")
+    found = _in_arena(arena, ring, "weight")
+    assert len(found[0].unique()) > 1
+    ring.prepare(session, 3, fresh=True)
+    for old, new in zip(found, _in_arena(arena, ring, "weight"), strict=True):
+        assert not torch.equal(old, new)
 
 
 def test_what_is_verified_is_what_was_there(arena, session):
