@@ -102,7 +102,7 @@ class Evaluator:
                 return self._evaluate_once(task, source, used)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
-                errors.append(error)
+                errors.append(self._attributed(error))
         return self._gave_up(task, source, used, errors)
 
     def close(self) -> None:
@@ -145,6 +145,12 @@ class Evaluator:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()
         return self._record(attempt, verdict, wall)
+
+    def _attributed(self, error: Exception) -> Exception:
+        """A device that is full without its candidate as well was not lost by the candidate."""
+        if isinstance(error, DeviceLostError) and not self.device.room():
+            return InfraError(f"{error}, also without the candidate: run fewer evaluators on it")
+        return error
 
     def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
         if not self._also_compile:

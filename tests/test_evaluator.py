@@ -2,6 +2,7 @@
 
 import pytest
 
+from kernel_gym.devices.base import DeviceLostError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
 from kernel_gym.tasks import Split, get_task
@@ -233,6 +234,23 @@ def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
         found = evaluator.evaluate(task, task.baseline_source)
     assert found.outcome is Outcome.INFRA
     assert "does not fit" in found.message
+
+
+@pytest.mark.parametrize(
+    ("room", "outcome"), [(True, Outcome.RUNTIME_ERROR), (False, Outcome.INFRA)]
+)
+def test_a_device_that_is_full_without_its_candidate_was_not_lost_by_it(
+    evaluator, task, monkeypatch, room, outcome
+):
+    def fails(*_, **__):
+        raise DeviceLostError("the memory is used up")
+
+    monkeypatch.setattr(evaluator.device, "open", fails)
+    monkeypatch.setattr(evaluator.device, "room", lambda: room)
+    found = evaluator.evaluate(task, task.baseline_source)
+    assert found.outcome is outcome
+    assert "the memory is used up" in found.message
+    assert ("run fewer evaluators" in found.message) is not room
 
 
 HOSTILE = {

@@ -144,6 +144,9 @@ class Device(Protocol):
     def turn(self, kind: Turn) -> AbstractContextManager[None]:
         """Held during some steps: waits until the device is free for them."""
 
+    def room(self) -> bool:
+        """Whether it has memory left for an evaluation."""
+
     def open(self, task: Any, trusted: bool = False, seed: int = 0) -> Session:
         """A session for candidates of a task; `trusted` ones (baselines) share a cache.
 

@@ -16,7 +16,7 @@ import torch
 from kernel_gym.devices.base import DeviceLostError, InfraError, Turn
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_lock import GpuLock
-from kernel_gym.devices.gpu_runtime import crowded
+from kernel_gym.devices.gpu_runtime import crowded, reserve
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
@@ -32,6 +32,10 @@ from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 
 ARENA_BYTES = 4 << 30
+RESERVED_BYTES = 4 << 30
+"""What the judge asks of the driver ahead: the inputs and answers of most evaluations."""
+ROOM_SHARE = 1 / 8
+"""Of a GPU's memory: as much lets every evaluation of a task of ours through."""
 HELD_BYTES = 2 << 30
 """Memory that torch may keep in the judge on a crowded GPU."""
 
@@ -73,6 +77,8 @@ class GpuDevice:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.enable_cudnn_sdp(False)  # new shapes took 45 ms each with it
         self.arena = Arena(ARENA_BYTES, by_handle)
+        if not crowded():
+            reserve(RESERVED_BYTES)
         self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
         self._spare: Worker | None = None
         self._resident: Worker | None = None
@@ -130,6 +136,13 @@ class GpuDevice:
                 held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
                 if held > HELD_BYTES and crowded():
                     torch.cuda.empty_cache()
+
+    def room(self) -> bool:
+        """Whether enough memory is free, or kept here without use."""
+        free, total = torch.cuda.mem_get_info()
+        return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > (
+            ROOM_SHARE * total
+        )
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
         """A fresh worker; one for our own sources is used again, for one task after another.

@@ -36,6 +36,8 @@ FIRST_TIMEOUT = 45.0
 """For one call's kernels, all configurations of autotuned ones included."""
 CALL_TIMEOUT = 15.0
 """A kernel that hangs has the GPU for so long."""
+SPIN = 10e-3
+"""Seconds for which the judge listens without giving up the processor: most blocks take less."""
 CROWDED_BYTES = 4 << 30
 """Less free memory than this is too little for one more worker."""
 
@@ -349,7 +351,8 @@ class GpuSession:
             for name, pieces in (("pull", shown), ("push", wanted)):
                 header[name] = [[piece.start, piece.size] for piece in pieces]
         try:
-            answer = self._worker.child.channel.request(header, timeout=timeout).header
+            channel = self._worker.child.channel
+            answer = channel.request(header, timeout=timeout, spin=SPIN).header
         except ChannelTimeout:
             limit = f"no answer within {timeout:.0f} s"
             return self._fail(Failed(FailureKind.TIMEOUT, f"{do}: {limit}"))

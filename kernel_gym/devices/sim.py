@@ -97,6 +97,10 @@ class SimDevice:
         """Nobody waits: each session has a simulated GPU of its own."""
         return contextlib.nullcontext()
 
+    def room(self) -> bool:
+        """Each simulated GPU has memory of its own."""
+        return True
+
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:
         """A fresh worker and a fresh GPU for candidates of a task.
 

@@ -7,6 +7,7 @@ which is more predictable than Ray's restarts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -18,9 +19,9 @@ from kernel_gym.executors.supervised import DEADLINE, OurFault, SupervisedExecut
 from kernel_gym.records import Evaluation
 
 NODE_LOST = "node has died"
-GPU_SHARE = 0.125
-"""Of a GPU that an actor takes. Its memory must hold eight evaluators then: 140 GB do, for a GPU of
-80 GB `resources` should say 0.25."""
+MOST_PER_GPU = 8
+"""Actors that share a GPU at most. Its memory must hold them: 140 GB do, for a GPU of 80 GB
+`resources` should say `{"num_gpus": 0.25}`."""
 
 
 class RayExecutor(SupervisedExecutor):
@@ -64,7 +65,7 @@ class RayExecutor(SupervisedExecutor):
             ray.init(address=address, include_dashboard=False, log_to_driver=False)
         options: dict[str, Any] = {"num_cpus": 1}
         if not device.startswith("sim:"):
-            options["num_gpus"] = GPU_SHARE
+            options["num_gpus"] = gpu_share(workers, ray.cluster_resources().get("GPU", 0))
         if arch is not None:
             options["resources"] = {arch: options.get("num_gpus", 1)}
         options = {**options, **(resources or {}), "max_restarts": 0, "max_task_retries": 0}
@@ -81,6 +82,20 @@ class RayExecutor(SupervisedExecutor):
         super().close()
         if self._owns_ray:
             ray.shutdown()
+
+
+def gpu_share(workers: int, gpus: float) -> float:
+    """The share of a GPU that spreads actors evenly, since Ray fills one GPU before the next.
+
+    Args:
+        workers: actors.
+        gpus: that the cluster has now; 0 where they are still to come.
+
+    Returns:
+        A multiple of 1/10000, in which Ray counts.
+    """
+    a_gpu = min(MOST_PER_GPU, math.ceil(workers / gpus)) if gpus else MOST_PER_GPU
+    return math.floor(1e4 / a_gpu) / 1e4
 
 
 class RayEvaluator:

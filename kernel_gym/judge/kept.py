@@ -1,7 +1,7 @@
 """Timed calls whose outputs are checked when all is timed (rule 17).
 
 The oracle of a call takes longer than the call, and would put work of the judge between two blocks
-that are compared. So what went in and what came out is copied on the spot, and judged later.
+that are compared. So what went in and what came out is kept on the spot, and judged later.
 """
 
 from __future__ import annotations
@@ -46,13 +46,9 @@ class Kept:
         inputs: Mapping[str, Value],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Keeps a copy of what a call was given and of what it returned."""
-        copies = {
-            name: value.clone() if isinstance(value, torch.Tensor) else value
-            for name, value in inputs.items()
-        }
-        call = _Call(problem, workload, copies, tuple(output.clone() for output in outputs))
-        tensors = [v for v in copies.values() if isinstance(v, torch.Tensor)]
+        """Keeps what a call was given, which nobody may change, and a copy of what it returned."""
+        call = _Call(problem, workload, inputs, tuple(output.clone() for output in outputs))
+        tensors = [v for v in inputs.values() if isinstance(v, torch.Tensor)]
         self._bytes += sum(t.nbytes for t in (*tensors, *call.outputs))
         self._calls.append(call)
 

@@ -84,8 +84,12 @@ class Channel:
         except OSError as error:
             raise ChannelClosed(f"the pipe is closed: {error}") from error
 
-    def recv(self, timeout: float | None = None) -> Message:
+    def recv(self, timeout: float | None = None, spin: float = 0.0) -> Message:
         """Receives one message within `timeout` seconds.
+
+        Args:
+            timeout: for all of it; None waits for ever.
+            spin: seconds in which the processor is not given up: to be woken takes 0.1 ms.
 
         Raises:
             ChannelClosed: the peer is gone.
@@ -93,6 +97,7 @@ class Channel:
             ChannelMalformed: sizes or JSON are not those of a message.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
+        self._spin(spin)
         text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, deadline))
         if text_length > MAX_HEADER or count > self._buffers:
             raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
@@ -104,15 +109,32 @@ class Channel:
         return Message(_parse(text), buffers)
 
     def request(
-        self, header: dict[str, Any], *buffers: bytes | memoryview, timeout: float | None = None
+        self,
+        header: dict[str, Any],
+        *buffers: bytes | memoryview,
+        timeout: float | None = None,
+        spin: float = 0.0,
     ) -> Message:
         """Sends a message and waits for the answer to it."""
         self.send(header, *buffers, timeout=timeout)
-        return self.recv(timeout)
+        return self.recv(timeout, spin)
 
     def close(self) -> None:
         """Closes this end."""
         self._sock.close()
+
+    def _spin(self, seconds: float) -> None:
+        """Waits for a first byte, or until what is wrong with the pipe shows when it is read."""
+        end = time.monotonic() + seconds
+        self._sock.settimeout(0)
+        while time.monotonic() < end:
+            try:
+                self._sock.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass
+            return
 
     def _read(self, size: int, deadline: float | None) -> bytes:
         parts = bytearray()

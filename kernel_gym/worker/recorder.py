@@ -15,9 +15,11 @@ import torch
 from kernel_gym.devices import gpu_runtime
 
 Result = TypeVar("Result")
-RESERVED_BYTES = 512 << 20
-"""What is asked of the driver ahead, for calls and for graphs each."""
-HELD_BYTES = 4 * RESERVED_BYTES
+RESERVED_BYTES = 1 << 30
+"""What is asked of the driver ahead, for calls and for graphs each: the outputs of one ring ..."""
+LEAST_BYTES = RESERVED_BYTES // 2
+"""... and on a crowded GPU."""
+HELD_BYTES = 2 * RESERVED_BYTES
 """What a process that stays keeps between two tasks on a crowded GPU."""
 
 
@@ -56,10 +58,8 @@ class Recorder:
 
     def _reserve(self) -> None:
         """Begins a pool. Torch keeps what is freed, and hands out parts of it."""
-        torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")
+        size = LEAST_BYTES if gpu_runtime.crowded() else RESERVED_BYTES
+        gpu_runtime.reserve(size)
         self._pool = torch.cuda.graph_pool_handle()
-        self._first, _ = self.record(_reserve_in_graph)  # a pool ends with its last graph
-
-
-def _reserve_in_graph() -> None:
-    torch.empty(RESERVED_BYTES, dtype=torch.uint8, device="cuda")[:1].zero_()
+        # a pool ends with its last graph
+        self._first, _ = self.record(lambda: gpu_runtime.reserve(size)[:1].zero_())

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from kernel_gym.devices import gpu_runtime
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
+from kernel_gym.devices.gpu import GpuDevice
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
@@ -107,7 +108,7 @@ class Worker:
     def ready(self):
         return {"active": [], "missing": {}}
 
-    def request(self, header, timeout):
+    def request(self, header, timeout, spin):
         with OnTheHost():
             answer = self.inside.answer(json.loads(json.dumps(header)))
         return SimpleNamespace(header=json.loads(json.dumps(answer)))
@@ -226,6 +227,14 @@ def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch
     with pytest.raises(InfraError) as found:
         session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
     assert type(found.value) is error
+
+
+@pytest.mark.parametrize(("free", "kept", "room"), [(2, 6, False), (2, 16, True), (14, 0, True)])
+def test_memory_that_is_kept_without_use_is_room(monkeypatch, free, kept, room):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free << 30, 100 << 30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: (kept + 3) << 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 3 << 30)
+    assert GpuDevice.room(SimpleNamespace()) is room
 
 
 def test_one_worker_takes_one_source_after_another(arena):

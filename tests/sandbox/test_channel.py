@@ -36,6 +36,18 @@ def test_silence_ends_at_the_deadline(ends):
         channel.recv(timeout=0.01)
 
 
+@pytest.mark.parametrize("spin", [0.001, 5])
+def test_who_listens_without_sleeping_hears_the_same(ends, spin):
+    channel, theirs = ends
+    with pytest.raises(ChannelTimeout):
+        channel.recv(timeout=0.01, spin=0.001)
+    Channel(theirs).send({"do": "x"}, b"abc")
+    assert channel.recv(timeout=5, spin=spin).buffers == (b"abc",)
+    theirs.close()
+    with pytest.raises(ChannelClosed):
+        channel.recv(timeout=5, spin=spin)
+
+
 def test_half_a_message_ends_at_the_deadline_too(ends):
     channel, theirs = ends
     theirs.sendall(struct.pack("<II", 10, 0) + b'{"a"')
