@@ -149,7 +149,7 @@ class Problem(ABC):
     production: Mapping[Scale, Sequence[Dims]]
     """Further real model shapes (or their twins) from which unseen workloads are drawn."""
     adversarial: Sequence[Dims]
-    """Odd sizes; checked, never timed."""
+    """Tiny sizes, checked and never timed; `adversarial_workloads` adds others."""
     distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
     exchangeable: bool = True

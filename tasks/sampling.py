@@ -2,7 +2,8 @@
 
 Train workloads are stated by the problem. Unseen ones are drawn around them from a seed that the
 judge keeps: one of each of the six kinds, legal, within the element budget of the scale, and never
-the dimensions of a train workload. Adversarial ones are odd sizes and, for Triton, odd layouts.
+the dimensions of a train workload. Adversarial ones are tiny sizes, for Triton odd layouts, and
+sizes of which no tile is a divisor.
 """
 
 from __future__ import annotations
@@ -40,11 +41,18 @@ def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
 
 
 def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
-    """Odd sizes and, where the language and the problem allow, a strided and an offset layout."""
+    """The problem's tiny sizes, odd layouts where language and problem allow, sizes off any tile.
+
+    Layouts are a strided and an offset one of the smallest train workload. The last is left out
+    where it is a train workload, which is checked anyway.
+    """
     cases = [(dims, Layout.CONTIGUOUS) for dims in problem.adversarial]
     if language == "triton" and problem.strided:
         smallest = min(problem.train[scale], key=problem.elements)
         cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
+    off_tiles = _off_tiles(problem, scale)
+    if off_tiles not in problem.train[scale]:
+        cases.append((off_tiles, Layout.CONTIGUOUS))
     menu = problem.distributions[::-1]
     return [
         Workload(
@@ -57,6 +65,23 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
         )
         for i, (dims, layout) in enumerate(cases)
     ]
+
+
+def _off_tiles(problem: Problem, scale: Scale) -> Dims:
+    """The smallest train dimensions with an odd number of steps on every axis.
+
+    One more where a number is even; one fewer where that is illegal or beyond the budget. Of an odd
+    number no tile is a divisor, nor a vector's width of the product of several: a kernel that
+    rounds its blocks down is wrong here, whatever the unseen workloads are.
+    """
+    dims = min(problem.train[scale], key=problem.elements)
+    limit = budget(problem, scale)
+    for axis in problem.axes:
+        steps = dims[axis.name] // axis.multiple
+        odd = [{**dims, axis.name: n * axis.multiple} for n in (steps | 1, steps - 1)]
+        fits = (d for d in odd if problem.legal(d) and problem.elements(d) <= limit)
+        dims = next(fits, dims)
+    return dims
 
 
 def _prime_near(value: int, rng: random.Random) -> int:

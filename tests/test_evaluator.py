@@ -5,7 +5,7 @@ import pytest
 from kernel_gym.devices.base import DeviceLostError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
-from kernel_gym.tasks import Split, get_task
+from kernel_gym.tasks import Split, adversarial_workloads, get_task, train_workloads
 
 TASK = "triton2triton/softmax"
 HEAD = "import torch, triton, triton.language as tl\n"
@@ -195,9 +195,9 @@ def test_wrong_values_name_the_element(evaluator, task):
 
 def test_a_kernel_for_the_shapes_shown_fails_on_the_others(evaluator, task):
     problem = task.problem
-    shapes = {(d["rows"], d["cols"]) for d in problem.train["sim"]}
-    adversarial = {(d["rows"], d["cols"]) for d in problem.adversarial}
-    source = _wrapping(task, TRAIN_SHAPES_ONLY.format(shapes=shapes | adversarial))
+    fixed = train_workloads(problem, "sim") + adversarial_workloads(problem, "sim", "triton")
+    shapes = {(w.dims["rows"], w.dims["cols"]) for w in fixed}
+    source = _wrapping(task, TRAIN_SHAPES_ONLY.format(shapes=shapes))
     found = evaluator.evaluate(task, source)
     assert (found.outcome, found.stage) == (Outcome.UNSEEN_FAILED, Stage.UNSEEN)
     assert all(w.passed for w in found.by_split(Split.TRAIN))

@@ -7,20 +7,24 @@ import torch
 
 from kernel_gym.tasks import (
     UNSEEN_KINDS,
+    Axis,
     Kind,
     Layout,
+    Problem,
     Scale,
     Split,
     Workload,
     adversarial_workloads,
     get_problem,
     make_inputs,
+    points,
     problem_names,
     unseen_workloads,
 )
 from kernel_gym.tasks.sampling import budget
 
 SEEDS = 1000
+TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -78,8 +82,52 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
     assert {w.layout for w in hip} == {Layout.CONTIGUOUS}
     assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
     odd = [dict(w.dims) for w in hip]
-    assert odd == [dict(dims) for dims in problem.adversarial]
+    assert odd[:-1] == [dict(dims) for dims in problem.adversarial]
     assert all(dims not in map(dict, problem.train[scale]) for dims in odd)
+    assert (triton[-1].dims, triton[-1].layout) == (hip[-1].dims, Layout.CONTIGUOUS)
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("name", problem_names())
+def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
+    problem = get_problem(name)
+    dims = adversarial_workloads(problem, scale, "hip")[-1].dims
+    base = min(problem.train[scale], key=problem.elements)
+    assert problem.elements(dims) <= budget(problem, scale)
+    for axis in problem.axes:
+        steps = dims[axis.name] // axis.multiple
+        assert steps % 2
+        assert abs(steps - base[axis.name] // axis.multiple) <= 1
+    assert not [
+        (a.name, t)
+        for a in problem.axes
+        if a.multiple == 1
+        for t in TILES
+        if t < dims[a.name] and dims[a.name] % t == 0
+    ]
+
+
+class _OneAxis(Problem):
+    """Train dimensions as told, at most 64."""
+
+    axes = (Axis("n", 1, 64),)
+    adversarial = ({"n": 3},)
+    strided = False
+
+    def __init__(self, *sizes):
+        self.train = points("n", full=[(n,) for n in sizes], sim=[(n,) for n in sizes])
+
+    inputs = oracle = reference = flops = None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [((16, 32), 17), ((64, 64), 63), ((15, 32), None), ((16, 17), None)],
+    ids=["one more", "at its high end", "odd already", "a train workload"],
+)
+def test_sizes_off_any_tile_are_legal_and_checked_once(sizes, expected):
+    found = adversarial_workloads(_OneAxis(*sizes), Scale.SIM, "hip")
+    assert [w.dims["n"] for w in found] == ([3, expected] if expected else [3])
 
 
 def _same(left, right):
