@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import torch
 
 from kernel_gym.devices.base import DeviceLostError, InfraError, Turn
+from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_runtime import crowded, reserve
@@ -22,7 +23,9 @@ from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
     arch_name,
     data_sheet,
+    device_files,
     find_compiler,
+    gpu_file,
     reported,
     vendor_here,
 )
@@ -79,6 +82,7 @@ class GpuDevice:
         self.arena = Arena(ARENA_BYTES, by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
+        self._file = self._find_file()
         self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
         self._spare: Worker | None = None
         self._resident: Worker | None = None
@@ -190,8 +194,16 @@ class GpuDevice:
             environment={name: self._visible(name) for name in self.vendor.visible}
             | dict(self.vendor.environment),
             flush=self.spec.flush_bytes,
-            cache=str(cache_folder()) if trusted else "",
+            devices=device_files(self.vendor, self._file),
+            cache=str(cache_folder("gpu")) if trusted else "",
         )
+
+    def _find_file(self) -> str:
+        """Its device file, unless it is one of several GPUs that are parts of one card."""
+        cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+        addresses = [_address(card) for card in cards]
+        own = addresses[self.index]
+        return gpu_file(self.vendor, own) if addresses.count(own) == 1 else ""
 
     def _visible(self, variable: str) -> str:
         """This GPU in the terms of a variable that may already choose some of the machine's."""
@@ -199,9 +211,6 @@ class GpuDevice:
         return chosen[self.index] if self.index < len(chosen) else str(self.index)
 
 
-def cache_folder() -> Path:
-    """Where compiled baselines are kept."""
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    path = Path(folder) / "kernel-gym" / "gpu"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def _address(card: Any) -> str:
+    """On the PCI bus, as the system spells it."""
+    return f"{card.pci_domain_id:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"

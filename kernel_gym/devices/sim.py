@@ -12,7 +12,6 @@ import mmap
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +27,7 @@ from kernel_gym.devices.base import (
     OutputTensor,
     SketchedCall,
 )
+from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import SIMULATED
@@ -141,7 +141,7 @@ class SimSession:
             "arch": arch,
         }
         device_end, worker_end = socket.socketpair()
-        cache = [str(_baseline_cache())] if trusted else []
+        cache = [str(cache_folder("triton"))] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
             self._device = template.fork("device", [memory, device_end.fileno()], options)
@@ -395,10 +395,3 @@ def _describe(
 def _storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
     storage = tensor.untyped_storage()
     return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
-
-
-def _baseline_cache() -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    path = Path(folder) / "kernel-gym" / "triton"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
