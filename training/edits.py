@@ -28,10 +28,10 @@ from string import ascii_lowercase
 from kernel_gym.envs.reply import extract_source
 from kernel_gym.records import Outcome
 from kernel_gym.training.episode import Episode
+from kernel_gym.training.rows import FORM, ROWS
 
-_FORM = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
 _EDIT = re.compile(
-    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE$", re.DOTALL | re.MULTILINE
+    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE( ALL)?$", re.DOTALL | re.MULTILINE
 )
 _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
@@ -41,9 +41,9 @@ _FITTED = {
 }
 _HEURISTICS = ", ".join(f'"{name}": lambda args: {value}' for name, value in _FITTED.items())
 _SHAPE = (
-    _FORM.format("@triton.jit", f"@triton.heuristics({{{_HEURISTICS}}})\n@triton.jit")
-    + _FORM.format("](", "](*(tl.constexpr(a) if type(a) is int else a for a in (")
-    + _FORM.format(" BLOCK=", " )), BLOCK=")
+    FORM.format("@triton.jit", f"@triton.heuristics({{{_HEURISTICS}}})\n@triton.jit", "")
+    + FORM.format("](", "](*(tl.constexpr(a) if type(a) is int else a for a in (", "")
+    + FORM.format(" BLOCK=", " )), BLOCK=", "")
 )
 """Edits that make a kernel one for the shapes it is given: a block is no wider than a row of the
 first tensor and has no more warps than one for 512 elements, and sizes and strides are constants.
@@ -97,9 +97,9 @@ def apply_edits(source: str, reply: str) -> str:
         >>> apply_edits("f(B=1)\n", "<<<<<<< SEARCH\nB=1\n=======\nB=2\n>>>>>>> REPLACE\n")
         'f(B=2)\n'
     """
-    for number, (old, new) in enumerate(_EDIT.findall(reply), start=1):
+    for number, (old, new, every) in enumerate(_EDIT.findall(reply), start=1):
         found = source.count(old)
-        if found != 1:
+        if found != 1 and not every:
             raise EditError(f"edit {number}: {old[:60]!r} occurs {found} times, expected once")
         source = source.replace(old, new)
     return source
@@ -187,7 +187,7 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
         The edit.
     """
     launch = "BLOCK={BLOCK}, num_warps={num_warps}".format_map(schedule)
-    reply = _FORM.format(_LAUNCH.findall(source)[0], launch)
+    reply = FORM.format(_LAUNCH.findall(source)[0], launch, "")
     reply += _SHAPE * schedule["shaped"]
     return Edit(source, reply, apply_edits(source, reply), dict(schedule))
 
