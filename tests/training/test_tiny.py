@@ -7,6 +7,7 @@ import pytest
 from kernel_gym.tasks import get_task
 from kernel_gym.training.conversation import LaunchPrompt
 from kernel_gym.training.edits import draw_edits
+from kernel_gym.training.rewrites import REWRITES
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.train
@@ -41,6 +42,19 @@ def test_what_replies_share_is_one_token_a_line_and_each_number_is_one_choice(to
     assert spelled == [line for line in lines if re.match(r"BLOCK=\d", line)]
     assert {"4096", "16"} <= {piece for line in texts[1::2] for piece in tokenizer.tokenize(line)}
     assert max(len(tokenizer(reply)["input_ids"]) for reply in texts[1::2]) < 40
+
+
+def test_an_edit_made_everywhere_is_one_token():
+    from kernel_gym.training.tiny import make_tokenizer
+
+    same = draw_edits(TASK.start_source, 9, 0, LaunchPrompt("cuda:0").space)
+    replies = [e.reply for edits in same for e in edits]
+    tokenizer = make_tokenizer(replies, vocabulary=1024)
+    every = REWRITES["staged"]
+    assert len(tokenizer.tokenize(every)) == every.count("SEARCH") == 3
+    assert max(len(tokenizer(reply)["input_ids"]) for reply in replies) < 56
+    for reply in replies[:: len(same[0])]:
+        assert tokenizer.decode(tokenizer(reply)["input_ids"]) == reply
 
 
 def test_the_vocabulary_is_no_larger_than_asked_for(texts):
