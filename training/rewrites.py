@@ -4,7 +4,6 @@ They need no name of a kernel's, and may be combined, in this order:
 
 - `shaped`: a kernel for the shapes it is given. A block is no wider than a row of the first tensor
   and has no more warps than one for 512 elements, and sizes and strides are constants.
-- `staged`: loops over a row load ahead of what they compute.
 - `rows`: a program computes several rows, where they are short and many. Everything in the kernel
   gets one more dimension: the row of a program becomes a column of rows, what is reduced is reduced
   row by row, and rows that the last program has too many are masked. A kernel that does not compile
@@ -37,13 +36,7 @@ _SHAPED = _once(
         " BLOCK=": " )), BLOCK=",
     }
 )
-_STAGED = _all(
-    {
-        " in range(": " in tl.range(",
-        ", BLOCK):": ", BLOCK, num_stages=4):",
-        "):\n        for": ", num_stages=4):\n        for",
-    }
-)
+_CONSTANTS = ("BLOCK", "ROWS", "TOTAL", "AXIS")
 _HELPERS = '''import triton.language as tl
 
 
@@ -51,19 +44,19 @@ class _Rows(triton.KernelInterface):
     """Launches a kernel with several rows a program."""
 
     def __init__(self, kernel):
-        self.kernel, self.arg_names, self.elements = kernel, kernel.arg_names, 4096
+        self.kernel, self.arg_names, self.elements = kernel, kernel.arg_names, 2048
 
-    def run(self, *args, grid, BLOCK, num_warps, **options):
+    def run(self, *args, grid, BLOCK, num_warps=4, **options):
         rows = max(1, min(self.elements // BLOCK, triton.next_power_of_2(grid[0] // 1024)))
-        launch = {"BLOCK": BLOCK, "ROWS": rows, "TOTAL": grid[0]}
-        warps = max(num_warps, min(self.elements, rows * BLOCK) // 512)
+        launch = {"BLOCK": BLOCK, "ROWS": rows, "TOTAL": grid[0] % rows and grid[0], "AXIS": int(rows > 1)}
+        warps = max(num_warps, rows * BLOCK // 512) if rows > 1 else num_warps
         programs = (triton.cdiv(grid[0], rows), *grid[1:])
         try:
             self.kernel.run(*args, grid=programs, num_warps=warps, **launch, **options)
         except triton.CompilationError:
             if rows == 1:
                 raise
-            self.elements = BLOCK
+            self.elements = 0
             self.run(*args, grid=grid, BLOCK=BLOCK, num_warps=num_warps, **options)
 
 
@@ -76,8 +69,16 @@ def _row(ROWS: tl.constexpr):
 
 
 @triton.jit
+def _lane(ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    if ROWS == 1:
+        return tl.arange(0, BLOCK)
+    else:
+        return tl.arange(0, BLOCK)[None, :]
+
+
+@triton.jit
 def _inside(mask, ROWS: tl.constexpr, TOTAL: tl.constexpr):
-    if TOTAL % ROWS == 0:
+    if TOTAL == 0:  # every program has all its rows
         return mask
     else:
         return (_row(ROWS) < TOTAL) & mask
@@ -90,7 +91,8 @@ def _load(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, mask=True, other=None):
 
 @triton.jit
 def _store(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, value, mask=True):
-    at += tl.zeros([ROWS, 1], tl.int32)
+    if ROWS > 1:
+        at += tl.zeros([ROWS, 1], tl.int32)
     tl.store(at, value, mask=_inside(mask, ROWS, TOTAL))
 
 
@@ -100,16 +102,16 @@ def _cumsum(x, axis, keep_dims):
 _ROWS = _once({"@triton.jit": "@_Rows\n@triton.jit"}) + _all(
     {
         "tl.program_id(0)": "_row(ROWS)",
-        "tl.arange(0, BLOCK)": "tl.arange(0, BLOCK)[None, :]",
+        "tl.arange(0, BLOCK)": "_lane(ROWS, BLOCK)",
         "tl.load(": "_load(ROWS, TOTAL,",
         "tl.store(": "_store(ROWS, TOTAL,",
         "tl.cumsum(": "_cumsum(",
-        "axis=0)": "axis=1, keep_dims=True)",
-        "[BLOCK]": "[ROWS, BLOCK]",
-        " = 0.0\n": " = tl.zeros([ROWS, 1], tl.float32)\n",
-        "BLOCK: tl.constexpr": "BLOCK: tl.constexpr, ROWS: tl.constexpr, TOTAL: tl.constexpr",
+        "axis=0)": "axis=AXIS, keep_dims=AXIS == 1)",
+        "[BLOCK]": "[BLOCK] if ROWS == 1 else [ROWS, BLOCK]",
+        " = 0.0\n": " = 0.0 if ROWS == 1 else tl.zeros([ROWS, 1], tl.float32)\n",
+        "BLOCK: tl.constexpr": ", ".join(f"{name}: tl.constexpr" for name in _CONSTANTS),
         "import triton.language as tl": _HELPERS,
     }
 )
-REWRITES = {"shaped": _SHAPED, "staged": _STAGED, "rows": _ROWS}
+REWRITES = {"shaped": _SHAPED, "rows": _ROWS}
 """The edits by name, in the order in which they are made."""

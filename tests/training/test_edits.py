@@ -90,7 +90,7 @@ def test_every_launch_edit_leads_where_it_says(space):
         assert apply_edits(START, e.reply) == e.source
         (call,) = launches(e.source)
         assert call.endswith("BLOCK={BLOCK}, num_warps={num_warps})".format_map(e.schedule))
-        marks = {"shaped": "tl.constexpr(a)", "staged": "num_stages", "rows": "_row(ROWS)"}
+        marks = {"shaped": "tl.constexpr(a)", "rows": "_row(ROWS)"}
         assert all((marks[name] in e.source) == e.schedule[name] for name in space.rewrites)
 
 

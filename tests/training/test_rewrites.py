@@ -34,21 +34,19 @@ def test_every_rewrite_applies_to_every_kernel_of_the_form_that_is_trained_on():
     fit = {name: chosen for name, start in starts.items() if (chosen := choices(start, MEASURED))}
     assert len(fit) == 12
     for name, chosen in fit.items():
-        assert [chosen[rewrite] for rewrite in REWRITES] == [(0, 1)] * 3
-        for picked in itertools.product((0, 1), repeat=3):
+        assert [chosen[rewrite] for rewrite in REWRITES] == [(0, 1)] * 2
+        for picked in itertools.product((0, 1), repeat=2):
             edit = edit_launch(starts[name], LAUNCH | dict(zip(REWRITES, picked, strict=True)))
             assert launches(edit.source)[0].endswith("BLOCK=1024, num_warps=4)")
             compile(edit.source, name, "exec")
 
 
-def test_several_rows_are_no_choice_for_two_kernels_nor_a_loop_where_there_is_none():
+def test_several_rows_are_no_choice_where_there_are_two_kernels():
     start = get_task("triton2triton/rms_norm").start_source
     two = start.replace("@triton.jit", "@triton.jit\ndef other(x):\n    pass\n\n\n@triton.jit")
     assert choices(two, MEASURED)["rows"] == (0,)
     with pytest.raises(EditError, match=r"'@triton\.jit' occurs 2 times"):
         apply_edits(two, REWRITES["rows"])
-    whole = start.replace(" in range(0, cols, BLOCK)", " in (0,)")
-    assert choices(whole, MEASURED)["staged"] == (0,)
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +62,12 @@ def test_several_rows_a_program_are_right(evaluator, name, rewrites):
     assert found.outcome is Outcome.PASSED, found.message
 
 
-def test_a_kernel_whose_loop_differs_by_row_is_launched_with_one_row_a_program(evaluator):
+def test_a_kernel_whose_loop_differs_by_row_is_launched_as_it_is(evaluator):
+    """Machine code with one row a program is that without, so that the modelled times are too."""
     rows, shaped = (
         evaluator.evaluate(get_task("triton2triton/group_norm"), rewritten("group_norm", **chosen))
         for chosen in (ALL, ALL | {"rows": 0})
     )
     assert rows.outcome is shaped.outcome is Outcome.PASSED
-    assert rows.speedup == pytest.approx(shaped.speedup, rel=0.02)
+    times = [[w.candidate_seconds for w in found.workloads] for found in (rows, shaped)]
+    assert times[0] == times[1]

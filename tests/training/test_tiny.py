@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 pytestmark = pytest.mark.train
 
 TASK = get_task("triton2triton/row_sum")
+_EDITS = re.compile(r"<<<<<<< SEARCH\n[\s\S]*?>>>>>>> REPLACE.*\n")
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +51,9 @@ def test_an_edit_made_everywhere_is_one_token():
     same = draw_edits(TASK.start_source, 9, 0, LaunchPrompt("cuda:0").space)
     replies = [e.reply for edits in same for e in edits]
     tokenizer = make_tokenizer(replies, vocabulary=1024)
-    every = REWRITES["staged"]
-    assert len(tokenizer.tokenize(every)) == every.count("SEARCH") == 3
+    every = [edit for edit in _EDITS.findall(REWRITES["rows"]) if edit.endswith("ALL\n")]
+    assert len(every) == 10
+    assert [len(tokenizer.tokenize(edit)) for edit in every] == [1] * 10
     assert max(len(tokenizer(reply)["input_ids"]) for reply in replies) < 56
     for reply in replies[:: len(same[0])]:
         assert tokenizer.decode(tokenizer(reply)["input_ids"]) == reply
