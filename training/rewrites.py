@@ -48,7 +48,8 @@ class _Rows(triton.KernelInterface):
 
     def run(self, *args, grid, BLOCK, num_warps=4, **options):
         rows = max(1, min(self.elements // BLOCK, triton.next_power_of_2(grid[0] // 1024)))
-        launch = {"BLOCK": BLOCK, "ROWS": rows, "TOTAL": grid[0] % rows and grid[0], "AXIS": int(rows > 1)}
+        launch = {"BLOCK": BLOCK, "ROWS": rows, "AXIS": int(rows > 1)}
+        launch["TOTAL"] = grid[0] % rows and grid[0]
         warps = max(num_warps, rows * BLOCK // 512) if rows > 1 else num_warps
         programs = (triton.cdiv(grid[0], rows), *grid[1:])
         try:
