@@ -6,8 +6,9 @@ They need no name of a kernel's, and may be combined, in this order:
   and has no more warps than one for 512 elements, and sizes and strides are constants.
 - `rows`: a program computes several rows, where they are short and many. Everything in the kernel
   gets one more dimension: the row of a program becomes a column of rows, what is reduced is reduced
-  row by row, and rows that the last program has too many are masked. A kernel that does not compile
-  so, such as one whose loop runs to a number that differs by row, is launched as before.
+  row by row, and rows that the last program has too many are masked. Where a program has one row
+  all the same, it is compiled to what it would be without; so is a kernel that does not compile with
+  several, such as one whose loop runs to a number that differs by row.
 """
 
 from __future__ import annotations
@@ -79,22 +80,28 @@ def _lane(ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _inside(mask, ROWS: tl.constexpr, TOTAL: tl.constexpr):
-    if TOTAL == 0:  # every program has all its rows
-        return mask
+    if mask is None:
+        return _row(ROWS) < TOTAL
     else:
         return (_row(ROWS) < TOTAL) & mask
 
 
 @triton.jit
-def _load(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, mask=True, other=None):
-    return tl.load(at, mask=_inside(mask, ROWS, TOTAL), other=other)
+def _load(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, mask=None, other=None):
+    if TOTAL == 0:  # every program has all its rows
+        return tl.load(at, mask=mask, other=other)
+    else:
+        return tl.load(at, mask=_inside(mask, ROWS, TOTAL), other=other)
 
 
 @triton.jit
-def _store(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, value, mask=True):
+def _store(ROWS: tl.constexpr, TOTAL: tl.constexpr, at, value, mask=None):
     if ROWS > 1:
         at += tl.zeros([ROWS, 1], tl.int32)
-    tl.store(at, value, mask=_inside(mask, ROWS, TOTAL))
+    if TOTAL == 0:
+        tl.store(at, value, mask=mask)
+    else:
+        tl.store(at, value, mask=_inside(mask, ROWS, TOTAL))
 
 
 @triton.jit

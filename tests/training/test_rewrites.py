@@ -63,7 +63,6 @@ def test_several_rows_a_program_are_right(evaluator, name, rewrites):
 
 
 def test_a_kernel_whose_loop_differs_by_row_is_launched_as_it_is(evaluator):
-    """Machine code with one row a program is that without, so that the modelled times are too."""
     rows, shaped = (
         evaluator.evaluate(get_task("triton2triton/group_norm"), rewritten("group_norm", **chosen))
         for chosen in (ALL, ALL | {"rows": 0})
