@@ -7,8 +7,8 @@ They need no name of a kernel's, and may be combined, in this order:
 - `rows`: a program computes several rows, where they are short and many. Everything in the kernel
   gets one more dimension: the row of a program becomes a column of rows, what is reduced is reduced
   row by row, and rows that the last program has too many are masked. Where a program has one row
-  all the same, it is compiled to what it would be without; so is a kernel that does not compile with
-  several, such as one whose loop runs to a number that differs by row.
+  all the same, it is compiled to what it would be without; so is a kernel that does not compile
+  with several, such as one whose loop runs to a number that differs by row.
 """
 
 from __future__ import annotations
