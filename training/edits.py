@@ -9,9 +9,10 @@ AlphaEvolve (Novikov et al., 2025) have models write:
     | BLOCK=4096, num_warps=8
     | >>>>>>> REPLACE
 
-The bars are not part of it: they keep doctest from reading the last line. Edits are applied to the
-fastest kernel of the episode that passed, at first to the task's start kernel. So a policy may
-improve kernels that it could not write.
+The bars are not part of it: they keep doctest from reading the last line. What is searched for must
+occur once; an edit that ends with `REPLACE ALL`, our addition, is made wherever it occurs, if it
+does. Edits are applied to the fastest kernel of the episode that passed, at first to the task's
+start kernel. So a policy may improve kernels that it could not write.
 """
 
 from __future__ import annotations
@@ -28,41 +29,29 @@ from string import ascii_lowercase
 from kernel_gym.envs.reply import extract_source
 from kernel_gym.records import Outcome
 from kernel_gym.training.episode import Episode
+from kernel_gym.training.rewrites import FORM, REWRITES
 
-_FORM = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
 _EDIT = re.compile(
-    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE$", re.DOTALL | re.MULTILINE
+    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE( ALL)?$", re.DOTALL | re.MULTILINE
 )
 _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
-_FITTED = {
-    "BLOCK": 'min(args["BLOCK"], triton.next_power_of_2([*args.values()][0].shape[-1]))',
-    "num_warps": 'max(1, min(args["num_warps"], args["BLOCK"] // 512))',
-}
-_HEURISTICS = ", ".join(f'"{name}": lambda args: {value}' for name, value in _FITTED.items())
-_SHAPE = (
-    _FORM.format("@triton.jit", f"@triton.heuristics({{{_HEURISTICS}}})\n@triton.jit")
-    + _FORM.format("](", "](*(tl.constexpr(a) if type(a) is int else a for a in (")
-    + _FORM.format(" BLOCK=", " )), BLOCK=")
-)
-"""Edits that make a kernel one for the shapes it is given: a block is no wider than a row of the
-first tensor and has no more warps than one for 512 elements, and sizes and strides are constants.
-They need no name of the kernel's."""
 STARTS = 48
 """Starts from which each drawn schedule is reached."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The numbers that a launch may be given."""
+    """The numbers that a launch may be given, and the rewrites that its kernel may have."""
 
     blocks: tuple[int, ...]
     warps: tuple[int, ...]
+    rewrites: tuple[str, ...] = ("shaped",)
 
 
 SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 """Rows are short on a simulator, and a long block takes it long."""
-MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768), (4, 8, 16))
+MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768), (4, 8, 16), tuple(REWRITES))
 """Rows are long. Sixteen warps of 64 lanes are the most that a workgroup of an AMD GPU has."""
 
 
@@ -91,15 +80,15 @@ def apply_edits(source: str, reply: str) -> str:
         The changed source.
 
     Raises:
-        EditError: A text that is searched for does not occur exactly once.
+        EditError: A text to replace once does not occur exactly once.
 
     Example:
         >>> apply_edits("f(B=1)\n", "<<<<<<< SEARCH\nB=1\n=======\nB=2\n>>>>>>> REPLACE\n")
         'f(B=2)\n'
     """
-    for number, (old, new) in enumerate(_EDIT.findall(reply), start=1):
+    for number, (old, new, every) in enumerate(_EDIT.findall(reply), start=1):
         found = source.count(old)
-        if found != 1:
+        if found != 1 and not every:
             raise EditError(f"edit {number}: {old[:60]!r} occurs {found} times, expected once")
         source = source.replace(old, new)
     return source
@@ -158,7 +147,7 @@ def space_of(device: str) -> Space:
 
 
 def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:
-    """What may be chosen for a launch: block size, warps, and whether shapes are compiled in.
+    """What may be chosen for a launch: block size, warps, and whether each rewrite is made.
 
     Args:
         source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
@@ -172,8 +161,8 @@ def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:
         return {}
     if source.count("num_warps=") != found[0].count("num_warps="):
         return {}
-    shaped = (0, 1) if _shapes(source) else (0,)
-    return {"BLOCK": space.blocks, "num_warps": space.warps, "shaped": shaped}
+    rewrites = {name: (0, 1) if _applies(source, name) else (0,) for name in space.rewrites}
+    return {"BLOCK": space.blocks, "num_warps": space.warps, **rewrites}
 
 
 def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
@@ -187,15 +176,15 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
         The edit.
     """
     launch = "BLOCK={BLOCK}, num_warps={num_warps}".format_map(schedule)
-    reply = _FORM.format(_LAUNCH.findall(source)[0], launch)
-    reply += _SHAPE * schedule["shaped"]
+    reply = FORM.format(_LAUNCH.findall(source)[0], launch, "")
+    reply += "".join(edits * schedule.get(name, 0) for name, edits in REWRITES.items())
     return Edit(source, reply, apply_edits(source, reply), dict(schedule))
 
 
-def _shapes(source: str) -> bool:
-    """Whether its shapes can be compiled in."""
+def _applies(source: str, rewrite: str) -> bool:
+    """Whether a rewrite can be made, and changes anything."""
     try:
-        return bool(apply_edits(source, _SHAPE))
+        return apply_edits(source, REWRITES[rewrite]) != source
     except EditError:
         return False
 

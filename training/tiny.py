@@ -3,7 +3,8 @@
 The tokenizer's pieces are at most a word long, and in many of its texts, so that a text it has not
 seen is made of pieces that it has: names are spelled by the letter. Numbers at the end of a line or
 behind a `=` are pieces of their own, so that each number of a schedule is one choice. A line
-without such numbers that many texts share is one too: what is always the same costs one token.
+without such numbers that many texts share is one too, and so is an edit that is made everywhere:
+what is always the same costs one token.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ CHAT = (
 """ChatML, the format of many open models."""
 _NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
 _WORD = r"\n *| ?\w+| ?[^\w\s]+"
+_EVERYWHERE = r"<<<<<<< SEARCH\n(?:(?!>>>>>>>).*\n)*>>>>>>> REPLACE ALL\n"
 
 
 def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
@@ -65,10 +67,15 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
 
 
 def _shared_lines(texts: Sequence[str]) -> list[str]:
-    """Lines that an eighth of the texts have and that hold nothing to choose, most common first."""
-    lines = Counter(line for text in texts for line in dict.fromkeys(text.splitlines(True)))
+    """Lines that an eighth of the texts have and that hold nothing to choose, most common first.
+
+    An edit that is made everywhere is a line of them.
+    """
+    parts = re.compile(rf"{_EVERYWHERE}|.*\n|.+")
+    lines = Counter(line for text in texts for line in dict.fromkeys(parts.findall(text)))
     often = [line for line, count in lines.most_common() if count >= max(len(texts) / 8, 2)]
-    return [line for line in often if line.strip() and not re.search(_NUMBER, line)]
+    chosen = re.compile(rf"(?!{_EVERYWHERE})[\s\S]*?(?:{_NUMBER})")
+    return [line for line in often if line.strip() and not chosen.match(line)]
 
 
 def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:

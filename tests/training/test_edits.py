@@ -44,6 +44,14 @@ def test_edits_are_applied_in_order_and_may_delete():
     assert apply_edits("f(x)", edit("f(\\1)", "y").replace("\\1", "x")) == "y"
 
 
+def test_an_edit_of_all_is_made_wherever_it_can_be():
+    every = edit("a", "b").replace("REPLACE", "REPLACE ALL")
+    assert [apply_edits(text, every) for text in ("a a", "x")] == ["b b", "x"]
+    assert (
+        apply_edits("a\n(a)\n", edit("a\n", "b\n").replace("REPLACE", "REPLACE ALL")) == "b\n(a)\n"
+    )
+
+
 @pytest.mark.parametrize(("source", "times"), [("xyz", 0), ("a a", 2)])
 def test_an_edit_that_does_not_apply_once_is_refused_with_the_count(source, times):
     with pytest.raises(EditError, match=f"edit 1: 'a' occurs {times} times, expected once"):
@@ -76,20 +84,20 @@ def test_every_launch_edit_leads_where_it_says(space):
     names = choices(START, space)
     schedules = [dict(zip(names, one, strict=True)) for one in itertools.product(*names.values())]
     edits = [edit_launch(START, schedule) for schedule in schedules]
-    assert len({e.source for e in edits}) == len(edits) == len(space.blocks) * len(space.warps) * 2
+    numbers = len(space.blocks) * len(space.warps)
+    assert len({e.source for e in edits}) == len(edits) == numbers * 2 ** len(space.rewrites)
     for e in edits:
         assert apply_edits(START, e.reply) == e.source
         (call,) = launches(e.source)
         assert call.endswith("BLOCK={BLOCK}, num_warps={num_warps})".format_map(e.schedule))
-        assert ("min(args" in e.source, "tl.constexpr(a)" in e.source) == (
-            e.schedule["shaped"],
-        ) * 2
+        marks = {"shaped": "tl.constexpr(a)", "rows": "_row(ROWS)"}
+        assert all((marks[name] in e.source) == e.schedule[name] for name in space.rewrites)
 
 
 def test_shapes_are_compiled_in_only_where_one_kernel_is_launched_once():
     assert choices(START, SIMULATED)["shaped"] == (0, 1)
     two = START.replace("@triton.jit", "@triton.jit\ndef other(x):\n    pass\n\n\n@triton.jit")
-    assert choices(two, SIMULATED)["shaped"] == (0,)
+    assert choices(two, SIMULATED)["shaped"] == choices(two, MEASURED)["rows"] == (0,)
     assert choices("kernel[grid](x, BLOCK=block)", SIMULATED) == {}
 
 

@@ -7,11 +7,13 @@ import pytest
 from kernel_gym.tasks import get_task
 from kernel_gym.training.conversation import LaunchPrompt
 from kernel_gym.training.edits import draw_edits
+from kernel_gym.training.rewrites import REWRITES
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.train
 
 TASK = get_task("triton2triton/row_sum")
+_EDITS = re.compile(r"<<<<<<< SEARCH\n[\s\S]*?>>>>>>> REPLACE.*\n")
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,20 @@ def test_what_replies_share_is_one_token_a_line_and_each_number_is_one_choice(to
     assert spelled == [line for line in lines if re.match(r"BLOCK=\d", line)]
     assert {"4096", "16"} <= {piece for line in texts[1::2] for piece in tokenizer.tokenize(line)}
     assert max(len(tokenizer(reply)["input_ids"]) for reply in texts[1::2]) < 40
+
+
+def test_an_edit_made_everywhere_is_one_token():
+    from kernel_gym.training.tiny import make_tokenizer
+
+    same = draw_edits(TASK.start_source, 9, 0, LaunchPrompt("cuda:0").space)
+    replies = [e.reply for edits in same for e in edits]
+    tokenizer = make_tokenizer(replies, vocabulary=1024)
+    every = [edit for edit in _EDITS.findall(REWRITES["rows"]) if edit.endswith("ALL\n")]
+    assert len(every) == 10
+    assert [len(tokenizer.tokenize(edit)) for edit in every] == [1] * 10
+    assert max(len(tokenizer(reply)["input_ids"]) for reply in replies) < 56
+    for reply in replies[:: len(same[0])]:
+        assert tokenizer.decode(tokenizer(reply)["input_ids"]) == reply
 
 
 def test_the_vocabulary_is_no_larger_than_asked_for(texts):
