@@ -102,7 +102,7 @@ class Evaluator:
                 return self._evaluate_once(task, source, used)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
-                errors.append(self._attributed(error))
+                errors.append(self._attributed(error, task))
         return self._gave_up(task, source, used, errors)
 
     def close(self) -> None:
@@ -146,10 +146,13 @@ class Evaluator:
                     attempt.session.close()
         return self._record(attempt, verdict, wall)
 
-    def _attributed(self, error: Exception) -> Exception:
-        """A device that is full without its candidate as well was not lost by the candidate."""
-        if isinstance(error, DeviceLostError) and not self.device.room():
-            return InfraError(f"{error}, also without the candidate: run fewer evaluators on it")
+    def _attributed(self, error: Exception, task: Task) -> Exception:
+        """A device that sources of ours cannot use either was not lost by the candidate."""
+        if isinstance(error, DeviceLostError) and not self.device.usable(task):
+            return InfraError(
+                f"{error}; nor can it be used without the candidate: run fewer evaluators on it, "
+                "or see what `kernel-gym doctor` says"
+            )
         return error
 
     def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:

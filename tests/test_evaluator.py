@@ -237,20 +237,20 @@ def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("room", "outcome"), [(True, Outcome.RUNTIME_ERROR), (False, Outcome.INFRA)]
+    ("usable", "outcome"), [(True, Outcome.RUNTIME_ERROR), (False, Outcome.INFRA)]
 )
-def test_a_device_that_is_full_without_its_candidate_was_not_lost_by_it(
-    evaluator, task, monkeypatch, room, outcome
+def test_a_device_that_nobody_can_use_was_not_lost_by_the_candidate(
+    evaluator, task, monkeypatch, usable, outcome
 ):
     def fails(*_, **__):
         raise DeviceLostError("the memory is used up")
 
     monkeypatch.setattr(evaluator.device, "open", fails)
-    monkeypatch.setattr(evaluator.device, "room", lambda: room)
+    monkeypatch.setattr(evaluator.device, "usable", lambda _: usable)
     found = evaluator.evaluate(task, task.baseline_source)
     assert found.outcome is outcome
     assert "the memory is used up" in found.message
-    assert ("run fewer evaluators" in found.message) is not room
+    assert ("run fewer evaluators" in found.message) is not usable
 
 
 HOSTILE = {

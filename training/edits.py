@@ -51,7 +51,7 @@ class Space:
 
 SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 """Rows are short on a simulator, and a long block takes it long."""
-MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768), (4, 8, 16), tuple(REWRITES))
+MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
 """Rows are long. Sixteen warps of 64 lanes are the most that a workgroup of an AMD GPU has."""
 
 

@@ -144,8 +144,8 @@ class Device(Protocol):
     def turn(self, kind: Turn) -> AbstractContextManager[None]:
         """Held during some steps: waits until the device is free for them."""
 
-    def room(self) -> bool:
-        """Whether it has memory left for an evaluation."""
+    def usable(self, task: Any) -> bool:
+        """Whether it could be used for a task now, by a source of ours."""
 
     def open(self, task: Any, trusted: bool = False, seed: int = 0) -> Session:
         """A session for candidates of a task; `trusted` ones (baselines) share a cache.

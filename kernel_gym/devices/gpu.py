@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -23,9 +22,7 @@ from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
     arch_name,
     data_sheet,
-    device_files,
     find_compiler,
-    gpu_file,
     reported,
     vendor_here,
 )
@@ -82,7 +79,6 @@ class GpuDevice:
         self.arena = Arena(ARENA_BYTES, by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
-        self._file = self._find_file()
         self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
         self._spare: Worker | None = None
         self._resident: Worker | None = None
@@ -141,12 +137,19 @@ class GpuDevice:
                 if held > HELD_BYTES and crowded():
                     torch.cuda.empty_cache()
 
-    def room(self) -> bool:
-        """Whether enough memory is free, or kept here without use."""
+    def usable(self, task: Task) -> bool:
+        """Whether memory is left for an evaluation, and a worker of ours gets its context."""
         free, total = torch.cuda.mem_get_info()
-        return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > (
-            ROOM_SHARE * total
-        )
+        unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        if free + unused < ROOM_SHARE * total:
+            return False
+        try:
+            session = GpuSession(task, self._start(trusted=True), self._host, Worker.close)
+            failed = session.open()
+        except InfraError:
+            return False
+        session.close()
+        return failed is None
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
         """A fresh worker; one for our own sources is used again, for one task after another.
@@ -194,23 +197,10 @@ class GpuDevice:
             environment={name: self._visible(name) for name in self.vendor.visible}
             | dict(self.vendor.environment),
             flush=self.spec.flush_bytes,
-            devices=device_files(self.vendor, self._file),
             cache=str(cache_folder("gpu")) if trusted else "",
         )
-
-    def _find_file(self) -> str:
-        """Its device file, unless it is one of several GPUs that are parts of one card."""
-        cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        addresses = [_address(card) for card in cards]
-        own = addresses[self.index]
-        return gpu_file(self.vendor, own) if addresses.count(own) == 1 else ""
 
     def _visible(self, variable: str) -> str:
         """This GPU in the terms of a variable that may already choose some of the machine's."""
         chosen = [part for part in os.environ.get(variable, "").split(",") if part]
         return chosen[self.index] if self.index < len(chosen) else str(self.index)
-
-
-def _address(card: Any) -> str:
-    """On the PCI bus, as the system spells it."""
-    return f"{card.pci_domain_id:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"

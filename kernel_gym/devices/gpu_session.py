@@ -113,11 +113,15 @@ class GpuSession:
             "source": source,
         }
         if self._language == "hip":  # the compiler needs no GPU
-            return self._failure(header | self._build_options(), LOAD_TIMEOUT) or self._open()
-        return self._open() or self._failure(header, LOAD_TIMEOUT)
+            return self._failure(header | self._build_options(), LOAD_TIMEOUT) or self.open()
+        return self.open() or self._failure(header, LOAD_TIMEOUT)
 
-    def _open(self) -> Failed | None:
-        """Lets the worker make its GPU context."""
+    def open(self) -> Failed | None:
+        """Lets the worker make its GPU context.
+
+        Raises:
+            InfraError: it cannot.
+        """
         if self._worker.opened:
             return None
         failed = self._failure({"do": "open"}, OPEN_TIMEOUT)

@@ -97,8 +97,8 @@ class SimDevice:
         """Nobody waits: each session has a simulated GPU of its own."""
         return contextlib.nullcontext()
 
-    def room(self) -> bool:
-        """Each simulated GPU has memory of its own."""
+    def usable(self, task: Task) -> bool:
+        """Each simulated GPU is made anew."""
         return True
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:

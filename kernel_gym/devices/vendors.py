@@ -7,7 +7,6 @@ the vendor anywhere but here is a mistake.
 from __future__ import annotations
 
 import glob
-import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,9 +36,7 @@ class Vendor:
     """Variables of a worker. With two hardware queues instead of eight NVIDIA's driver makes a few
     contexts in half the time; evaluations wait for each other's."""
     device_files: tuple[str, ...]
-    """What a process opens to use a GPU, whichever it is ..."""
-    gpu_files: str
-    """... and what is there for each of them."""
+    """What a process opens to use a GPU."""
     compiler: str
     compiler_folder: str
     """Where the compiler is when it is not on the path."""
@@ -78,8 +75,7 @@ CUDA = Vendor(
     library="libcudart.so",
     visible=("CUDA_VISIBLE_DEVICES",),
     environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "2"),),
-    device_files=("/dev/nvidiactl", "/dev/nvidia-uvm*"),
-    gpu_files="/dev/nvidia[0-9]*",
+    device_files=("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*"),
     compiler="nvcc",
     compiler_folder="/usr/local/cuda/bin",
     suffix=".cu",
@@ -95,8 +91,7 @@ ROCM = Vendor(
     library="libamdhip64.so",
     visible=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     environment=(),
-    device_files=("/dev/kfd",),
-    gpu_files="/dev/dri/renderD*",
+    device_files=("/dev/kfd", "/dev/dri/renderD*"),
     compiler="hipcc",
     compiler_folder="/opt/rocm/bin",
     suffix=".hip",
@@ -113,34 +108,9 @@ def vendor_here() -> Vendor:
     return ROCM if torch.version.hip else CUDA
 
 
-def device_files(vendor: Vendor, own: str = "") -> tuple[str, ...]:
-    """The device files of this machine that a worker needs.
-
-    Args:
-        vendor: whose.
-        own: its GPU's; without it those of all GPUs, which also takes a driver longer to look at.
-    """
-    gpus = [own] if own else glob.glob(vendor.gpu_files)
-    common = (path for pattern in vendor.device_files for path in glob.glob(pattern))
-    return tuple(sorted((*common, *gpus)))
-
-
-def gpu_file(vendor: Vendor, address: str, root: str = "/") -> str:
-    """The device file of one GPU; empty where the system does not say.
-
-    Args:
-        vendor: whose.
-        address: on the PCI bus, such as `0000:19:00.0`.
-        root: where the files of the system are.
-    """
-    if vendor is ROCM:
-        folder = Path(root, "sys/bus/pci/devices", address, "drm")
-        names = [path.name for path in folder.glob("renderD*")]
-        return f"/dev/dri/{names[0]}" if len(names) == 1 else ""
-    information = Path(root, "proc/driver/nvidia/gpus", address, "information")
-    text = information.read_text(encoding="utf-8") if information.is_file() else ""
-    minor = re.search(r"^Device Minor:\s*(\d+)", text, re.MULTILINE)
-    return f"/dev/nvidia{minor[1]}" if minor else ""
+def device_files(vendor: Vendor) -> tuple[str, ...]:
+    """The device files of this machine that a worker needs."""
+    return tuple(sorted(path for pattern in vendor.device_files for path in glob.glob(pattern)))
 
 
 def find_compiler(vendor: Vendor) -> str | None:

@@ -102,7 +102,7 @@ class Worker:
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
         self.inside = GpuWorker(options, arena.file)
-        self.child = SimpleNamespace(channel=self)
+        self.child = SimpleNamespace(channel=self, close=self.close)
         self.closed = False
 
     def ready(self):
@@ -229,12 +229,32 @@ def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch
     assert type(found.value) is error
 
 
-@pytest.mark.parametrize(("free", "kept", "room"), [(2, 6, False), (2, 16, True), (14, 0, True)])
-def test_memory_that_is_kept_without_use_is_room(monkeypatch, free, kept, room):
+@pytest.mark.parametrize(
+    ("free", "kept", "broken", "usable"),
+    [(2, 6, "", False), (2, 16, "", True), (14, 0, "", True), (90, 0, "No GPUs", False)],
+    ids=["full", "kept without use", "free", "no context"],
+)
+def test_a_gpu_is_usable_when_a_source_of_ours_could_use_it(
+    arena, monkeypatch, free, kept, broken, usable
+):
+    def init():
+        if broken:
+            raise RuntimeError(broken)
+
+    monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free << 30, 100 << 30))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: (kept + 3) << 30)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 3 << 30)
-    assert GpuDevice.room(SimpleNamespace()) is room
+    workers = []
+
+    def start(trusted):
+        assert trusted
+        workers.append(Worker(arena))
+        return workers[-1]
+
+    device = SimpleNamespace(_start=start, _host=_host(arena))
+    assert GpuDevice.usable(device, SOFTMAX) is usable
+    assert all(worker.closed for worker in workers)
 
 
 def test_one_worker_takes_one_source_after_another(arena):
