@@ -57,6 +57,7 @@ def test_a_kernel_against_itself_gains_nothing(evaluator):
 
 def test_an_illegal_access_costs_its_own_evaluation_only(evaluator):
     assert evaluator.evaluate(SOFTMAX, ILLEGAL).outcome is Outcome.RUNTIME_ERROR
+    assert evaluator.device.usable(SOFTMAX)
     assert evaluator.evaluate(SOFTMAX, _kernel(SOFTMAX)).outcome is Outcome.PASSED
 
 
