@@ -64,7 +64,7 @@ def with_examples():
     """Names of the modules that hold examples."""
     for room, package in ROOMS.items():
         for path in modules(room):
-            if ">>> " in path.read_text(encoding="utf-8"):
+            if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE):
                 inside = path.relative_to(ROOT / room).with_suffix("").parts
                 yield ".".join((package, *(part for part in inside if part != "__init__")))
 
