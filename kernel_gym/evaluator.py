@@ -102,7 +102,8 @@ class Evaluator:
                 return self._evaluate_once(task, source, used)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
-                errors.append(self._attributed(error, task))
+                failure = type(error)(str(error))  # its own frames hold tensors on the device
+            errors.append(self._attributed(failure, task))
         return self._gave_up(task, source, used, errors)
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
 """The evaluator end to end on the simulator: every outcome, and what hostile code costs."""
 
+import weakref
+
 import pytest
 
 from kernel_gym.devices.base import DeviceLostError
@@ -251,6 +253,30 @@ def test_a_device_that_nobody_can_use_was_not_lost_by_the_candidate(
     assert found.outcome is outcome
     assert "the memory is used up" in found.message
     assert ("run fewer evaluators" in found.message) is not usable
+
+
+def test_what_a_lost_try_held_is_free_before_the_next(evaluator, task, monkeypatch):
+    class Held:
+        """A tensor on the device."""
+
+    held = []
+
+    def fails(*_, **__):
+        mine = Held()
+        held.append(weakref.ref(mine))
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise DeviceLostError("the memory is used up") from error
+
+    def usable(_):
+        assert [one() for one in held] == [None] * len(held)
+        return True
+
+    monkeypatch.setattr(evaluator.device, "open", fails)
+    monkeypatch.setattr(evaluator.device, "usable", usable)
+    assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.RUNTIME_ERROR
+    assert len(held) == 3
 
 
 HOSTILE = {

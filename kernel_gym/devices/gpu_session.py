@@ -26,7 +26,7 @@ from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.sim_outputs import are_outputs
 from kernel_gym.devices.vendors import Vendor, find_compiler
 from kernel_gym.records import KernelFacts
-from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.channel import BLOCK_SPIN, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -36,8 +36,6 @@ FIRST_TIMEOUT = 45.0
 """For one call's kernels, all configurations of autotuned ones included."""
 CALL_TIMEOUT = 15.0
 """A kernel that hangs has the GPU for so long."""
-SPIN = 10e-3
-"""Seconds for which the judge listens without giving up the processor: most blocks take less."""
 CROWDED_BYTES = 4 << 30
 """Less free memory than this is too little for one more worker."""
 
@@ -356,7 +354,7 @@ class GpuSession:
                 header[name] = [[piece.start, piece.size] for piece in pieces]
         try:
             channel = self._worker.child.channel
-            answer = channel.request(header, timeout=timeout, spin=SPIN).header
+            answer = channel.request(header, timeout=timeout, spin=BLOCK_SPIN).header
         except ChannelTimeout:
             limit = f"no answer within {timeout:.0f} s"
             return self._fail(Failed(FailureKind.TIMEOUT, f"{do}: {limit}"))

@@ -18,6 +18,8 @@ _LENGTH = struct.Struct("<Q")
 
 MAX_HEADER = 16 << 20
 MAX_BUFFER = 256 << 20
+BLOCK_SPIN = 10e-3
+"""Seconds in which most blocks of timed calls end, of either side: for whoever waits for one."""
 
 
 class ChannelError(Exception):

@@ -19,11 +19,9 @@ from typing import Any
 import torch
 
 from kernel_gym.sandbox import confine
-from kernel_gym.sandbox.channel import Channel
+from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
 from kernel_gym.worker import failures, warm
 
-SPIN = 10e-3
-"""Seconds for which a worker listens without giving up the processor: blocks of both sides."""
 Candidate = Callable[..., Any]
 Arguments = list[dict[str, Any]]
 
@@ -36,7 +34,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     session = GpuWorker(options, fds[1] if len(fds) > 1 else None)
     judge.send({"confinement": options["confinement"]})
     while True:
-        judge.send(session.answer(judge.recv(spin=SPIN).header))
+        judge.send(session.answer(judge.recv(spin=BLOCK_SPIN).header))
 
 
 class GpuWorker:
