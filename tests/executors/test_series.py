@@ -1,6 +1,7 @@
-"""A thousand evaluations in a row, good, bad and hostile, two at a time: none lost, nothing left.
+"""A thousand evaluations in a row, good, bad and hostile, side by side: none lost, nothing left.
 
-Takes a quarter of an hour; pytest -m sweep tests/executors/test_series.py -s prints the counts.
+Takes a quarter of an hour on the simulator and five minutes on a GPU;
+pytest -m sweep tests/executors/test_series.py -s prints the counts.
 """
 
 import getpass
@@ -9,40 +10,86 @@ import json
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
 from kernel_gym.executors import Request, make_executor
 from kernel_gym.exploits import load_exploits, runs_on
-from kernel_gym.records import Outcome
+from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.sandbox.spawn import shared_template
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import get_task, load_suite
+from kernel_gym.tasks.task import Task
 
-DEVICE, COUNT, EVERY = "sim:gfx942", 1000, 100
+COUNT, EVERY = 1000, 100
 SLOW = ("hang", "loop", "never_reads", "bomb", "without_end")
 """Exploits that wait for a time limit: each is played once."""
+GPU = pytest.param(
+    *("cuda:0", 6, 6),
+    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")],
+)
+"""Six evaluators, and more sources that do not compile, so that it takes minutes."""
 
 
-def requests():
+@dataclass(frozen=True)
+class Submission:
+    """A source, and whether what came of it is right."""
+
+    task: Task
+    source: str
+    right: Callable[[Evaluation], bool]
+
+
+def outcomes(*names):
+    return lambda evaluation: evaluation.outcome in names
+
+
+def examples():
+    expected = {
+        "1_wrong": outcomes(*(set(Outcome) - {Outcome.PASSED, Outcome.INFRA})),
+        "2_shape_bound": outcomes(*(set(Outcome) - {Outcome.INFRA})),
+        "3_good": outcomes(Outcome.PASSED),
+    }
+    for path in sorted(EXAMPLES.glob("*/*/[123]_*.*")):
+        task = get_task("/".join(path.parts[-3:-1]))
+        yield Submission(task, path.read_text(encoding="utf-8"), expected[path.stem])
+
+
+def broken():
+    """Kernels that do not compile."""
+    for task in load_suite("quickstart").tasks:
+        if task.language == "triton":
+            source = task.kernel_source.replace("tl.store(", "tl.no_such_function(")
+            yield Submission(task, source, outcomes(Outcome.COMPILE_ERROR))
+
+
+def submissions(device, more_broken):
     """Every exploit and example, then again and again those that need no time limit to end."""
-    exploits = [e for e in load_exploits(SUITE) if runs_on(e, DEVICE)]
-    hostile = [(e.task, e.source) for e in exploits]
-    quick = [(e.task, e.source) for e in exploits if not any(word in e.name for word in SLOW)]
-    examples = [
-        (get_task("/".join(path.parts[-3:-1])), path.read_text(encoding="utf-8"))
-        for path in sorted(EXAMPLES.glob("*/*/[123]_*.*"))
-    ]
-    both = list(itertools.chain.from_iterable(zip(quick, itertools.cycle(examples))))
-    stream = itertools.chain(examples, hostile, itertools.cycle(both))
-    for number, (task, source) in enumerate(itertools.islice(stream, COUNT)):
-        comment = "#" if task.language == "triton" else "//"
-        yield Request(task.id, f"{source}\n{comment} {number}\n", number)
+    exploits = [e for e in load_exploits(SUITE) if runs_on(e, device) and not e.open]
+    hostile = {e.name: Submission(e.task, e.source, e.blocked) for e in exploits}
+    quick = [s for name, s in hostile.items() if not any(word in name for word in SLOW)]
+    kinds = [itertools.cycle(quick), itertools.cycle(examples())]
+    kinds += [itertools.cycle(broken())] * more_broken
+    stream = itertools.chain(examples(), hostile.values(), round_robin(kinds))
+    return list(itertools.islice(stream, COUNT))
+
+
+def round_robin(kinds):
+    while True:
+        yield from map(next, kinds)
+
+
+def request(number, submission):
+    comment = "#" if submission.task.language == "triton" else "//"
+    return Request(submission.task.id, f"{submission.source}\n{comment} {number}\n", number)
 
 
 def family():
-    """Live processes below this one, the template's included."""
+    """Live processes below this one, by their parent."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -54,16 +101,18 @@ def family():
     found = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
-    return found - {os.getpid()}
+    return {pid: parents[pid] for pid in found - {os.getpid()}}
 
 
 def state():
-    """Descriptors and resident megabytes of the judge and of the template."""
-    template = shared_template()._process.pid
-    return {
-        name: (len(os.listdir(f"/proc/{pid}/fd")), _resident(pid))
-        for name, pid in (("judge", "self"), ("template", template))
-    }
+    """Descriptors and resident megabytes of this process and its children.
+
+    On the simulator the one child is the template, on a GPU they are the judges.
+    """
+    own = os.getpid()
+    children = [pid for pid, parent in family().items() if parent == own]
+    found = [(len(os.listdir(f"/proc/{pid}/fd")), _resident(pid)) for pid in (own, *children)]
+    return {"descriptors": sum(f for f, _ in found), "megabytes": sum(m for _, m in found)}
 
 
 def _resident(pid):
@@ -71,29 +120,52 @@ def _resident(pid):
     return int(line.split()[1]) // 1024
 
 
+def gpu_megabytes(device):
+    if device.startswith("sim:"):
+        return 0
+    free, total = torch.cuda.mem_get_info()
+    return (total - free) >> 20
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(7200)
-def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("device", "workers", "more_broken"), [("sim:gfx942", 2, 0), GPU])
+def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(
+    device, workers, more_broken, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    template = shared_template()._process.pid
-    before, counts, states = family(), Counter(), []
-    executor = make_executor("local", device=DEVICE, workers=2)
+    shared_template()
+    before, memory = set(family()), gpu_megabytes(device)
+    asked, counts, states, wrong = submissions(device, more_broken), Counter(), [], []
+    executor = make_executor("local", device=device, workers=workers)
     with executor:
         answered = set()
-        for position, evaluation in executor.results(requests()):
+        for position, evaluation in executor.results(itertools.starmap(request, enumerate(asked))):
             answered.add(position)
             counts[str(evaluation.outcome)] += 1
+            if not asked[position].right(evaluation):
+                wrong.append((position, asked[position].task.id, evaluation.message))
             if len(answered) % EVERY == 0:
-                states.append(state())
+                states.append(state() | {"gpu": gpu_megabytes(device)})
                 print(len(answered), json.dumps(states[-1]), dict(counts), flush=True)
-    print(json.dumps({"answered": len(answered), "outcomes": counts, "states": states}))
+    left = gpu_megabytes(device) - memory
+    print(json.dumps({"outcomes": counts, "wrong": wrong, "gpu megabytes left": left}))
     assert answered == set(range(COUNT))
     assert counts[Outcome.INFRA] == 0
+    assert wrong == []
     assert executor.replaced == 0
-    assert family() == before == {template}
+    assert set(family()) - before <= _resource_tracker()
+    assert left < 64
     caches = tmp_path / f"torchinductor_{getpass.getuser()}"  # PyTorch makes it once, and empty
     assert [path for path in tmp_path.rglob("*") if path != caches] == []
     settled, last = states[2], states[-1]
-    for name in ("judge", "template"):
-        assert last[name][0] <= settled[name][0] + 8  # pipes of evaluations under way
-        assert last[name][1] < settled[name][1] * 1.3 + 50
+    assert last["descriptors"] <= settled["descriptors"] + 8 * workers  # pipes under way
+    assert last["megabytes"] < settled["megabytes"] * 1.3 + 50
+
+
+def _resource_tracker():
+    """Python's own helper of processes that are spawned: it stays as long as we do."""
+    from multiprocessing.resource_tracker import _resource_tracker
+
+    return {_resource_tracker._pid}
