@@ -22,7 +22,9 @@ from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
     arch_name,
     data_sheet,
+    device_files,
     find_compiler,
+    gpu_file,
     reported,
     vendor_here,
 )
@@ -79,7 +81,9 @@ class GpuDevice:
         self.arena = Arena(ARENA_BYTES, by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
-        self.lock = GpuLock(str(getattr(self._properties, "uuid", name)))
+        self._uuid = f"GPU-{getattr(self._properties, 'uuid', name)}"
+        self._file = gpu_file(self.vendor, self._uuid)
+        self.lock = GpuLock(self._uuid)
         self._spare: Worker | None = None
         self._resident: Worker | None = None
 
@@ -197,10 +201,13 @@ class GpuDevice:
             environment={name: self._visible(name) for name in self.vendor.visible}
             | dict(self.vendor.environment),
             flush=self.spec.flush_bytes,
+            devices=device_files(self.vendor, self._file),
             cache=str(cache_folder("gpu")) if trusted else "",
         )
 
     def _visible(self, variable: str) -> str:
         """This GPU in the terms of a variable that may already choose some of the machine's."""
+        if self._file:
+            return self._uuid  # an index counts the GPUs that a worker can open
         chosen = [part for part in os.environ.get(variable, "").split(",") if part]
         return chosen[self.index] if self.index < len(chosen) else str(self.index)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.gpu_arena import Arena
-from kernel_gym.devices.vendors import device_files, vendor_here
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Child, Template, TemplateError
@@ -29,6 +28,7 @@ class Worker:
         arena: memory that it shares with the judge.
         environment: variables of its own: by which it sees its GPU, and how it uses it.
         flush: bytes that it writes to make caches cold.
+        devices: device files that it may open.
         cache: folder of compiled sources of ours; empty for a worker that runs others'.
 
     Raises:
@@ -41,10 +41,11 @@ class Worker:
         arena: Arena,
         environment: Mapping[str, str],
         flush: int,
+        devices: Sequence[str],
         cache: str,
     ) -> None:
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
-        options["devices"] = list(device_files(vendor_here()))
+        options["devices"] = list(devices)
         files = [arena.file] if arena.file is not None else []
         caches = {"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {}
         limits = OWN_LIMITS if cache else WORKER_LIMITS

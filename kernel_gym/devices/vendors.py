@@ -7,6 +7,7 @@ the vendor anywhere but here is a mistake.
 from __future__ import annotations
 
 import glob
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +37,12 @@ class Vendor:
     """Variables of a worker. With two hardware queues instead of eight NVIDIA's driver makes a few
     contexts in half the time; evaluations wait for each other's."""
     device_files: tuple[str, ...]
-    """What a process opens to use a GPU."""
+    """What a process opens to use a GPU, whichever it is ..."""
+    gpu_files: str
+    """... and what is there for each of them."""
+    information: str
+    """Where the driver says which of these files belongs to which GPU. Empty where a runtime that
+    finds one closed fails, or is not known to leave that GPU out."""
     compiler: str
     compiler_folder: str
     """Where the compiler is when it is not on the path."""
@@ -75,7 +81,9 @@ CUDA = Vendor(
     library="libcudart.so",
     visible=("CUDA_VISIBLE_DEVICES",),
     environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "2"),),
-    device_files=("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*"),
+    device_files=("/dev/nvidiactl", "/dev/nvidia-uvm*"),
+    gpu_files="/dev/nvidia[0-9]*",
+    information="proc/driver/nvidia/gpus/*/information",
     compiler="nvcc",
     compiler_folder="/usr/local/cuda/bin",
     suffix=".cu",
@@ -91,7 +99,9 @@ ROCM = Vendor(
     library="libamdhip64.so",
     visible=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     environment=(),
-    device_files=("/dev/kfd", "/dev/dri/renderD*"),
+    device_files=("/dev/kfd",),
+    gpu_files="/dev/dri/renderD*",
+    information="",
     compiler="hipcc",
     compiler_folder="/opt/rocm/bin",
     suffix=".hip",
@@ -108,9 +118,32 @@ def vendor_here() -> Vendor:
     return ROCM if torch.version.hip else CUDA
 
 
-def device_files(vendor: Vendor) -> tuple[str, ...]:
-    """The device files of this machine that a worker needs."""
-    return tuple(sorted(path for pattern in vendor.device_files for path in glob.glob(pattern)))
+def device_files(vendor: Vendor, own: str = "") -> tuple[str, ...]:
+    """The device files of this machine that a worker needs.
+
+    Args:
+        vendor: whose.
+        own: its GPU's; without it those of all GPUs.
+    """
+    gpus = [own] if own else glob.glob(vendor.gpu_files)
+    common = (path for pattern in vendor.device_files for path in glob.glob(pattern))
+    return tuple(sorted((*common, *gpus)))
+
+
+def gpu_file(vendor: Vendor, uuid: str, root: str = "/") -> str:
+    """The device file of one GPU; empty where the system does not say, and for a part of one.
+
+    Args:
+        vendor: whose.
+        uuid: as `CUDA_VISIBLE_DEVICES` takes it, `GPU-` and 36 characters.
+        root: where the files of the system are.
+    """
+    for path in Path(root).glob(vendor.information or "nowhere"):
+        text = path.read_text(encoding="utf-8")
+        found = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+        if found.get("GPU UUID") == uuid and "Device Minor" in found:
+            return vendor.gpu_files.replace("[0-9]*", found["Device Minor"])
+    return ""
 
 
 def find_compiler(vendor: Vendor) -> str | None:

@@ -1,20 +1,28 @@
 """What ROCm gets, pinned: no AMD GPU is here, and nothing but this data differs from CUDA."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from kernel_gym.devices import vendors
-from kernel_gym.devices.vendors import CUDA, ROCM, arch_name, data_sheet
+from kernel_gym.devices.vendors import (
+    CUDA,
+    ROCM,
+    arch_name,
+    data_sheet,
+    device_files,
+    gpu_file,
+)
 
 
 def test_rocm_calls_hip_with_wavefronts_of_64():
     assert (ROCM.prefix, ROCM.library, ROCM.backend) == ("hip", "libamdhip64.so", "hip")
     assert ROCM.wavefront == 64
     assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-    assert "/dev/kfd" in ROCM.device_files
+    assert (*ROCM.device_files, ROCM.gpu_files) == ("/dev/kfd", "/dev/dri/renderD*")
     assert ROCM.environment == ()
 
 
@@ -71,3 +79,35 @@ def test_what_a_gpu_says_of_itself_becomes_data():
 
 def test_a_gpu_without_a_data_sheet_has_none():
     assert data_sheet("GeForce 256") is None
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A machine with two GPUs, the second of which says nothing of its file."""
+    own = "Model: \t NVIDIA H200\nVideo BIOS:\nGPU UUID: \t GPU-one\nDevice Minor: \t 12\n"
+    for address, text in (("0000:c1:00.0", own), ("0000:c2:00.0", "GPU UUID: \t GPU-two\n")):
+        folder = tmp_path / "proc/driver/nvidia/gpus" / address
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(text)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("uuid", "file"),
+    [("GPU-one", "/dev/nvidia12"), ("GPU-two", ""), ("GPU-part-of-one", ""), ("", "")],
+)
+def test_the_driver_says_which_file_belongs_to_a_gpu(root, uuid, file):
+    assert gpu_file(CUDA, uuid, root) == file
+
+
+def test_a_worker_of_amd_opens_the_files_of_all_gpus(root):
+    assert gpu_file(ROCM, "GPU-one", root) == ""
+
+
+@pytest.mark.parametrize(("own", "gpus"), [("x1", ["x1"]), ("", ["x0", "x1"])])
+def test_files_of_all_gpus_are_opened_where_its_own_is_not_known(tmp_path, own, gpus):
+    for name in ("control", "x0", "x1", "y"):
+        (tmp_path / name).touch()
+    files = {"device_files": (f"{tmp_path}/c*",), "gpu_files": f"{tmp_path}/x[0-9]*"}
+    found = device_files(replace(CUDA, **files), own and f"{tmp_path}/{own}")
+    assert found == tuple(f"{tmp_path}/{name}" for name in ("control", *gpus))
