@@ -244,6 +244,10 @@ class GpuSession:
         """`count` timed replays of the graph, each with cold caches."""
         return self._timed({"do": "replay", "count": count})
 
+    def move(self) -> None:
+        """Has the worker go on on another processor, whose other users may leave it more time."""
+        self._failure({"do": "move"}, CALL_TIMEOUT)  # to stay is no failure
+
     def poison(self, sets: Sequence[Placed]) -> None:
         """Overwrites what timed calls write into the arena itself: those of HIP candidates."""
         if self._language == "hip":

@@ -26,6 +26,7 @@ from kernel_gym.judge.protocol import (
     PHYSICS_MARGIN,
     PILOT_CALLS,
     PILOT_LEAD,
+    TRIES,
     WALL_SHARE,
 )
 from kernel_gym.judge.ring import Ring
@@ -94,10 +95,13 @@ def time_measured(attempt: Attempt) -> Verdict | None:
 
 
 def _time_all(attempt: Attempt) -> Verdict | None:
-    """Every workload, and all once more when more time has passed than stamps account for."""
+    """Every workload, and all again when more time has passed than stamps account for."""
     noise = noise_floor(attempt.device, compare_sessions)
     share = 0.0
-    for purpose in ("time", "time once more"):
+    for number in range(TRIES):
+        purpose = f"time {number}"
+        if number:
+            _session(attempt).move()
         hidden = []
         for index, workload in enumerate(attempt.workloads):
             if workload.split is Split.ADVERSARIAL:
@@ -157,11 +161,25 @@ def _session_of(baseline: Baseline, task: Task) -> GpuSession:
     return session
 
 
-def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
+def _session(attempt: Attempt) -> GpuSession:
     assert isinstance(attempt.session, GpuSession)
-    baseline = _session_of(attempt.baseline, attempt.task)
+    return attempt.session
+
+
+def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
+    """One workload, again while its clocks disagree: that of an honest candidate may be late."""
+    found = _compare_once(attempt, workload, purpose)
+    for number in range(1, TRIES):
+        if isinstance(found, Verdict) or found.agrees:
+            break
+        _session(attempt).move()
+        found = _compare_once(attempt, workload, f"{purpose}, try {number}")
+    return found
+
+
+def _compare_once(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
     seed = attempt.data_seed(purpose, workload.key)
-    sessions = baseline, attempt.session
+    sessions = _session_of(attempt.baseline, attempt.task), _session(attempt)
     found = compare_sessions(attempt.task, workload, *sessions, seed, attempt.device, attempt.kept)
     if isinstance(found, Failed):
         return verdict_of(found)

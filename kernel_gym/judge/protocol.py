@@ -72,6 +72,8 @@ WALL_SHARE = 0.25
 """Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
 WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
+TRIES = 3
+"""Comparisons of a workload, and of all of them, of which one must agree with the judge's clock."""
 NOISE_LIMIT = 0.03
 """A GPU on which a kernel differs from itself by more is not scored (rule 18)."""
 NOISE_EVERY = 50

@@ -8,6 +8,8 @@ memory.
 from __future__ import annotations
 
 import collections
+import ctypes
+import os
 import socket
 import statistics
 import time
@@ -223,6 +225,18 @@ class GpuWorker:
 
     def do_nothing(self) -> dict[str, Any]:
         """For pieces that are to be fetched."""
+        return {}
+
+    def do_move(self) -> dict[str, Any]:
+        """Goes on on another processor: a thread that never sleeps is left where it is.
+
+        What else runs there, or on the other half of its core, may be no process of this system.
+        """
+        allowed = os.sched_getaffinity(0)
+        others = allowed - {ctypes.CDLL(None).sched_getcpu()}
+        if others:
+            os.sched_setaffinity(0, others)
+            os.sched_setaffinity(0, allowed)
         return {}
 
     def do_rest(self) -> dict[str, Any]:

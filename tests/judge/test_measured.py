@@ -1,6 +1,7 @@
 """Judge and worker of a GPU, over host memory: what is timed is checked."""
 
 import json
+import os
 import time
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -9,18 +10,19 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernel_gym.devices import gpu_runtime
+from kernel_gym.devices import gpu_runtime, gpu_session
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
 from kernel_gym.devices.gpu import GpuDevice
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.vendors import CUDA, data_sheet
-from kernel_gym.judge import first_use
-from kernel_gym.judge.attempt import Verdict
+from kernel_gym.judge import first_use, measured
+from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.measured import compare_sessions, seconds_alone
 from kernel_gym.judge.pairs import Pairs
+from kernel_gym.records import Outcome
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 from kernel_gym.worker.gpu_main import GpuWorker
 from kernel_gym.worker.launches import Launches
@@ -333,3 +335,57 @@ def test_an_operator_that_refuses_a_small_workload_is_logged_and_costs_nothing(
 def test_a_gpu_is_crowded_when_less_than_a_quarter_is_free(monkeypatch, free, crowded):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
     assert gpu_runtime.crowded() is crowded
+
+
+class Late(Worker):
+    """A worker whose timed blocks take half a minute more, until it has moved often enough."""
+
+    def __init__(self, arena, moves):
+        super().__init__(arena)
+        self.moves, self.moved, self.delay = moves, 0, 0.0
+
+    def request(self, header, timeout, spin):
+        self.moved += header["do"] == "move"
+        if header["do"] in ("block", "replay") and self.moved < self.moves:
+            self.delay += 30.0
+        return super().request(header, timeout, spin)
+
+
+@pytest.mark.parametrize("limit", [(1e-3, 0.5), (1e9, 0.0)], ids=["a workload", "all"])
+@pytest.mark.parametrize(("moves", "judged"), [(1, False), (2, False), (9, True)])
+def test_a_candidate_that_is_late_is_timed_again_on_another_processor(
+    arena, monkeypatch, limit, moves, judged
+):
+    monkeypatch.setattr(measured, "noise_floor", lambda *_: 0.0)
+    monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0)
+    monkeypatch.setattr("kernel_gym.judge.pairs.WALL_LIMIT", limit)
+    late = Late(arena, moves)
+    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + late.delay)
+    monkeypatch.setattr(gpu_session, "time", clock)
+    session = GpuSession(SOFTMAX, late, _host(arena), lambda worker: None)
+    assert session.load(SOFTMAX.reference_source, "torch") is None
+    ours = _session(arena, SOFTMAX)[0]
+    baseline = SimpleNamespace(session=lambda task: ours)
+    attempt = Attempt(SOFTMAX, "", DEVICE, 0, baseline, None, session=session)
+    attempt.note(_workload(SOFTMAX), passed=True)
+    verdict = measured.time_measured(attempt)
+    if judged:
+        assert verdict.outcome is Outcome.INVALID_TIMING
+        assert late.moved == 2
+    else:
+        assert verdict is None
+        assert late.moved == moves
+        assert attempt.results[0].speedup
+
+
+def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkeypatch):
+    session, _ = _session(arena, SOFTMAX)
+    allowed, asked = os.sched_getaffinity(0), []
+    take = os.sched_setaffinity
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *to: (asked.append(to), take(*to)))
+    session.move()
+    assert os.sched_getaffinity(0) == allowed
+    if len(allowed) > 1:
+        (_, first), (_, last) = asked
+        assert len(first) == len(allowed) - 1
+        assert last == allowed
