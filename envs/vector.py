@@ -11,9 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from kernel_gym.envs.kernel_opt import KernelOptEnv
-from kernel_gym.executors import Executor, make_executor
-
-MOST_WORKERS = 8
+from kernel_gym.executors import Executor, default_workers, make_executor
 
 
 class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, ...], np.ndarray]):
@@ -30,7 +28,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
     Args:
         num_envs: Episodes at one time.
         executor: `local`, `ray`, `inline`, or an executor that is open already (and stays so).
-        workers: Evaluations at one time; by default one an environment, at most a core each.
+        workers: Evaluations at one time; by default one an environment, at most as many
+            as the device takes.
         executor_kwargs: Further arguments of the executor, such as `deadline`.
         render_mode: Must be None.
         **kwargs: As for :class:`~kernel_gym.envs.kernel_opt.KernelOptEnv`.
@@ -153,8 +152,6 @@ def _make(
     name: str, device: str, num_envs: int, workers: int | None, arguments: dict[str, Any]
 ) -> Executor:
     if name != "inline":
-        import os
-
-        most = min(os.cpu_count() or 1, MOST_WORKERS)
-        arguments = {"workers": workers or min(num_envs, most), **arguments}
+        workers = workers or min(num_envs, default_workers(device))
+        arguments = {"workers": workers, **arguments}
     return make_executor(name, device=device, **arguments)

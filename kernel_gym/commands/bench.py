@@ -37,7 +37,7 @@ def envs(
     task: Annotated[str, typer.Option(help="A task id.")] = "triton2triton/layer_norm",
     steps: Annotated[int, typer.Option(min=8, help="Submissions each way.")] = 64,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Of the vector env; by default one a core.")
+        int | None, typer.Option(min=1, help="Of the vector env; by default as many as fit.")
     ] = None,
     executor: ExecutorOption = "local",
     device: DeviceOption = "auto",

@@ -18,8 +18,10 @@ from rich.table import Table
 
 from kernel_gym.commands.common import (
     DeviceOption,
+    ExecutorOption,
     JsonOption,
     console,
+    executor_arguments,
     messages,
     note,
     one_line_errors,
@@ -166,25 +168,27 @@ def throughput(
         bool, typer.Option("--broken", help="Candidates that do not compile.")
     ] = False,
     suite: Annotated[str, typer.Option(help="Whose baselines are submitted.")] = "quickstart",
+    executor: ExecutorOption = "local",
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Full evaluations a minute, all candidates different, and where the time goes.
 
-    The first evaluation of each evaluator warms it up and is not counted.
+    The first evaluation of each evaluator warms it up and is not counted, and as many come after
+    the last that is, so that all are busy until then.
 
-    Example: kernel-gym bench throughput --device cuda:0 --workers 8
+    Example: kernel-gym bench throughput --device cuda:0 --executor ray --workers 12
     """
     from kernel_gym.executors import make_executor
 
     with one_line_errors():
-        requests = list(itertools.islice(_requests(suite, language, broken), workers + count))
-        executor = make_executor("local", device=device, workers=workers)
+        requests = list(itertools.islice(_requests(suite, language, broken), count + 2 * workers))
+        pool = make_executor(executor, **executor_arguments(executor, device, None, workers))
     outcomes: Counter[str] = Counter()
     stages: defaultdict[str, float] = defaultdict(float)
-    with executor, _Busy(executor.device) as busy:
-        results = executor.results(iter(requests))
-        steps = track(results, "evaluating", len(requests), console=messages, transient=True)
+    with pool, _Busy(pool.device) as busy:
+        results = itertools.islice(pool.results(iter(requests)), workers + count)
+        steps = track(results, "evaluating", workers + count, console=messages, transient=True)
         for number, (_, evaluation) in enumerate(steps):
             if number < workers:
                 start = time.perf_counter()

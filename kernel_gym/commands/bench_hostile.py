@@ -54,7 +54,7 @@ class Played:
 
 def hostile(
     count: Annotated[int, typer.Option(min=10, help="Episodes each way.")] = 100,
-    workers: Annotated[int | None, typer.Option(min=1, help="By default one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="By default as many as fit.")] = None,
     executor: ExecutorOption = "local",
     device: DeviceOption = "auto",
     suite: Annotated[Path, typer.Option(help="The folder of exploit files.")] = SUITE,

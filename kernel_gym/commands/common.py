@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -45,18 +44,18 @@ RewardOption = Annotated[
     ),
 ]
 
-MOST_WORKERS = 8
-
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
 
 def executor_arguments(
     executor: str, device: str, seed: int | None, workers: int | None
 ) -> dict[str, Any]:
-    """What an executor is made with; by default it has a worker a core, at most eight."""
+    """What an executor is made with; by default it has as many workers as the device takes."""
+    from kernel_gym.executors import default_workers
+
     arguments: dict[str, Any] = {"device": device, "seed": seed}
     if executor != "inline":
-        arguments["workers"] = workers or min(os.cpu_count() or 1, MOST_WORKERS)
+        arguments["workers"] = workers or default_workers(device)
     return arguments
 
 

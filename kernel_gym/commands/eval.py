@@ -53,7 +53,7 @@ def evaluate(
     samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
     seed: SeedOption = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Evaluations at a time; by default one a core.")
+        int | None, typer.Option(min=1, help="Evaluations at a time; by default as many as fit.")
     ] = None,
     executor: ExecutorOption = "local",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,

@@ -62,6 +62,13 @@ def arch_of(name: str) -> str:
     return arch_name(vendor_here(), found)
 
 
+def memory_of(name: str) -> int:
+    """Bytes of a GPU's memory."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(int(name.partition(":")[2])).total_memory)
+
+
 def hardware_of(name: str) -> str:
     """What a device is, whatever its number here: `NVIDIA H200`, or a simulated one's own name."""
     if name in SIMULATED_NAMES:

@@ -7,7 +7,13 @@ same whichever is used: an executor places evaluations and decides nothing.
 
 from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache
-from kernel_gym.executors.make import EXECUTORS, UnknownExecutor, make_executor, require_executor
+from kernel_gym.executors.make import (
+    EXECUTORS,
+    UnknownExecutor,
+    default_workers,
+    make_executor,
+    require_executor,
+)
 
 __all__ = [
     "EXECUTORS",
@@ -15,6 +21,7 @@ __all__ = [
     "Executor",
     "Request",
     "UnknownExecutor",
+    "default_workers",
     "make_executor",
     "require_executor",
 ]

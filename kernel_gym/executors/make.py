@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 from importlib import import_module
 from typing import Any
 
+from kernel_gym.devices import memory_of, resolve
 from kernel_gym.executors.base import Executor
 
 EXECUTORS = {
@@ -13,6 +15,12 @@ EXECUTORS = {
     "local": "kernel_gym.executors.local:LocalExecutor",
     "ray": "kernel_gym.executors.on_ray:RayExecutor",
 }
+
+
+MOST_WORKERS, MOST_ON_A_GPU = 8, 6
+"""More on one GPU wait for each other and hold memory meanwhile (docs/measurements.md)."""
+WORKER_BYTES = 18 << 30
+"""Of a GPU's memory, for each evaluator on it."""
 
 
 class UnknownExecutor(ValueError):
@@ -36,6 +44,22 @@ def make_executor(name: str = "local", **arguments: Any) -> Executor:
     require_executor(name)
     module, _, kind = EXECUTORS[name].partition(":")
     return getattr(import_module(module), kind)(**arguments)
+
+
+def default_workers(device: str) -> int:
+    """How many evaluate side by side on a device where nobody says it: one a core, at most eight.
+
+    Args:
+        device: A device name. A GPU takes six at most, and no more than its memory holds.
+
+    Raises:
+        UnknownDevice: No such device.
+    """
+    device = resolve(device)
+    cores = os.cpu_count() or 1
+    if device.startswith("sim:"):
+        return min(cores, MOST_WORKERS)
+    return max(1, min(cores, MOST_ON_A_GPU, memory_of(device) // WORKER_BYTES))
 
 
 def require_executor(name: str) -> None:

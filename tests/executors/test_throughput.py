@@ -1,0 +1,52 @@
+"""`kernel-gym bench throughput`, and how many evaluate side by side where nobody says it."""
+
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.devices import UnknownDevice
+from kernel_gym.executors import default_workers
+
+COUNTED = 5
+
+
+@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_only_evaluations_beside_others_are_counted(executor):
+    command = f"bench throughput --count {COUNTED} --workers 2 --broken --device sim:gfx942 --json"
+    result = CliRunner().invoke(app, [*command.split(), "--executor", executor])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["outcomes"] == {"compile_error": COUNTED}
+    assert found["per_minute"] > 0
+    assert found["gpu_busy"] is None
+    assert set(found["stage_seconds"]) >= {"screen", "build"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "workers"), [(32, 140, 6), (32, 79, 4), (4, 140, 4), (32, 12, 1)]
+)
+def test_a_gpu_has_as_many_evaluators_as_keep_it_busy_and_fit(monkeypatch, cores, gib, workers):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(
+        torch.cuda,
+        "get_device_properties",
+        lambda index: SimpleNamespace(total_memory=gib << 30),
+    )
+    assert default_workers("cuda:0") == workers
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(2, 2), (64, 8)])
+def test_the_simulator_has_an_evaluator_a_core(monkeypatch, cores, workers):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert default_workers("sim:gfx942") == workers
+
+
+def test_an_unknown_device_has_none():
+    with pytest.raises(UnknownDevice, match="sim:gfx942"):
+        default_workers("sim:gfx943")
