@@ -101,7 +101,7 @@ def _time_all(attempt: Attempt) -> Verdict | None:
     for number in range(TRIES):
         purpose = f"time {number}"
         if number:
-            _session(attempt).move()
+            _move(attempt)
         hidden = []
         for index, workload in enumerate(attempt.workloads):
             if workload.split is Split.ADVERSARIAL:
@@ -166,13 +166,19 @@ def _session(attempt: Attempt) -> GpuSession:
     return attempt.session
 
 
+def _move(attempt: Attempt) -> None:
+    """Before a candidate that was late is timed again."""
+    attempt.label("late: timed again on another processor")
+    _session(attempt).move()
+
+
 def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
     """One workload, again while its clocks disagree: that of an honest candidate may be late."""
     found = _compare_once(attempt, workload, purpose)
     for number in range(1, TRIES):
         if isinstance(found, Verdict) or found.agrees:
             break
-        _session(attempt).move()
+        _move(attempt)
         found = _compare_once(attempt, workload, f"{purpose}, try {number}")
     return found
 

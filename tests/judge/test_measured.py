@@ -376,6 +376,7 @@ def test_a_candidate_that_is_late_is_timed_again_on_another_processor(
         assert verdict is None
         assert late.moved == moves
         assert attempt.results[0].speedup
+    assert attempt.labels == ["late: timed again on another processor"]
 
 
 def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkeypatch):
