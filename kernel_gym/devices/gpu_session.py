@@ -245,7 +245,7 @@ class GpuSession:
         return self._timed({"do": "replay", "count": count})
 
     def move(self) -> None:
-        """Has the worker go on on another processor, whose other users may leave it more time."""
+        """Has the worker go on on another processor, whose core may have fewer other users."""
         self._failure({"do": "move"}, CALL_TIMEOUT)  # to stay is no failure
 
     def poison(self, sets: Sequence[Placed]) -> None:

@@ -228,9 +228,10 @@ class GpuWorker:
         return {}
 
     def do_move(self) -> dict[str, Any]:
-        """Goes on on another processor: a thread that never sleeps is left where it is.
+        """Goes on on another processor, whose core may have fewer other users.
 
-        What else runs there, or on the other half of its core, may be no process of this system.
+        A system does not see what else runs on the other half of a core, nor what other machines
+        run on it, so it leaves a thread where it is that never sleeps.
         """
         allowed = os.sched_getaffinity(0)
         others = allowed - {ctypes.CDLL(None).sched_getcpu()}

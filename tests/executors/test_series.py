@@ -28,8 +28,8 @@ from kernel_gym.tasks.task import Task
 COUNT, EVERY = 1000, 100
 SLOW = ("hang", "loop", "never_reads", "bomb", "without_end")
 """Exploits that wait for a time limit: each is played once."""
-STAYS = {f"torchinductor_{getpass.getuser()}", f"kernel-gym-locks-{os.getuid()}"}
-"""Folders that PyTorch makes once, and that judges of one GPU share."""
+CACHES, LOCKS = f"torchinductor_{getpass.getuser()}", f"kernel-gym-locks-{os.getuid()}"
+"""A folder that PyTorch makes once, and empty, and one that judges of a GPU share."""
 GPU = pytest.param(
     *("cuda:0", 6, 6),
     marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")],
@@ -108,14 +108,13 @@ def family():
 
 
 def state():
-    """Descriptors and resident megabytes of this process and its children.
+    """Descriptors and resident megabytes of this process and of each of its children.
 
     On the simulator the one child is the template, on a GPU they are the judges.
     """
     own = os.getpid()
     children = [pid for pid, parent in family().items() if parent == own]
-    found = [(len(os.listdir(f"/proc/{pid}/fd")), _resident(pid)) for pid in (own, *children)]
-    return {"descriptors": sum(f for f, _ in found), "megabytes": sum(m for _, m in found)}
+    return {pid: (len(os.listdir(f"/proc/{pid}/fd")), _resident(pid)) for pid in (own, *children)}
 
 
 def _resident(pid):
@@ -150,27 +149,31 @@ def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(
     asked, counts, states, wrong = submissions(device, more_broken), Counter(), [], []
     executor = make_executor("local", device=device, workers=workers)
     with executor:
-        answered = set()
+        answered, late = set(), 0
         for position, evaluation in executor.results(itertools.starmap(request, enumerate(asked))):
             answered.add(position)
             counts[str(evaluation.outcome)] += 1
+            late += any(label.startswith("late") for label in evaluation.labels)
             if not asked[position].right(evaluation):
                 wrong.append((position, asked[position].name, evaluation.message))
             if len(answered) % EVERY == 0:
-                states.append(state() | {"gpu": gpu_megabytes(device)})
-                print(len(answered), json.dumps(states[-1]), dict(counts), flush=True)
+                states.append(state())
+                sums = [sum(parts) for parts in zip(*states[-1].values(), strict=True)]
+                print(len(answered), sums, gpu_megabytes(device), dict(counts), flush=True)
     left = gpu_megabytes(device) - memory
-    print(json.dumps({"outcomes": counts, "wrong": wrong, "gpu megabytes left": left}))
+    print(json.dumps({"outcomes": counts, "late": late, "wrong": wrong, "gpu left": left}))
     assert answered == set(range(COUNT))
     assert counts[Outcome.INFRA] == 0
     assert wrong == []
     assert executor.replaced == 0
     assert set(family()) - before <= _resource_tracker()
     assert left < 64
-    assert {path.name for path in folder.iterdir()} <= STAYS
+    assert {path for path in folder.rglob("*") if LOCKS not in path.parts} <= {folder / CACHES}
     settled, last = states[2], states[-1]
-    assert last["descriptors"] <= settled["descriptors"] + 8 * workers  # pipes under way
-    assert last["megabytes"] < settled["megabytes"] * 1.3 + 50
+    assert set(last) == set(settled)
+    for process, (descriptors, megabytes) in last.items():
+        assert descriptors <= settled[process][0] + 8  # pipes of evaluations under way
+        assert megabytes < settled[process][1] * 1.3 + 50
 
 
 def _resource_tracker():
