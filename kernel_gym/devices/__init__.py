@@ -90,7 +90,14 @@ def describe_devices() -> tuple[DeviceStatus, ...]:
 def _describe_gpu(name: str) -> DeviceStatus:
     import torch
 
-    from kernel_gym.devices.vendors import arch_name, data_sheet, find_compiler, vendor_here
+    from kernel_gym.devices.vendors import (
+        arch_name,
+        data_sheet,
+        find_compiler,
+        gpu_file,
+        uuid_of,
+        vendor_here,
+    )
 
     vendor = vendor_here()
     found = torch.cuda.get_device_properties(int(name.partition(":")[2]))
@@ -99,6 +106,9 @@ def _describe_gpu(name: str) -> DeviceStatus:
     if find_compiler(vendor) is None:
         problems.append(f"HIP tasks are skipped: no {vendor.compiler}")
         mends.append(f"put {vendor.compiler} on the path")
+    if torch.cuda.device_count() > 1 and not gpu_file(vendor, uuid_of(found)):
+        problems.append("candidates can open the other GPUs: which file is whose is not told")
+        mends.append("give each process a container with one GPU")
     known = data_sheet(found.name) is not None
     if not known:
         problems.append(f"no peaks are known of a {found.name}")

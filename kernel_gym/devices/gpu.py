@@ -26,6 +26,7 @@ from kernel_gym.devices.vendors import (
     find_compiler,
     gpu_file,
     reported,
+    uuid_of,
     vendor_here,
 )
 from kernel_gym.records import Clock
@@ -81,9 +82,9 @@ class GpuDevice:
         self.arena = Arena(ARENA_BYTES, by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
-        self._uuid = f"GPU-{getattr(self._properties, 'uuid', name)}"
+        self._uuid = uuid_of(self._properties)
         self._file = gpu_file(self.vendor, self._uuid)
-        self.lock = GpuLock(self._uuid)
+        self.lock = GpuLock(self._uuid or name)
         self._spare: Worker | None = None
         self._resident: Worker | None = None
 

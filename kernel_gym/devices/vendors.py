@@ -130,12 +130,22 @@ def device_files(vendor: Vendor, own: str = "") -> tuple[str, ...]:
     return tuple(sorted((*common, *gpus)))
 
 
+def uuid_of(properties: object) -> str:
+    """A GPU's own name, as `CUDA_VISIBLE_DEVICES` takes it; empty where PyTorch does not tell.
+
+    Args:
+        properties: what `torch.cuda.get_device_properties` says.
+    """
+    found = getattr(properties, "uuid", "")
+    return f"GPU-{found}" if found else ""
+
+
 def gpu_file(vendor: Vendor, uuid: str, root: str = "/") -> str:
     """The device file of one GPU; empty where the system does not say, and for a part of one.
 
     Args:
         vendor: whose.
-        uuid: as `CUDA_VISIBLE_DEVICES` takes it, `GPU-` and 36 characters.
+        uuid: its own name, see `uuid_of`.
         root: where the files of the system are.
     """
     for path in Path(root).glob(vendor.information or "nowhere"):

@@ -1,4 +1,4 @@
-"""Executors by name."""
+"""Executors by name, and how many evaluate side by side."""
 
 from __future__ import annotations
 
