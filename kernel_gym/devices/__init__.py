@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 from kernel_gym.devices.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
@@ -54,32 +55,32 @@ def arch_of(name: str) -> str:
     """The architecture of a device by its full name, e.g. gfx942 or sm_90a."""
     if name in SIMULATED_NAMES:
         return name.partition(":")[2]
-    import torch
-
     from kernel_gym.devices.vendors import arch_name, vendor_here
 
-    found = torch.cuda.get_device_properties(int(name.partition(":")[2]))
-    return arch_name(vendor_here(), found)
+    return arch_name(vendor_here(), _properties(name))
 
 
 def memory_of(name: str) -> int:
     """Bytes of a GPU's memory."""
-    import torch
-
-    return int(torch.cuda.get_device_properties(int(name.partition(":")[2])).total_memory)
+    return int(_properties(name).total_memory)
 
 
 def hardware_of(name: str) -> str:
     """What a device is, whatever its number here: `NVIDIA H200`, or a simulated one's own name."""
     if name in SIMULATED_NAMES:
         return name
-    import torch
-
     from kernel_gym.devices.vendors import data_sheet
 
-    reported = torch.cuda.get_device_properties(int(name.partition(":")[2])).name
+    reported = _properties(name).name
     found = data_sheet(reported)
     return found.name if found else reported
+
+
+def _properties(gpu: str) -> Any:
+    """What PyTorch reports of a GPU, by its full name."""
+    import torch
+
+    return torch.cuda.get_device_properties(int(gpu.partition(":")[2]))
 
 
 def describe_devices() -> tuple[DeviceStatus, ...]:
@@ -99,8 +100,7 @@ def _describe_gpu(name: str) -> DeviceStatus:
         vendor_here,
     )
 
-    vendor = vendor_here()
-    found = torch.cuda.get_device_properties(int(name.partition(":")[2]))
+    vendor, found = vendor_here(), _properties(name)
     arch = arch_name(vendor, found)
     problems, mends = [], []
     if find_compiler(vendor) is None:

@@ -148,7 +148,9 @@ def gpu_file(vendor: Vendor, uuid: str, root: str = "/") -> str:
         uuid: its own name, see `uuid_of`.
         root: where the files of the system are.
     """
-    for path in Path(root).glob(vendor.information or "nowhere"):
+    if not vendor.information:
+        return ""
+    for path in Path(root).glob(vendor.information):
         text = path.read_text(encoding="utf-8")
         found = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
         if found.get("GPU UUID") == uuid and "Device Minor" in found:

@@ -15,7 +15,6 @@ from kernel_gym.devices.base import Failed, InfraError, SketchedCall
 from kernel_gym.devices.gpu_placing import Placed
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
-from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.first_use import use_once
 from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.noise import noise_floor
@@ -87,7 +86,7 @@ def time_measured(attempt: Attempt) -> Verdict | None:
     Outputs of timed calls are left in `attempt.kept`, unless there is a verdict without them.
     """
     verdict = _time_all(attempt)
-    _session_of(attempt.baseline, attempt.task).rest()
+    _baseline_session(attempt).rest()
     if verdict is None:
         return None
     wrong = attempt.kept.check()  # says more than that a time is impossible
@@ -155,8 +154,8 @@ def _time_workload(
     return found
 
 
-def _session_of(baseline: Baseline, task: Task) -> GpuSession:
-    session = baseline.session(task)
+def _baseline_session(attempt: Attempt) -> GpuSession:
+    session = attempt.baseline.session(attempt.task)
     assert isinstance(session, GpuSession)
     return session
 
@@ -185,7 +184,7 @@ def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verd
 
 def _compare_once(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
     seed = attempt.data_seed(purpose, workload.key)
-    sessions = _session_of(attempt.baseline, attempt.task), _session(attempt)
+    sessions = _baseline_session(attempt), _session(attempt)
     found = compare_sessions(attempt.task, workload, *sessions, seed, attempt.device, attempt.kept)
     if isinstance(found, Failed):
         return verdict_of(found)

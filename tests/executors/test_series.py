@@ -54,7 +54,7 @@ def outcomes(*names):
 def examples():
     expected = {
         "1_wrong": outcomes(*(set(Outcome) - {Outcome.PASSED, Outcome.INFRA})),
-        "2_shape_bound": outcomes(*(set(Outcome) - {Outcome.INFRA})),
+        "2_shape_bound": outcomes(*(set(Outcome) - {Outcome.INFRA})),  # some by their speed alone
         "3_good": outcomes(Outcome.PASSED),
     }
     for path in sorted(EXAMPLES.glob("*/*/[123]_*.*")):
@@ -72,7 +72,7 @@ def broken():
 
 def submissions(device, more_broken):
     """Every exploit and example, then again and again those that need no time limit to end."""
-    exploits = [e for e in load_exploits(SUITE) if runs_on(e, device) and not e.open]
+    exploits = [e for e in load_exploits(SUITE) if runs_on(e, device)]
     hostile = {e.name: Submission(e.name, e.task, e.source, e.blocked) for e in exploits}
     quick = [s for name, s in hostile.items() if not any(word in name for word in SLOW)]
     kinds = [itertools.cycle(quick), itertools.cycle(examples())]
@@ -166,7 +166,7 @@ def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(
     assert counts[Outcome.INFRA] == 0
     assert wrong == []
     assert executor.replaced == 0
-    assert set(family()) - before <= _resource_tracker()
+    assert set(family()) | _resource_tracker() == before | _resource_tracker()
     assert left < 64
     assert {path for path in folder.rglob("*") if LOCKS not in path.parts} <= {folder / CACHES}
     settled, last = states[2], states[-1]
