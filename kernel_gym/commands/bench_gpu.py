@@ -185,6 +185,7 @@ def throughput(
         requests = list(itertools.islice(_requests(suite, language, broken), count + 2 * workers))
         pool = make_executor(executor, **executor_arguments(executor, device, None, workers))
     outcomes: Counter[str] = Counter()
+    labels: Counter[str] = Counter()
     stages: defaultdict[str, float] = defaultdict(float)
     with pool, _Busy(pool.device) as busy:
         results = itertools.islice(pool.results(iter(requests)), workers + count)
@@ -195,6 +196,7 @@ def throughput(
                 busy.forget()
                 continue
             outcomes[str(evaluation.outcome)] += 1
+            labels.update(evaluation.labels)
             if evaluation.message and not broken:
                 note(f"{evaluation.task}: {evaluation.outcome}: {evaluation.message}")
                 for one in (w for w in evaluation.workloads if not w.passed):
@@ -202,7 +204,7 @@ def throughput(
             for stage, seconds in evaluation.wall_seconds.items():
                 stages[str(stage)] += seconds / count
         spent = time.perf_counter() - start
-    _show_throughput(60 * count / spent, dict(outcomes), dict(stages), busy.share, json)
+    _show_throughput(60 * count / spent, outcomes, labels, dict(stages), busy.share, json)
 
 
 def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
@@ -259,15 +261,16 @@ class _Busy:
 
 def _show_throughput(
     rate: float,
-    outcomes: dict[str, int],
+    outcomes: Counter[str],
+    labels: Counter[str],
     means: dict[str, float],
     busy: float | None,
     json: bool,
 ) -> None:
     """Prints evaluations a minute, and seconds that the mean one spends in each stage."""
     if json:
-        found = {"per_minute": rate, "outcomes": outcomes, "stage_seconds": means}
-        print_json(found | {"gpu_busy": busy})
+        counts = {"outcomes": dict(outcomes), "labels": dict(labels)}
+        print_json({"per_minute": rate, **counts, "stage_seconds": means, "gpu_busy": busy})
         return
     table = Table(title=f"{rate:.0f} evaluations a minute")
     table.add_column("stage")
@@ -277,4 +280,6 @@ def _show_throughput(
     console.print(table)
     if busy is not None:
         console.print(f"kernels run on the GPU {busy:.0%} of the time, by its driver's account")
-    console.print(", ".join(f"{name}: {number}" for name, number in outcomes.items()))
+    for counted in (outcomes, labels):
+        if counted:
+            console.print(", ".join(f"{name}: {number}" for name, number in counted.items()))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
 from kernel_gym.executors.base import Request
 from kernel_gym.records import Evaluation
+from kernel_gym.sandbox.confine import ONE_THREAD
 
 
 class ProcessLost(RuntimeError):
@@ -26,7 +30,8 @@ class ProcessWorker:
         context = multiprocessing.get_context("spawn")  # a GPU's state does not survive a fork
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, device), daemon=False)
-        self._process.start()
+        with _started_with(ONE_THREAD):
+            self._process.start()
         theirs.close()
 
     def start(self, request: Request) -> Future[Evaluation]:
@@ -57,6 +62,23 @@ class ProcessWorker:
             answer.set_result(found)
         else:
             answer.set_exception(ProcessLost(str(found)))
+
+
+_starting = threading.Lock()
+"""A process is started with the variables of this one, which are changed for as long."""
+
+
+@contextlib.contextmanager
+def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables that are not set."""
+    with _starting:
+        added = [name for name in variables if name not in os.environ]
+        os.environ.update({name: variables[name] for name in added})
+        try:
+            yield
+        finally:
+            for name in added:
+                del os.environ[name]
 
 
 def _serve(pipe: Connection, device: str) -> None:

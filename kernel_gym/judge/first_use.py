@@ -1,7 +1,8 @@
-"""What PyTorch loads when an operator is first called, loaded before an evaluation has the GPU.
+"""What is loaded when it is first called, loaded before an evaluation has the GPU.
 
-An operator's first call loads its kernels, some a whole library: tenths of a second, and several
-times as long while other processes make their GPU contexts. Evaluations would wait for it in turn.
+The first call of one of PyTorch's operators loads its kernels, some a whole library: tenths of a
+second, and several times as long while other processes make their GPU contexts. Intervals need
+scipy. Evaluations would wait for it in turn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import torch
 
 from kernel_gym.judge.attempt import Attempt
 from kernel_gym.judge.expected import Expected, answer, compare
+from kernel_gym.judge.pairs import interval
+from kernel_gym.judge.protocol import MIN_PAIRS
 from kernel_gym.judge.values import same_twice, share_right
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
@@ -35,6 +38,7 @@ def use_once(attempt: Attempt) -> None:
     if (task.id, str(where)) in _used:
         return
     _used.add((task.id, str(where)))
+    interval([0.0] * MIN_PAIRS)
     workload = train_workloads(task.problem, Scale.SIM)[0]
     inputs = make_inputs(task.problem, workload, 0, where)
     if task.baseline_source is None:  # what fails here fails again when it is timed

@@ -15,6 +15,7 @@ from kernel_gym.devices.base import Failed, InfraError, SketchedCall
 from kernel_gym.devices.gpu_placing import Placed
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
+from kernel_gym.judge.calm import wait_for_processors
 from kernel_gym.judge.first_use import use_once
 from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.noise import noise_floor
@@ -22,6 +23,7 @@ from kernel_gym.judge.pairs import Comparison, Pairs
 from kernel_gym.judge.protocol import (
     AUDIT_ABOVE,
     GRAPH_BELOW,
+    PATIENCE,
     PHYSICS_MARGIN,
     PILOT_CALLS,
     PILOT_LEAD,
@@ -100,12 +102,13 @@ def _time_all(attempt: Attempt) -> Verdict | None:
     for number in range(TRIES):
         purpose = f"time {number}"
         if number:
-            _move(attempt)
+            _prepare_another_try(attempt)
         hidden = []
         for index, workload in enumerate(attempt.workloads):
             if workload.split is Split.ADVERSARIAL:
                 continue
-            found = _time_workload(attempt, index, workload, noise, purpose)
+            longer = PATIENCE if number else 1
+            found = _time_workload(attempt, index, workload, noise, purpose, longer)
             if isinstance(found, Verdict):
                 return found
             hidden.append(found.hidden)
@@ -117,16 +120,16 @@ def _time_all(attempt: Attempt) -> Verdict | None:
 
 
 def _time_workload(
-    attempt: Attempt, index: int, workload: Workload, noise: float, purpose: str
+    attempt: Attempt, index: int, workload: Workload, noise: float, purpose: str, longer: int
 ) -> Pairs | Verdict:
     problem, spec = attempt.task.problem, attempt.device.spec
     dims = workload.dims
     roofline = spec.roofline_seconds(
         problem.bytes(dims), problem.flops(dims), problem.outputs[0].dtype
     )
-    found = _compare(attempt, workload, purpose)
+    found = _compare(attempt, workload, purpose, longer)
     if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
-        found = _compare(attempt, workload, f"{purpose} again")
+        found = _compare(attempt, workload, f"{purpose} again", longer)
         if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
             seconds = found.candidate_seconds
             text = f"{seconds:.3g} s is less than physics allows ({roofline:.3g} s) on {workload}"
@@ -165,27 +168,37 @@ def _session(attempt: Attempt) -> GpuSession:
     return attempt.session
 
 
-def _move(attempt: Attempt) -> None:
-    """Before a candidate that was late is timed again."""
-    attempt.label("late: timed again on another processor")
-    _session(attempt).move()
+def _prepare_another_try(attempt: Attempt) -> None:
+    """Before a candidate that was late is timed again, in longer blocks.
+
+    What the host takes for a block differs by process and processor; a machine with more work than
+    processors makes whole blocks late.
+    """
+    attempt.label("late: timed again")
+    wait_for_processors()
+    for session in (_baseline_session(attempt), _session(attempt)):
+        session.move()
 
 
-def _compare(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
+def _compare(attempt: Attempt, workload: Workload, purpose: str, longer: int) -> Pairs | Verdict:
     """One workload, again while its clocks disagree: that of an honest candidate may be late."""
-    found = _compare_once(attempt, workload, purpose)
+    found = _compare_once(attempt, workload, purpose, longer)
     for number in range(1, TRIES):
         if isinstance(found, Verdict) or found.agrees:
             break
-        _move(attempt)
-        found = _compare_once(attempt, workload, f"{purpose}, try {number}")
+        _prepare_another_try(attempt)
+        found = _compare_once(attempt, workload, f"{purpose}, try {number}", PATIENCE)
     return found
 
 
-def _compare_once(attempt: Attempt, workload: Workload, purpose: str) -> Pairs | Verdict:
+def _compare_once(
+    attempt: Attempt, workload: Workload, purpose: str, longer: int
+) -> Pairs | Verdict:
     seed = attempt.data_seed(purpose, workload.key)
     sessions = _baseline_session(attempt), _session(attempt)
-    found = compare_sessions(attempt.task, workload, *sessions, seed, attempt.device, attempt.kept)
+    found = compare_sessions(
+        attempt.task, workload, *sessions, seed, attempt.device, attempt.kept, longer
+    )
     if isinstance(found, Failed):
         return verdict_of(found)
     return found
@@ -199,6 +212,7 @@ def compare_sessions(
     seed: int,
     device: Any,
     kept: Kept,
+    longer: int = 1,
 ) -> Pairs | Verdict | Failed:
     """One workload on two workers.
 
@@ -210,11 +224,12 @@ def compare_sessions(
         seed: of data and order.
         device: the GPU.
         kept: takes the outputs of timed calls that are to be checked.
+        longer: blocks are so many times as long as usual.
 
     Raises:
         InfraError: the baseline fails, or two input sets do not fit.
     """
-    ring = Ring(task, workload, seed, candidate.arena, device.where)
+    ring = Ring(task, workload, seed, candidate.arena, device.where, times=longer)
     sides = (_Trusted(baseline), candidate)
     for side in sides:
         failed = side.ring(ring.sets, workload.dims)
@@ -231,6 +246,7 @@ def compare_sessions(
         flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
         clock=time.perf_counter,
         rng=random.Random(seed),
+        longer=longer,
     ).run()
 
 

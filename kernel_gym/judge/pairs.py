@@ -122,9 +122,9 @@ def interval(effects: Sequence[float]) -> Interval:
 @cache
 def _student(freedom: int) -> float:
     """The quantile of Student's t that an interval takes."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
 class Comparison:
@@ -141,6 +141,7 @@ class Comparison:
         flush: seconds that one flush of the caches takes.
         clock: seconds that only grow.
         rng: decides which blocks are verified.
+        longer: blocks are so many times as long as usual.
     """
 
     def __init__(
@@ -154,7 +155,9 @@ class Comparison:
         flush: float,
         clock: Callable[[], float],
         rng: random.Random,
+        longer: int = 1,
     ) -> None:
+        self._longer = longer
         self._sides = (baseline, candidate)
         self._ring = ring
         self._prepare, self._verify = prepare, verify
@@ -216,11 +219,13 @@ class Comparison:
     def _choose_method(self, baseline: float, candidate: float) -> None:
         low, high = BLOCK_CALLS
         middle = math.sqrt(baseline * candidate)
-        calls, short = int(BLOCK_SECONDS / middle), self._graphs and middle < GRAPH_BELOW
+        calls = int(self._longer * BLOCK_SECONDS / middle)
+        short = self._graphs and middle < GRAPH_BELOW
         if short and all(side.capture() is None for side in self._sides):
-            self._replays = min(max(1, calls // (2 * self._ring)), MOST_REPLAYS // 2)
+            most = self._longer * MOST_REPLAYS // 2
+            self._replays = min(max(1, calls // (2 * self._ring)), most)
             return
-        self._count = min(max(low, calls), high, self._ring)
+        self._count = min(max(low, calls), self._longer * high, self._ring)
 
     def _needed_lead(self, shortest: float) -> int:
         """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
@@ -231,7 +236,7 @@ class Comparison:
         """
         behind = max(0.0, self._host - shortest - self._flush)
         seconds = 2 * self._host + (self._count - 1) * behind
-        return min(math.ceil(seconds / self._flush), MAX_LEAD)
+        return min(math.ceil(seconds / self._flush), self._longer * MAX_LEAD)
 
     def _draw(self, number: int) -> bool:
         """Whether the candidate's next block is verified: a share of all, and one of the first."""

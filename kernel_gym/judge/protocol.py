@@ -74,6 +74,9 @@ WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
 TRIES = 3
 """Comparisons of a workload, and of all of them, of which one must agree with the judge's clock."""
+PATIENCE = 3
+"""Blocks of all but the first are so many times as long: what the host takes for a block, which is
+another figure for each process and processor, is a smaller share of them."""
 NOISE_LIMIT = 0.03
 """A GPU on which a kernel differs from itself by more is not scored (rule 18)."""
 NOISE_EVERY = 50

@@ -41,6 +41,7 @@ class Ring:
         arena: where the sets lie.
         where: the device.
         most: how many there are at most; 0 for as many as are worth it.
+        times: so many times as many are worth it.
 
     Raises:
         InfraError: two of them do not fit.
@@ -54,13 +55,15 @@ class Ring:
         arena: Arena,
         where: torch.device,
         most: int = 0,
+        times: int = 1,
     ) -> None:
+        self._times = times
         self._problem, self._workload, self._arena = task.problem, workload, arena
         self._rng = random.Random(seed)
         self._values: list[dict[str, Value]] = []
         self.sets: list[Placed] = []
         arena.reset()
-        wanted = most or RING
+        wanted = most or times * RING
         while len(self.sets) < wanted and not self._enough():
             inputs = make_inputs(task.problem, workload, seed + len(self.sets), where)
             try:
@@ -69,7 +72,7 @@ class Ring:
                 break
             self._values.append(inputs)
             if not most and len(self.sets) == 1 and arena.used < SMALL_SET:
-                wanted = RING_SHORT
+                wanted = times * RING_SHORT
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
         self._restored = in_place(task)
@@ -125,7 +128,7 @@ class Ring:
 
     def _enough(self) -> bool:
         """Whether further sets would take more memory than they are worth."""
-        return len(self.sets) >= RING_LEAST and self._arena.used > RING_BYTES
+        return len(self.sets) >= RING_LEAST and self._arena.used > self._times * RING_BYTES
 
     def _step(self, name: str) -> int:
         """By multiples of how many elements an input moves; 0 for one that stays."""

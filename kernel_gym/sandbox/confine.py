@@ -73,6 +73,12 @@ class Confinement:
         return True
 
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+"""For processes of which there are several. A numerical library starts a thread for each processor
+of the machine otherwise, and these go round before they sleep: a kernel that another process times
+meanwhile is late by milliseconds."""
+
+
 def private_environment(home: Path) -> dict[str, str]:
     """The whole environment of a worker: nothing of the judge's is in it."""
     return {
@@ -84,7 +90,7 @@ def private_environment(home: Path) -> dict[str, str]:
         "TRITON_DEFAULT_FP_FUSION": "1",
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
+        **ONE_THREAD,
     }
 
 

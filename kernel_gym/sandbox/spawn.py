@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 
 
 class TemplateError(RuntimeError):
@@ -60,6 +60,7 @@ class Template:
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
+            env={**os.environ, **ONE_THREAD},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,

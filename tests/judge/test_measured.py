@@ -22,6 +22,7 @@ from kernel_gym.judge.expected import answer, compare
 from kernel_gym.judge.kept import Kept
 from kernel_gym.judge.measured import compare_sessions, seconds_alone
 from kernel_gym.judge.pairs import Pairs
+from kernel_gym.judge.protocol import PATIENCE
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 from kernel_gym.worker.gpu_main import GpuWorker
@@ -342,10 +343,12 @@ class Late(Worker):
 
     def __init__(self, arena, moves):
         super().__init__(arena)
-        self.moves, self.moved, self.delay = moves, 0, 0.0
+        self.moves, self.moved, self.delay, self.sets = moves, 0, 0.0, []
 
     def request(self, header, timeout, spin):
         self.moved += header["do"] == "move"
+        if header["do"] == "ring":
+            self.sets.append(len(header["sets"]))
         if header["do"] in ("block", "replay") and self.moved < self.moves:
             self.delay += 30.0
         return super().request(header, timeout, spin)
@@ -353,10 +356,11 @@ class Late(Worker):
 
 @pytest.mark.parametrize("limit", [(1e-3, 0.5), (1e9, 0.0)], ids=["a workload", "all"])
 @pytest.mark.parametrize(("moves", "judged"), [(1, False), (2, False), (9, True)])
-def test_a_candidate_that_is_late_is_timed_again_on_another_processor(
+def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_processor(
     arena, monkeypatch, limit, moves, judged
 ):
     monkeypatch.setattr(measured, "noise_floor", lambda *_: 0.0)
+    monkeypatch.setattr("kernel_gym.judge.calm.LIMIT", 0)
     monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0)
     monkeypatch.setattr("kernel_gym.judge.pairs.WALL_LIMIT", limit)
     late = Late(arena, moves)
@@ -376,7 +380,8 @@ def test_a_candidate_that_is_late_is_timed_again_on_another_processor(
         assert verdict is None
         assert late.moved == moves
         assert attempt.results[0].speedup
-    assert attempt.labels == ["late: timed again on another processor"]
+    assert late.sets == [4] + [4 * PATIENCE] * late.moved
+    assert attempt.labels == ["late: timed again"]
 
 
 def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkeypatch):

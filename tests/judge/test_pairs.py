@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kernel_gym.judge.pairs import Comparison, Interval, Pairs, interval, quantile_of_noise
-from kernel_gym.judge.protocol import MAX_LEAD, MAX_PAIRS, MIN_PAIRS, WALL_SHARE
+from kernel_gym.judge.protocol import MAX_LEAD, MAX_PAIRS, MIN_PAIRS, PATIENCE, WALL_SHARE
 
 FLUSH = 100e-6
 
@@ -40,6 +40,8 @@ class Machine:
 class Side:
     """A kernel of known speed; `says` is the share of its true time that it admits."""
 
+    ring = 24
+
     def __init__(self, machine, seconds, says=1.0, captures=True):
         self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
         self.blocks, self.replays = [], []
@@ -56,8 +58,8 @@ class Side:
     def replay(self, count):
         start = self.machine.now
         self.replays.append(count)
-        times = tuple(self.machine.call(self.seconds * 24) for _ in range(count))
-        return Block(times, self.machine.now - start)
+        times = tuple(self.machine.call(self.seconds * self.ring) for _ in range(count))
+        return Block(tuple(t * self.says for t in times), self.machine.now - start)
 
 
 class Busy(Side):
@@ -72,17 +74,20 @@ class Busy(Side):
         return replace(super().block(count), host=self.host)
 
 
-def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True):
+def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True, longer=1):
+    for side in (baseline, candidate):
+        side.ring = Side.ring * longer
     return Comparison(
         baseline,
         candidate,
-        ring=24,
+        ring=candidate.ring,
         prepare=lambda side, calls: None,
         verify=verify,
         graphs=graphs,
         flush=FLUSH,
         clock=lambda: machine.now,
         rng=random.Random(seed),
+        longer=longer,
     ).run()
 
 
@@ -138,6 +143,32 @@ def test_stamps_that_hide_time_disagree_with_the_judges_clock():
     assert shaved.unaccounted > WALL_SHARE * shaved.claimed
     assert honest.agrees
     assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).agrees
+
+
+class Slow(Side):
+    """A side whose host takes so many seconds more for a block, whatever its length."""
+
+    def block(self, count, lead=0):
+        found = super().block(count)
+        return replace(found, wall=found.wall + 150e-6)
+
+    def replay(self, count):
+        found = super().replay(count)
+        return replace(found, wall=found.wall + 150e-6)
+
+
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6])
+@pytest.mark.parametrize("graphs", [True, False])
+def test_longer_blocks_tell_a_slow_host_from_hidden_time(seconds, graphs):
+    machine = Machine(random.Random(0))
+
+    def share(candidate, longer):
+        found = compare(Side(machine, seconds), candidate, machine, graphs=graphs, longer=longer)
+        return found.hidden
+
+    slow = [share(Slow(machine, seconds), longer) for longer in (1, PATIENCE)]
+    assert 0 < slow[1] < 1.2 * slow[0] / PATIENCE
+    assert share(Side(machine, seconds, says=0.7), PATIENCE) > WALL_SHARE
 
 
 def test_both_sides_wait_for_the_slower_host_to_get_ahead():

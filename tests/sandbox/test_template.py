@@ -13,7 +13,7 @@ from kernel_gym.devices.sim import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox.confine import Confinement
-from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.sandbox.spawn import Template, shared_template
 from kernel_gym.sandbox.view import needed_folders
 from kernel_gym.tasks import get_task
 
@@ -163,3 +163,12 @@ def test_a_template_ends_without_a_word():
     code = "from kernel_gym.sandbox.spawn import Template; Template().close()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_template_has_no_thread_for_each_processor(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    template = Template()
+    try:
+        assert len(os.listdir(f"/proc/{template._process.pid}/task")) == 1
+    finally:
+        template.close()

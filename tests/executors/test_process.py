@@ -1,0 +1,25 @@
+"""The process of a judge: one of several on a machine, whose clock the others must not disturb."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.executors import Request
+from kernel_gym.executors.process import ProcessLost, ProcessWorker
+
+
+@pytest.mark.parametrize(("own", "found"), [(None, "1"), ("3", "3")])
+def test_it_does_not_start_a_thread_for_each_processor(monkeypatch, own, found):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if own:
+        monkeypatch.setenv("OMP_NUM_THREADS", own)
+    worker = ProcessWorker("sim:gfx942")
+    try:
+        with pytest.raises(ProcessLost, match="'no/such'"):
+            worker.start(Request("no/such", "")).result()
+        variables = Path(f"/proc/{worker._process.pid}/environ").read_text().split("\0")
+    finally:
+        worker.kill()
+    assert f"OMP_NUM_THREADS={found}" in variables
+    assert os.environ.get("OMP_NUM_THREADS") == own
