@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from kernel_gym import exploits
 from kernel_gym.cli import app
 from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.task import kernel_path
@@ -68,6 +69,20 @@ def test_one_exploit_is_blocked_and_told():
     data = json.loads(found.stdout)
     assert (data["exploits"], data["blocked"], data["false_alarms"]) == (1, 1, 0)
     assert data["findings"][0]["outcome"] == "wrong_values"
+
+
+def test_exploits_that_were_played_are_told_when_the_rest_is_stopped(monkeypatch):
+    play = exploits.run
+
+    def stopped(executor, candidates):
+        yield next(play(executor, candidates))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_gym.exploits.run", stopped)
+    arguments = ("exploits", "--only", "c0*_un*", "--device", DEVICE, "--json")
+    found = run(*arguments, code=130)
+    assert len(json.loads(found.stdout)["findings"]) == 1
+    assert "stopped after 1 of" in found.stderr
 
 
 def test_tasks_lists_all_or_a_suite():
