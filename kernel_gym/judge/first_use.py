@@ -38,7 +38,7 @@ def use_once(attempt: Attempt) -> None:
     if (task.id, str(where)) in _used:
         return
     _used.add((task.id, str(where)))
-    interval([0.0] * MIN_PAIRS)
+    interval([0.0] * MIN_PAIRS)  # loads scipy
     workload = train_workloads(task.problem, Scale.SIM)[0]
     inputs = make_inputs(task.problem, workload, 0, where)
     if task.baseline_source is None:  # what fails here fails again when it is timed

@@ -230,8 +230,8 @@ class GpuWorker:
     def do_move(self) -> dict[str, Any]:
         """Goes on on another processor, whose core may have fewer other users.
 
-        A system does not see what other machines run on a core, so it leaves a thread where it is
-        that never sleeps.
+        A virtual machine is often not told which of its processors are halves of one core, so it
+        leaves a thread that never sleeps beside another that slows it down.
         """
         allowed = os.sched_getaffinity(0)
         others = allowed - {ctypes.CDLL(None).sched_getcpu()}

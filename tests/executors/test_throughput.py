@@ -22,6 +22,7 @@ def test_only_evaluations_beside_others_are_counted(executor):
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["outcomes"] == {"compile_error": COUNTED}
+    assert found["labels"] == {}
     assert found["per_minute"] > 0
     assert found["gpu_busy"] is None
     assert set(found["stage_seconds"]) >= {"screen", "build"}

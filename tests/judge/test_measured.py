@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
+from kernel_gym.commands import bench_gpu
 from kernel_gym.devices import gpu_runtime, gpu_session
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
 from kernel_gym.devices.gpu import GpuDevice
@@ -395,3 +396,16 @@ def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkey
         (_, first), (_, last) = asked
         assert len(first) == len(allowed) - 1
         assert last == allowed
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e9])
+def test_the_bench_judges_the_interval_of_a_comparison_and_that_of_a_record(arena, noise):
+    device = SimpleNamespace(**vars(DEVICE), name="cuda:0")
+    sessions = [_session(arena, SOFTMAX)[0] for _ in range(2)]
+    dims = _workload(SOFTMAX).dims
+    found = bench_gpu._summarise(device, SOFTMAX, dims, 0.0, noise, *sessions, 3)
+    if noise:
+        assert (found["covered_in_record"], found["told_apart_in_record"]) == (1.0, 0.0)
+    else:
+        assert found["covered_in_record"] == found["covered"]
+        assert found["told_apart_in_record"] == found["told_apart"]
