@@ -22,6 +22,7 @@ from kernel_gym.judge.protocol import (
     GRAPH_BELOW,
     HALF_WIDTH,
     HALF_WIDTH_SHARE,
+    LEAD_HOSTS,
     MAX_LEAD,
     MAX_PAIRS,
     MAX_SECONDS,
@@ -181,18 +182,21 @@ class Comparison:
             medians, walls = [], []
             if self._replays:
                 self._count = self._rng.randint(self._replays, 2 * self._replays)
-            self._lead, self._host = self._needed_lead(min(pilot)), 0.0
+            self._lead = self._needed_lead(min(pilot))
+            hosts: tuple[list[float], list[float]] = ([], [])
             for side in (0, 1, 1, 0):
                 block = self._block(side, verified=side == 1 and self._draw(len(times[1])))
                 if not hasattr(block, "stamps"):
                     return block
                 calls = self._ring if self._replays else 1
-                self._host = max(self._host, block.host)
+                hosts[side].append(block.host)
                 medians.append(statistics.median(block.stamps) / calls)
                 walls.append(block.wall - sum(block.stamps))
                 times[side].append(medians[-1])
                 if side == 1:
                     claimed.append(sum(block.stamps))
+            # the slower side's, but one slow block does not make all of the next round longer
+            self._host = max(map(min, hosts))
             found.effects += [math.log(medians[0] / medians[1]), math.log(medians[3] / medians[2])]
             found.walls += [(walls[0], walls[1]), (walls[3], walls[2])]
         found.baseline_seconds, found.candidate_seconds = map(statistics.median, times)
@@ -230,13 +234,14 @@ class Comparison:
     def _needed_lead(self, shortest: float) -> int:
         """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
 
-        A stamp that the GPU takes before its call is queued has the host's time in it. The number
-        goes by the last round, and is the same for both sides, so that it shows in neither's
-        wall-clock time alone.
+        A stamp that the GPU takes before its call is queued has the host's time in it. The first
+        call is behind a flush of its own; half of the host's time is to spare. The number goes by
+        the last round, and is the same for both sides, so that it shows in neither's wall-clock
+        time alone.
         """
         behind = max(0.0, self._host - shortest - self._flush)
-        seconds = 2 * self._host + (self._count - 1) * behind
-        return min(math.ceil(seconds / self._flush), self._longer * MAX_LEAD)
+        seconds = LEAD_HOSTS * self._host - self._flush + (self._count - 1) * behind
+        return min(max(1, math.ceil(seconds / self._flush)), self._longer * MAX_LEAD)
 
     def _draw(self, number: int) -> bool:
         """Whether the candidate's next block is verified: a share of all, and one of the first."""

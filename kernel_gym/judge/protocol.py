@@ -44,7 +44,9 @@ SMALL_SET = 8 << 20
 """... which are those of fewer bytes."""
 PILOT_CALLS = 3
 PILOT_LEAD, MAX_LEAD = 8, 60
-"""Flushes before a block, while which the host gets ahead of the GPU."""
+"""Flushes before a block, while which the host gets ahead of the GPU ..."""
+LEAD_HOSTS = 1.5
+"""... and how many times as long as the host takes for a call they are."""
 BLOCK_SECONDS = 2e-3
 """A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
 BLOCK_CALLS = (2, 50)
