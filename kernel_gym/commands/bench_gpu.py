@@ -64,7 +64,7 @@ SHAPES = (
     {"rows": 65536, "cols": 1024},
     {"rows": 4096, "cols": 512},
 )
-"""On a fast GPU a call that is stamped by itself, and two that are replayed: above and below 50 us."""
+"""On a fast GPU a call that is stamped by itself, and replayed ones above and below 50 us."""
 
 
 def timing(
