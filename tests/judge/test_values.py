@@ -162,6 +162,32 @@ def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
     assert not compare_close("out", found, oracle, reference).passed
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("left", "passes"), [(1e-6, True), (2e-5, False)])
+def test_a_row_of_which_a_relu_leaves_little_has_the_error_of_its_terms(dtype, left, passes):
+    """Terms of 4 are added in fp32: what is left of them is as exact as they are, not as itself."""
+    oracle, _, _ = _case(rows=64, columns=512, dtype=dtype)
+    oracle[3], oracle[5] = 0.0, 0.0
+    oracle[3, 228] = 1e-5  # of the other row's sum the sign may be wrong
+    reference = oracle.to(dtype)  # right by luck
+    found = reference.clone()
+    found[3, 228] += left
+    found[5, 7] = left
+    assert compare_close("out", found, oracle, reference).passed == passes
+    assert same_twice(reference, found, oracle) == passes
+    found = reference.clone()
+    found[4] = (oracle[4] * 1.02).to(dtype)
+    assert not compare_close("out", found, oracle, reference).passed
+
+
+def test_single_precision_results_of_small_rows_are_not_excused_by_others():
+    oracle, reference, found = _case(rows=64)
+    oracle[3] *= 1e-4
+    reference[3] = oracle[3].float()
+    found[3] = (oracle[3] * (1 + 1e-5)).float()
+    assert not compare_close("out", found, oracle, reference).passed
+
+
 def test_single_precision_sums_may_differ_by_their_order():
     """64 lanes that each add up 512 numbers, as a kernel does, against PyTorch's pairwise sum."""
     numbers = torch.rand(32, 512, 64, generator=torch.Generator().manual_seed(0))
