@@ -27,6 +27,10 @@ class DeviceLostError(InfraError):
     """The device ended or hangs during a candidate's call: ours, unless it happens each time."""
 
 
+class MemoryUsedUpError(InfraError):
+    """The device has no memory left for work of ours, be it by the candidate or by others."""
+
+
 class Turn(StrEnum):
     """How a device is held during some steps of an evaluation."""
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from kernel_gym.devices.base import DeviceLostError, InfraError, Turn
+from kernel_gym.devices.base import DeviceLostError, InfraError, MemoryUsedUpError, Turn
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_lock import GpuLock
-from kernel_gym.devices.gpu_runtime import crowded, reserve
+from kernel_gym.devices.gpu_runtime import FREE_SHARE, crowded, give_back, reserve
 from kernel_gym.devices.gpu_session import GpuSession, Host
 from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
@@ -38,9 +38,10 @@ ARENA_BYTES = 4 << 30
 RESERVED_BYTES = 4 << 30
 """What the judge asks of the driver ahead: the inputs and answers of most evaluations."""
 ROOM_SHARE = 1 / 8
-"""Of a GPU's memory: as much lets every evaluation of a task of ours through."""
+"""Of a GPU's memory: no candidate for a task of ours needs more."""
 HELD_BYTES = 2 << 30
 """Memory that torch may keep in the judge on a crowded GPU."""
+FULL = "the GPU's memory is used up; run fewer evaluators on it"
 
 
 class GpuDevice:
@@ -87,6 +88,7 @@ class GpuDevice:
         self.lock = GpuLock(self._uuid or name)
         self._spare: Worker | None = None
         self._resident: Worker | None = None
+        self._candidate: GpuSession | None = None
 
     @property
     def languages(self) -> Sequence[str]:
@@ -125,22 +127,33 @@ class GpuDevice:
     def turn(self, kind: Turn) -> Iterator[None]:
         """Waits for the GPU, or does not: to build needs the host alone."""
         torch.cuda.set_device(self.index)  # a thread starts with the first one
-        full = "the GPU's memory is used up"
         if kind is Turn.FREE:
             try:
                 yield
             except torch.OutOfMemoryError as error:
-                raise InfraError(full) from error
+                raise InfraError(FULL) from error
             return
         with self.lock.alone():
             try:
                 yield
-            except torch.OutOfMemoryError as error:
-                raise DeviceLostError(full) from error
+            except (torch.OutOfMemoryError, MemoryUsedUpError) as error:
+                raise self._used_up(error) from error
             finally:
-                held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-                if held > HELD_BYTES and crowded():
-                    torch.cuda.empty_cache()
+                give_back(HELD_BYTES)
+
+    def _used_up(self, error: Exception) -> InfraError:
+        """Who has the memory that work of ours did not get: the candidate, or other evaluators.
+
+        The largest of our tasks take much of a GPU, and others' memory comes and goes: that there
+        is room afterwards does not show whose doing it was. What the candidate held does.
+        """
+        text = str(error) if isinstance(error, MemoryUsedUpError) else FULL
+        candidate, self._candidate = self._candidate, None
+        held = candidate.evict() if candidate is not None else 0
+        _, total = torch.cuda.mem_get_info()
+        if held > FREE_SHARE * total:
+            return DeviceLostError(f"the candidate held {held >> 20} MiB of the GPU: {text}")
+        return InfraError(text)
 
     def usable(self, task: Task) -> bool:
         """Whether memory is left for an evaluation, and a worker of ours gets its context."""
@@ -171,9 +184,9 @@ class GpuDevice:
             worker, self._resident = self._resident or self._start(trusted=True), None
             return GpuSession(task, worker, self._host, self._keep)
         worker, self._spare = self._spare or self._start(), None
-        session = GpuSession(task, worker, self._host, Worker.close)
+        self._candidate = GpuSession(task, worker, self._host, Worker.close)
         self._spare = self._start()
-        return session
+        return self._candidate
 
     def close(self) -> None:
         """Ends the workers that wait and gives the shared memory back."""

@@ -16,6 +16,7 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
+    MemoryUsedUpError,
     SketchedCall,
 )
 from kernel_gym.devices.failures import describe_exit, read_failure
@@ -165,7 +166,7 @@ class GpuSession:
         """Calls the candidate once on fresh copies of the inputs; a GPU cannot be audited."""
         if self._dead:
             return self._dead
-        self._arena_reset()
+        self.arena.reset()
         placed = self._place(inputs, dims)
         if isinstance(placed, Failed):
             return placed
@@ -206,6 +207,13 @@ class GpuSession:
     def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
         """What Triton's compiler for an AMD architecture makes of them."""
         return self._facts({"do": "cross", "arch": arch})
+
+    def evict(self) -> int:
+        """Ends the worker in the middle of its session; bytes of the GPU that come free."""
+        before, _ = torch.cuda.mem_get_info()
+        self._fail(Failed(FailureKind.RUNTIME, "the GPU's memory is used up"))
+        after, _ = torch.cuda.mem_get_info()
+        return after - before
 
     def close(self) -> None:
         """Ends the session."""
@@ -289,12 +297,6 @@ class GpuSession:
         return Block(tuple(ms * 1e-3 for ms in stamps or ()), wall, host)
 
     # -- the call, step by step ----------------------------------------------------------------
-
-    def _arena_reset(self) -> None:
-        try:
-            self.arena.reset()
-        except torch.cuda.OutOfMemoryError as error:
-            raise DeviceLostError("the GPU's memory is used up") from error
 
     def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
         try:
@@ -382,9 +384,14 @@ class GpuSession:
         """Raises what a worker that cannot use the GPU means, after its end.
 
         Raises:
-            InfraError: the GPU is full although the worker is gone.
+            MemoryUsedUpError: nothing is left for a source of ours.
+            InfraError: the GPU is full although the worker is gone, or ours cannot use it.
             DeviceLostError: whose doing it was is not known: theirs with whom it happens again.
         """
+        if self._worker.ours and "out of memory" in text:
+            raise MemoryUsedUpError(f"no memory for a baseline; run fewer evaluators ({text})")
+        if self._worker.ours:
+            raise InfraError(f"a baseline cannot use the GPU: {text}")
         free, _ = torch.cuda.mem_get_info()
         if free < CROWDED_BYTES:
             raise InfraError(f"the GPU's memory is full; run fewer evaluators on it ({text})")

@@ -51,6 +51,8 @@ class Worker:
         limits = OWN_LIMITS if cache else WORKER_LIMITS
         writable = [cache] if cache else []
         self.cache = cache
+        self.ours = bool(cache)
+        """Whether it runs no sources but our own."""
         self.opened = False
         """Whether it has its GPU context and the arena."""
         self._confinement: dict[str, Any] | None = None

@@ -13,6 +13,7 @@ import torch
 
 from kernel_gym.devices.base import Failed, InfraError, SketchedCall
 from kernel_gym.devices.gpu_placing import Placed
+from kernel_gym.devices.gpu_runtime import give_back
 from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.calm import wait_for_processors
@@ -87,6 +88,7 @@ def time_measured(attempt: Attempt) -> Verdict | None:
 
     Outputs of timed calls are left in `attempt.kept`, unless there is a verdict without them.
     """
+    give_back()  # a baseline of PyTorch's may need as much as the oracle did
     verdict = _time_all(attempt)
     _baseline_session(attempt).rest()
     if verdict is None:

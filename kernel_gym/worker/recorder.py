@@ -50,8 +50,8 @@ class Recorder:
         return torch.cuda.stream(self._stream)
 
     def release(self) -> None:
-        """Gives memory back to a crowded device. No other graph may be held."""
-        if torch.cuda.memory_reserved() > HELD_BYTES and gpu_runtime.crowded():
+        """Gives memory back that others may need. No other graph may be held."""
+        if gpu_runtime.keeps_too_much(torch.cuda.memory_reserved(), HELD_BYTES):
             del self._first
             torch.cuda.empty_cache()
             self._reserve()

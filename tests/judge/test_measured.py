@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from kernel_gym.commands import bench_gpu
 from kernel_gym.devices import gpu_runtime, gpu_session
-from kernel_gym.devices.base import DeviceLostError, Failed, InfraError
+from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryUsedUpError
 from kernel_gym.devices.gpu import GpuDevice
 from kernel_gym.devices.gpu_arena import Arena
 from kernel_gym.devices.gpu_session import GpuSession, Host
@@ -101,7 +101,7 @@ class Recorder:
 class Worker:
     """A worker in this process; what goes through the pipe goes through JSON."""
 
-    cache, opened = "", False
+    cache, opened, ours = "", False, False
 
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
@@ -231,6 +231,22 @@ def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch
     with pytest.raises(InfraError) as found:
         session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
     assert type(found.value) is error
+
+
+@pytest.mark.parametrize(
+    ("says", "error"), [("out of memory", MemoryUsedUpError), ("CUDA error", Failed)]
+)
+def test_memory_that_a_baseline_did_not_get_is_not_blamed_on_it(arena, says, error):
+    """Whoever has it: of the candidate and other evaluators, a session of ours knows nothing."""
+    session, _ = _session(arena, SOFTMAX, f"def softmax(x): raise RuntimeError('{says}')")
+    session._worker.ours = True
+    workload = _workload(SOFTMAX)
+    try:
+        found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    except InfraError as raised:
+        found = raised
+    assert type(found) is error
+    assert session._worker.closed
 
 
 @pytest.mark.parametrize(
