@@ -16,7 +16,7 @@ from kernel_gym.devices.vendors import vendor_here
 
 HANDLE_BYTES = 64
 FREE_SHARE = 0.25
-"""Of a GPU's memory: one evaluation at a time needs more than it holds, and not more than this."""
+"""Of a GPU's memory: one evaluation at a time needs more than it holds, hardly more than this."""
 KEPT_SHARE = 1 / 16
 """Of a GPU's memory: what a process may keep without use while there is room for others."""
 _LAZY_PEER_ACCESS = 1
@@ -58,18 +58,20 @@ def keeps_too_much(held: int, least: int | None = None) -> bool:
     holder may be building, or waiting for a turn, and hear nothing of it.
 
     Args:
-        held: bytes, not none.
+        held: bytes.
         least: bytes that it may keep on a crowded GPU; None to keep what there is room for.
     """
+    if held <= (least or 0):
+        return False
     free, total = torch.cuda.mem_get_info()
-    crowd = least is not None and held > least and free < FREE_SHARE * total
+    crowd = least is not None and free < FREE_SHARE * total
     return crowd or held > KEPT_SHARE * total
 
 
 def give_back(least: int | None = None) -> None:
     """Returns to the driver what torch holds here without use, if that is too much."""
     held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-    if held and keeps_too_much(held, least):
+    if keeps_too_much(held, least):
         torch.cuda.empty_cache()
 
 

@@ -184,6 +184,21 @@ def test_both_sides_wait_for_the_slower_host_to_get_ahead():
     assert calm.leads[-1] == 1
 
 
+def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
+    """Of a side's two blocks in a round, one; that of a side which is always slow does."""
+    machine = Machine(random.Random(0), noise=0.1)  # of many rounds
+
+    class Hiccups(Busy):
+        def block(self, count, lead=0):
+            found = super().block(count, lead)
+            return replace(found, host=3e-3) if len(self.leads) % 2 else found
+
+    side = Hiccups(machine, 150e-6, host=150e-6)
+    compare(Busy(machine, 150e-6, host=30e-6), side, machine)
+    assert len(side.leads) > 3 * MIN_PAIRS
+    assert set(side.leads[3:]) == {math.ceil(1.5 * 150e-6 / FLUSH - 1)}
+
+
 def test_a_lead_that_a_candidate_asks_for_has_a_bound():
     machine = Machine(random.Random(0))
     greedy = Busy(machine, 150e-6, host=20.0)
