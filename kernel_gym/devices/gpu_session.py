@@ -210,10 +210,9 @@ class GpuSession:
 
     def evict(self) -> int:
         """Ends the worker in the middle of its session; bytes of the GPU that come free."""
-        before, _ = torch.cuda.mem_get_info()
+        before = torch.cuda.mem_get_info()[0]
         self._fail(Failed(FailureKind.RUNTIME, "the GPU's memory is used up"))
-        after, _ = torch.cuda.mem_get_info()
-        return after - before
+        return torch.cuda.mem_get_info()[0] - before
 
     def close(self) -> None:
         """Ends the session."""
@@ -367,9 +366,8 @@ class GpuSession:
         except ChannelClosed:
             return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._worker.child)))
         except ChannelError as error:
-            return self._fail(
-                Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
-            )
+            text = f"the worker broke the protocol: {error}"
+            return self._fail(Failed(FailureKind.RUNTIME, text))
         if "error" not in answer:
             self.arena.fetch(wanted)
             return answer
@@ -388,12 +386,10 @@ class GpuSession:
             InfraError: the GPU is full although the worker is gone, or ours cannot use it.
             DeviceLostError: whose doing it was is not known: theirs with whom it happens again.
         """
-        if self._worker.ours and "out of memory" in text:
-            raise MemoryUsedUpError(f"no memory for a baseline; run fewer evaluators ({text})")
         if self._worker.ours:
-            raise InfraError(f"a baseline cannot use the GPU: {text}")
-        free, _ = torch.cuda.mem_get_info()
-        if free < CROWDED_BYTES:
+            found = MemoryUsedUpError if "out of memory" in text else InfraError
+            raise found(f"a baseline cannot use the GPU; run fewer evaluators on it ({text})")
+        if torch.cuda.mem_get_info()[0] < CROWDED_BYTES:
             raise InfraError(f"the GPU's memory is full; run fewer evaluators on it ({text})")
         raise DeviceLostError(f"a worker cannot use the GPU: {text}")
 
