@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +18,9 @@ from kernel_gym.sim.engine import Engine
 from kernel_gym.sim.errors import UnsupportedInstruction
 from tests.sim.isa.values import round_fraction
 from tests.sim.support import LANES, execute, instruction_text, kernel_text, run
+
+Rule = Callable[[list[float], list[float], float], float | np.float32]
+"""From two factors of some products each, and the sum so far, to the next sum."""
 
 
 def exponent(x: float, least: int) -> int:
@@ -116,10 +121,22 @@ def exact_engine() -> Engine:
     return Engine(threads=1, exact_matrix=True)
 
 
-def unlike_plain_sums(found: float, x: list[float], y: list[float], c: float) -> bool:
-    """Whether a result differs from the correctly rounded sum."""
-    plain = math.fsum([p * q for p, q in zip(x, y, strict=True)] + [float(c)])
-    return bool(np.float32(plain) != found)
+def assert_added_in_groups(
+    found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, k: int, size: int, rule: Rule
+) -> None:
+    """Each result is its addend and then, by the rule, `size` products at a time.
+
+    That is not just correct rounding: some differ from the correctly rounded sum.
+    """
+    different = 0
+    for lane, r, x, y in dot_products(a, b, k):
+        total = c[r, lane]
+        for first in range(0, k, size):
+            total = rule(x[first : first + size], y[first : first + size], float(total))
+        assert found[r, lane] == np.float32(total)
+        plain = math.fsum([p * q for p, q in zip(x, y, strict=True)] + [float(c[r, lane])])
+        different += bool(np.float32(plain) != found[r, lane])
+    assert different
 
 
 def test_cdna3_rule(exact_engine):
@@ -129,14 +146,7 @@ def test_cdna3_rule(exact_engine):
     text = "v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], v[14:17]"
     found = product(exact_engine, text, rows, "gfx942")
     a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
-    different = 0
-    for lane, r, x, y in dot_products(a, b, 16):
-        total = float(c[r, lane])
-        for first in (0, 8):
-            total = cdna3_group(x[first : first + 8], y[first : first + 8], total, -14)
-        assert found[r, lane] == np.float32(total)
-        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
-    assert different  # the rule is not just correct rounding
+    assert_added_in_groups(found, a, b, c, 16, 8, partial(cdna3_group, least=-14))
 
 
 def test_cdna3_rule_of_bytes(exact_engine):
@@ -150,14 +160,7 @@ def test_cdna3_rule_of_bytes(exact_engine):
     text = "v_mfma_f32_16x16x32_fp8_fp8 v[20:23], v[10:11], v[12:13], v[14:17]"
     found = product(exact_engine, text, rows, "gfx942")
     a, b = values.double().numpy()
-    different = 0
-    for lane, r, x, y in dot_products(a, b, 32):
-        total = float(c[r, lane])
-        for first in (0, 16):
-            total = cdna3_bytes(x[first : first + 16], y[first : first + 16], total, -7)
-        assert found[r, lane] == np.float32(total)
-        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
-    assert different
+    assert_added_in_groups(found, a, b, c, 32, 16, partial(cdna3_bytes, least=-7))
 
 
 def test_cdna3_rule_of_xf32(exact_engine):
@@ -168,14 +171,7 @@ def test_cdna3_rule_of_xf32(exact_engine):
     text = "v_mfma_f32_16x16x8_xf32 v[20:23], v[10:11], v[12:13], v[14:17]"
     found = product(exact_engine, text, [*values[0], *values[1], *c], "gfx942")
     short = (values.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32)
-    different = 0
-    for lane, r, x, y in dot_products(short[0].T, short[1].T, 8):
-        total = float(c[r, lane])
-        for first in (0, 4):
-            total = cdna3_group(x[first : first + 4], y[first : first + 4], total, -126)
-        assert found[r, lane] == np.float32(total)
-        different += unlike_plain_sums(found[r, lane], x, y, c[r, lane])
-    assert different
+    assert_added_in_groups(found, short[0].T, short[1].T, c, 8, 4, partial(cdna3_group, least=-126))
 
 
 def test_cdna2_rule(exact_engine):
@@ -188,11 +184,7 @@ def test_cdna2_rule(exact_engine):
     rows = [*(v.view(np.uint32).reshape(LANES) for v in values), *c]
     found = product(exact_engine, text, rows, "gfx90a")
     a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
-    for lane, r, x, y in dot_products(a, b, 16):
-        total = c[r, lane]
-        for first in range(0, 16, 4):
-            total = cdna2_group(x[first : first + 4], y[first : first + 4], total)
-        assert found[r, lane] == total
+    assert_added_in_groups(found, a, b, c, 16, 4, cdna2_group)
 
 
 def test_no_rule_for_gfx950():
