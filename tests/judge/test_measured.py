@@ -249,6 +249,19 @@ def test_memory_that_a_baseline_did_not_get_is_not_blamed_on_it(arena, says, err
     assert session._worker.closed
 
 
+def test_what_comes_free_with_a_candidate_is_what_it_held(arena, monkeypatch):
+    session, released = _session(arena, SOFTMAX)
+    worker = session._worker
+    left = {False: 1 << 30, True: 41 << 30}
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (left[worker.closed], 100 << 30))
+    assert session.evict() == 40 << 30
+    workload = _workload(SOFTMAX)
+    found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert isinstance(found, Failed)
+    session.close()
+    assert released == []
+
+
 @pytest.mark.parametrize(
     ("free", "kept", "broken", "usable"),
     [(2, 6, "", False), (2, 16, "", True), (14, 0, "", True), (90, 0, "No GPUs", False)],
