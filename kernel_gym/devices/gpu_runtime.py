@@ -17,8 +17,8 @@ from kernel_gym.devices.vendors import vendor_here
 HANDLE_BYTES = 64
 FREE_SHARE = 0.25
 """Of a GPU's memory: one evaluation at a time needs more than it holds, hardly more than this."""
-KEPT_SHARE = 1 / 16
-"""Of a GPU's memory: what a process may keep without use while there is room for others."""
+KEPT_BYTES = 8 << 30
+"""What a process may keep without use while there is room for others: twice what it asks ahead."""
 _LAZY_PEER_ACCESS = 1
 
 
@@ -42,11 +42,7 @@ def allocate(size: int) -> int:
 
 
 def crowded() -> bool:
-    """Whether processes should give back what memory they hold without using it.
-
-    While they do not, they keep it: asking the driver anew takes milliseconds, and longer while
-    others make their contexts.
-    """
+    """Whether too little memory is free for what one evaluation at a time needs."""
     free, total = torch.cuda.mem_get_info()
     return free < FREE_SHARE * total
 
@@ -54,18 +50,15 @@ def crowded() -> bool:
 def keeps_too_much(held: int, least: int | None = None) -> bool:
     """Whether a process should give back what it holds without using it.
 
-    What a task of much memory took is not kept even while there is room: once there is none, its
-    holder may be building, or waiting for a turn, and hear nothing of it.
+    Asking the driver anew takes milliseconds, and longer while others make their contexts, so what
+    usual tasks need is kept while there is room. What a task of much memory took is not: once there
+    is no room, its holder may be building, or waiting for a turn, and hear nothing of it.
 
     Args:
         held: bytes.
         least: bytes that it may keep on a crowded GPU; None to keep what there is room for.
     """
-    if held <= (least or 0):
-        return False
-    free, total = torch.cuda.mem_get_info()
-    crowd = least is not None and free < FREE_SHARE * total
-    return crowd or held > KEPT_SHARE * total
+    return held > KEPT_BYTES or (least is not None and held > least and crowded())
 
 
 def give_back(least: int | None = None) -> None:

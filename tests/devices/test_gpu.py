@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.base import DeviceLostError, InfraError, MemoryUsedUpError, Turn
-from kernel_gym.devices.gpu import HELD_BYTES, GpuDevice
+from kernel_gym.devices.gpu import HELD_BYTES, RESERVED_BYTES, GpuDevice
 from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_runtime import give_back
 
@@ -54,8 +54,8 @@ def device(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("held", "free", "least", "left"),
     [
-        (7, 90, None, 0),
-        (7, 90, HELD_BYTES, 0),
+        (9, 90, None, 0),
+        (9, 90, HELD_BYTES, 0),
         (6, 90, HELD_BYTES, 6),
         (6, 20, HELD_BYTES, 0),
         (6, 20, None, 6),
@@ -71,8 +71,8 @@ def test_a_process_keeps_no_more_memory_than_leaves_room_for_others(
     assert memory.held == left
 
 
-def test_who_holds_nothing_does_not_ask_the_driver(monkeypatch):
-    memory = Memory(monkeypatch, 90, 0)
+def test_who_holds_little_does_not_ask_the_driver(monkeypatch):
+    memory = Memory(monkeypatch, 90, 2)
     give_back(HELD_BYTES)
     assert memory.asked == 0
 
@@ -92,6 +92,13 @@ def test_memory_that_ours_did_not_get_is_blamed_on_a_candidate_that_held_it(
     assert (f"the candidate held {holds << 10} MiB" in str(found.value)) is (holds == 40)
     assert candidate.holds == 0
     assert memory.free == 1 + holds + 20
+
+
+def test_what_a_judge_asks_ahead_is_kept_on_a_small_gpu_too(monkeypatch):
+    memory = Memory(monkeypatch, 90, RESERVED_BYTES >> 30)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (12 << 30, 24 << 30))
+    give_back(HELD_BYTES)
+    assert memory.held == RESERVED_BYTES >> 30
 
 
 def test_before_there_is_a_candidate_others_have_the_memory(monkeypatch, device):
