@@ -15,23 +15,25 @@ sample and turn: two equal runs on the simulator give equal files but for `wall_
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from kernel_gym.lines import (
+    StoreError,
+    append_line,
+    first_line,
+    read_lines,
+    write_lines,
+    write_whole,
+)
 from kernel_gym.records import Evaluation, Outcome, Record
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
-
-
-class StoreError(ValueError):
-    """A run folder cannot be used as asked; the message says why and what to do."""
 
 
 class RunConfig(Record):
@@ -79,7 +81,7 @@ class RunStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.config = _read_config(folder)
-        self._records = {_key(r): r for r in _read_results(folder / RESULTS)}
+        self._records = {_key(r): r for r in read_lines(folder / RESULTS, TurnRecord)}
 
     @classmethod
     def start(
@@ -109,8 +111,8 @@ class RunStore:
             else:
                 raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / RESULTS, "")
-        _write(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
+        write_whole(folder / RESULTS, "")
+        write_whole(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
         return cls(folder)
 
     @classmethod
@@ -162,14 +164,12 @@ class RunStore:
         path = self.folder / record.source
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source, encoding="utf-8", errors="backslashreplace", newline="")
-        with (self.folder / RESULTS).open("a", encoding="utf-8") as results:
-            results.write(record.model_dump_json() + "\n")
+        append_line(self.folder / RESULTS, record)
         self._records[_key(record)] = record
 
     def finish(self) -> None:
         """Puts the lines in order."""
-        lines = (record.model_dump_json() + "\n" for record in self.records())
-        _write(self.folder / RESULTS, "".join(lines))
+        write_lines(self.folder / RESULTS, self.records())
 
 
 def _key(record: TurnRecord) -> tuple[str, int, int]:
@@ -183,34 +183,7 @@ def _read_config(folder: Path) -> RunConfig:
     try:
         return RunConfig.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise StoreError(f"{path}: {_first_line(error)}") from error
-
-
-def _read_results(path: Path) -> list[TurnRecord]:
-    """Every whole line. A last line without its end was cut off by a crash and is left out."""
-    if not path.exists():
-        return []
-    *lines, _cut_off = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(TurnRecord.model_validate_json(line))
-        except ValidationError as error:
-            raise StoreError(f"{path}, line {number}: {_first_line(error)}") from error
-    return records
-
-
-def _first_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    key = ".".join(map(str, first["loc"])) or "line"
-    return f"{key}: found {json.dumps(first['input'], default=str)[:60]}, expected: {first['msg']}"
-
-
-def _write(path: Path, text: str) -> None:
-    """Replaces a file whole: a crash leaves the old one or the new one."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
+        raise StoreError(f"{path}: {first_line(error)}") from error
 
 
 def _clear(folder: Path) -> None:

@@ -71,18 +71,33 @@ def test_one_exploit_is_blocked_and_told():
     assert data["findings"][0]["outcome"] == "wrong_values"
 
 
-def test_exploits_that_were_played_are_told_when_the_rest_is_stopped(monkeypatch):
-    play = exploits.run
+def test_exploits_that_were_stopped_are_told_and_gone_on_with(monkeypatch, tmp_path):
+    play, played = exploits.run, []
 
     def stopped(executor, candidates):
         yield next(play(executor, candidates))
         raise KeyboardInterrupt
 
+    def told(executor, candidates):
+        played.extend(candidate.name for candidate in candidates)
+        return play(executor, candidates)
+
+    file = tmp_path / "found.jsonl"
+    arguments = ("exploits", "--only", "c09*", "--device", DEVICE, "--json", "--out", str(file))
     monkeypatch.setattr("kernel_gym.exploits.run", stopped)
-    arguments = ("exploits", "--only", "c0*_un*", "--device", DEVICE, "--json")
     found = run(*arguments, code=130)
-    assert len(json.loads(found.stdout)["findings"]) == 1
+    (first,) = json.loads(found.stdout)["findings"]
     assert "stopped after 1 of" in found.stderr
+    assert "is there already" in run(*arguments, code=2).stderr
+    monkeypatch.setattr("kernel_gym.exploits.run", told)
+    data = json.loads(run(*arguments, "--resume").stdout)
+    assert first in data["findings"]
+    assert played == [f["name"] for f in data["findings"] if f != first] != []
+    assert len(file.read_text().splitlines()) == data["exploits"] == data["blocked"]
+
+
+def test_exploits_go_on_from_a_file_alone():
+    assert "give --out" in run("exploits", "--device", DEVICE, "--resume", code=2).stderr
 
 
 def test_tasks_lists_all_or_a_suite():
