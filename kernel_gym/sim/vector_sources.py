@@ -65,8 +65,8 @@ class VectorSources:
         if kind in WIDE:
             value = literal64(operand, kind)
             return self._builder.vector_constant(value & 0xFFFFFFFF, value >> 32)
-        if kind == "pk_f32":
-            return self._builder.vector_constant(literal32(operand, "f32"), 0)
+        if kind == "pk_f32":  # a constant stands in both halves, whatever op_sel_hi says
+            return self._builder.vector_constant(*[literal32(operand, "f32")] * 2)
         return self._builder.vector_constant(literal32(operand, kind))
 
     @staticmethod

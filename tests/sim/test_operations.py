@@ -414,6 +414,14 @@ def test_literals_and_inline_constants(any_engine):
     np.testing.assert_array_equal(result[0] | result[1].astype(np.uint64) << np.uint64(32), wide)
 
 
+@pytest.mark.parametrize("selection", ["", "op_sel_hi:[1,0]", "op_sel:[0,1]"])
+def test_an_inline_constant_stands_in_both_halves_of_a_pair(any_engine, selection):
+    """Compilers fold a pair of equal constants with and without op_sel_hi."""
+    text = f"v_pk_add_f32 v[20:21], v[10:11], 1.0 {selection} neg_lo:[1,0] neg_hi:[1,0]"
+    found = execute(any_engine, text, [FA, FB], outputs=2)
+    np.testing.assert_array_equal(found.view(np.float32), [1 - FA, 1 - FB])
+
+
 def test_64_bit_arithmetic(any_engine):
     result = execute(any_engine, "v_mad_u64_u32 v[20:21], vcc, v10, v11, 0", [A, B], outputs=2)
     wide = A.astype(np.uint64) * B.astype(np.uint64)
