@@ -72,15 +72,16 @@ class BatchedInverse(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """By the distance to the inverse: at most 4 n u |X| |a| |X|, the bound of elimination.
+        """By the distance to the inverse: at most 4 (n + 3) u |X| |a| |X|.
 
-        (Higham, "Accuracy and Stability of Numerical Algorithms", section 14.3.)
+        (Higham, "Accuracy and Stability of Numerical Algorithms", section 14.3: 4 n u, the bound of
+        elimination, where divisions round correctly; fast ones of GPUs err by 4 u instead of one.)
         """
         a = inputs["a"]
         if not isinstance(a, torch.Tensor):
             return super().mismatches(name, found, inputs, expected)
         size, unit = expected.abs(), torch.finfo(torch.float32).eps / 2
-        allowed = 4 * a.shape[1] * unit * (size @ a.double().abs() @ size)
+        allowed = 4 * (a.shape[1] + 3) * unit * (size @ a.double().abs() @ size)
         return ~((found.double() - expected).abs() <= allowed)
 
     def flops(self, dims: Dims) -> int:

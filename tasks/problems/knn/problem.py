@@ -68,6 +68,10 @@ class Knn(Problem):
         """On its axes, with as many points as are wanted."""
         return super().legal(dims) and dims["count"] <= dims["size"]
 
+    def elements(self, dims: Dims) -> int:
+        """Pairs of a query and a point."""
+        return dims["batch"] * dims["query_count"] * dims["size"]
+
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie."""
         batch, queries, count, most = (workload.dims[axis.name] for axis in self.axes)

@@ -74,16 +74,17 @@ class TriangularSolve(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """By the residual: substitution in any order leaves at most n u |a| |x| in a row.
+        """By the residual: substitution in any order leaves at most (n + 3) u |a| |x| in a row.
 
-        Twice that is let pass. (Higham, "Accuracy and Stability of Numerical Algorithms", 8.1.)
+        Twice that is let pass. (Higham, "Accuracy and Stability of Numerical Algorithms", 8.1: n u
+        where the division rounds correctly; fast divisions of GPUs err by 4 u instead of one.)
         """
         a, b = inputs["a"], inputs["b"]
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
             return super().mismatches(name, found, inputs, expected)
         lower, x = a.double().tril(), found.double()
         unit = torch.finfo(torch.float32).eps / 2
-        allowed = 2 * a.shape[1] * unit * (lower.abs() @ x.abs())
+        allowed = 2 * (a.shape[1] + 3) * unit * (lower.abs() @ x.abs())
         return ~((lower @ x - b.double()).abs() <= allowed)
 
     def bytes(self, dims: Dims) -> int:
