@@ -47,11 +47,15 @@ class FindingsFile:
         them, nor are failures of ours; such lines of theirs are removed.
         """
         by_name = {candidate.name: candidate for candidate in candidates}
-        own = [line for line in self._lines if line.name in by_name]
-        good = [line for line in own if _is_of(line.evaluation, by_name[line.name], device)]
-        self._lines = [line for line in self._lines if line in good or line.name not in by_name]
+
+        def stays(line: Line) -> bool:
+            candidate = by_name.get(line.name)
+            return candidate is None or _is_of(line.evaluation, candidate, device)
+
+        self._lines = list(filter(stays, self._lines))
         write_lines(self._path, self._lines)
-        return [Finding(by_name[line.name], line.evaluation) for line in good]
+        own = (line for line in self._lines if line.name in by_name)
+        return [Finding(by_name[line.name], line.evaluation) for line in own]
 
     def add(self, finding: Finding) -> None:
         """Keeps a finding; it is on disk when this returns."""
