@@ -1,7 +1,7 @@
 """Solvers of small linear systems: fast divisions of a GPU pass, half precision does not.
 
-The bounds are tightest where n is 1: one division and nothing else. PTX lets `div.full.f32` err by 2
-units in the last place, and `sqrt.approx.f32` by one.
+The bounds are tightest where n is 1: one division and nothing else. PTX lets `div.full.f32` err by
+2 units in the last place, and `sqrt.approx.f32` by one.
 """
 
 import pytest

@@ -72,9 +72,9 @@ class BatchedCholesky(Problem):
     ) -> torch.Tensor:
         """By what the factor multiplies to: within 4 (n + 3) u |L| |L|^T of a, zeros exact.
 
-        (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 10.3, four times (n + 1) u:
-        its operations round correctly. A fast division of a GPU errs by 4 u and a fast root by 2 u,
-        and a quotient by a root is on both sides of the product: 12 u, however small n is.)
+        (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 10.3: (n + 1) u where
+        operations round correctly. A fast division of a GPU errs by 4 u and a fast root by 2 u, and
+        a quotient by a root is on both sides of the product: 12 u, however small n is.)
         """
         a = inputs["a"]
         if not isinstance(a, torch.Tensor):
