@@ -53,6 +53,7 @@ class Audit(StrEnum):
 
     OFF = "off"
     ON = "on"
+    """And the call is the last one once more: its time is to be the same."""
     REVERSED = "reversed"
     """And with the waves of each workgroup in the other order: its time is not comparable."""
 

@@ -43,26 +43,6 @@ def test_coalesced_copy_is_faster_than_strided(engine):
     assert seconds[2] > 1.5 * seconds[0]
 
 
-def seconds_of_rounds(engine, lines):
-    """Of one wave that goes round over a few lines, a load each, and misses each line once."""
-    count, step = 960, hw.LINE_BYTES // 2
-    types = ["*fp16", "*fp32", "i32", "i32", "i32"]
-    text, shared = compiled(kernels.go_round, types)
-    x, out = torch.randn(lines * step).half(), torch.empty(1)
-    result = modelled(engine, text, shared, (1,), [x, out, count, lines, step], warps=1)
-    expected = x[::step].float().sum() * (count // lines)
-    if count % lines == 0:
-        torch.testing.assert_close(out[0], expected, rtol=1e-3, atol=1e-2)
-    return result.seconds
-
-
-def test_loads_wait_for_memory_when_lines_miss_often_and_there_is_no_cliff(engine):
-    seldom, below, above, often = (seconds_of_rounds(engine, n) for n in (8, 19, 20, 48))
-    assert seldom < below < above < often
-    assert above < 1.1 * below  # 1.98 and 2.08 % of them
-    assert often > 2 * seldom
-
-
 def transpose_seconds(engine, tile_m, tile_n):
     x = torch.randn(1024, 1024)
     out = torch.empty(1024, 1024)

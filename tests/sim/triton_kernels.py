@@ -66,14 +66,6 @@ def copy(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def go_round(x_ptr, out_ptr, count, places, step):
-    total = 0.0
-    for i in range(count):
-        total += tl.load(x_ptr + i % places * step).to(tl.float32)
-    tl.store(out_ptr + tl.program_id(0), total)
-
-
-@triton.jit
 def strided_copy(x, out, n, stride, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     rows = n // stride

@@ -10,7 +10,6 @@
 namespace {
 
 constexpr double kSegmentBytes = 64, kLineBytes = 128, kAddressLanes = 16;
-constexpr double kSeldom = 0.01, kOften = 0.03;  // shares of lines that miss the L1
 constexpr u64 kScheduled = 1 << 16;  // workgroups scheduled one by one
 
 // `counts` are exact; how much of them misses the L1 is known of the samples alone.
@@ -27,10 +26,8 @@ AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
   if (is_store) {
     time.latency = request.store_latency;
   } else {
-    // One late line delays the whole instruction: of some 50 that a load of 64 lanes may touch. The
-    // threshold is soft, or the luck of the sample would decide.
-    const double late = std::clamp((missing - kSeldom) / (kOften - kSeldom), 0.0, 1.0);
-    time.latency = request.l1_latency + late * (request.miss_latency - request.l1_latency);
+    // One late line delays the whole instruction.
+    time.latency = missing > 0.02 ? request.miss_latency : request.l1_latency;
   }
   return time;
 }
