@@ -30,15 +30,20 @@ class FindingsFile:
         resume: whether to go on from what it holds.
 
     Raises:
-        StoreError: it holds something and is not to be resumed, or a line of it is malformed.
+        StoreError: it is there and not to be resumed, a line of it is malformed, or no file can be
+            read or made there.
     """
 
     def __init__(self, path: Path, resume: bool = False) -> None:
         if path.exists() and not resume:
             raise StoreError(f"{path} is there already: give --resume, or another file")
-        self._lines = read_lines(path, Line)
+        try:
+            self._lines = read_lines(path, Line)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError as error:
+            raise StoreError(f"{path}: expected a file to keep findings in: {error}") from error
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
 
     def known(self, candidates: Sequence[Exploit | Honest], device: str) -> list[Finding]:
         """What was found of candidates on a device, in the order of the file.

@@ -89,3 +89,10 @@ def test_another_file_is_not_taken_for_one(path):
     append_line(path, passing(1.5, 1.2))
     with pytest.raises(StoreError, match="line 1: name"):
         FindingsFile(path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["", "a_file/found.jsonl"])
+def test_a_path_where_no_file_can_be_is_bad_input(tmp_path, name):
+    (tmp_path / "a_file").touch()
+    with pytest.raises(StoreError, match="expected a file to keep findings in"):
+        FindingsFile(tmp_path / name, resume=True)
