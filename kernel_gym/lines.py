@@ -27,7 +27,7 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
     """
     if not path.exists():
         return []
-    *lines, _cut_off = path.read_text(encoding="utf-8").split("\n")
+    *lines, _cut_off = path.read_bytes().split(b"\n")  # cut off anywhere, within a character too
     records = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -41,6 +41,12 @@ def append_line(path: Path, record: Record) -> None:
     """Adds a record; it is on disk when this returns."""
     with path.open("a", encoding="utf-8") as lines:
         lines.write(record.model_dump_json() + "\n")
+
+
+def drop_cut_off(path: Path) -> None:
+    """Removes a last line without its end, which a crash left: the next would be glued to it."""
+    if path.exists() and not (found := path.read_bytes()).endswith(b"\n"):
+        write_whole(path, found[: found.rfind(b"\n") + 1].decode())
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.lines import drop_cut_off, write_whole
 from kernel_gym.records import Outcome
 from kernel_gym.training.scoring import Scored
 
@@ -35,6 +36,7 @@ class Journal:
 
     def __init__(self, folder: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.path, self.say = folder / METRICS, say
+        drop_cut_off(self.path)
         self._board: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -66,7 +68,7 @@ class Journal:
         """Forgets what was written of GRPO after a step: a resumed run goes there again."""
         if self.path.exists():
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-            self.path.write_text("".join(line for line in lines if _before(line, step)))
+            write_whole(self.path, "".join(line for line in lines if _before(line, step)))
 
     def callback(self, phase: str) -> Any:
         """A callback for a trainer of transformers that writes its logs here."""
@@ -132,11 +134,8 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def _before(line: str, step: int) -> bool:
-    """Whether a line is whole, and not of GRPO after a step."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return False
+    """Whether a line is not of GRPO after a step."""
+    found = json.loads(line)
     return found["phase"] not in ("grpo", "assess") or found["step"] <= step
 
 

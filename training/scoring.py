@@ -14,10 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from kernel_gym.executors import Executor
 from kernel_gym.executors.cache import Key
+from kernel_gym.lines import append_line, drop_cut_off, read_lines
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
 
@@ -57,6 +56,10 @@ class Scorer:
         executor: What evaluates; its cache is filled from the run's ledger.
         reward: What scores.
         folder: The run folder.
+
+    Raises:
+        StoreError: A line of the ledger is no evaluation.
+        ValueError: The executor has no seed.
     """
 
     def __init__(self, executor: Executor, reward: Reward, folder: Path) -> None:
@@ -119,8 +122,7 @@ class Scorer:
         if evaluation is None or evaluation.outcome is Outcome.INFRA:
             self._known.discard(one.key)
         elif not one.cached:
-            with self.ledger.open("a", encoding="utf-8") as ledger:
-                ledger.write(evaluation.model_dump_json() + "\n")
+            append_line(self.ledger, evaluation)
         seconds = 0.0 if one.cached else one.seconds
         return Scored(one.task, one.source, evaluation, value, seconds, one.cached, error)
 
@@ -134,12 +136,8 @@ class Scorer:
 
     def _read(self) -> None:
         """Fills the cache; a line that was cut off by a crash is evaluated again."""
-        lines = self.ledger.read_text(encoding="utf-8").splitlines() if self.ledger.exists() else []
-        for line in lines:
-            try:
-                found = Evaluation.model_validate_json(line)
-            except ValidationError:
-                continue
+        drop_cut_off(self.ledger)
+        for found in read_lines(self.ledger, Evaluation):
             key = Key(found.task, found.source_sha256, found.device, found.seed or 0)
             if found.protocol_version == key.protocol:
                 self.executor.cache.put(key, found)

@@ -8,6 +8,7 @@ import pytest
 from kernel_gym.executors.base import Executor
 from kernel_gym.executors.cache import Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.lines import StoreError
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
 from kernel_gym.tasks import get_task
@@ -125,10 +126,17 @@ def test_a_resumed_run_evaluates_nothing_twice(tmp_path):
     _, scored = score(tmp_path, ["good", "infra"])
     with (tmp_path / LEDGER).open("a") as ledger:
         ledger.write('{"cut off')
-    second, again = score(tmp_path, ["good", "infra"])
-    assert second.asked == ["infra"]
+    second, again = score(tmp_path, ["good", "infra", "bad"])
+    assert second.asked == ["infra", "bad"]
     assert again[0].cached
     assert again[0].reward == scored[0].reward
+    assert score(tmp_path, ["good", "bad"])[0].asked == []
+
+
+def test_a_ledger_with_a_broken_line_is_refused_by_name(tmp_path):
+    (tmp_path / LEDGER).write_text('{"cut off\n')
+    with pytest.raises(StoreError, match=r"evaluations\.jsonl, line 1: line: found"):
+        score(tmp_path, [])
 
 
 def test_metrics_count_outcomes_and_average_what_is_there(tmp_path):

@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 
+from kernel_gym.lines import drop_cut_off
 from kernel_gym.records import Outcome
 from kernel_gym.store import REFLECTIONS
 from kernel_gym.tasks import Task, get_task, task_ids
@@ -108,13 +109,11 @@ class Reflective:
             folder: The run folder. A line that was cut off by a crash is reflected upon again.
         """
         self._memory = folder / REFLECTIONS
+        drop_cut_off(self._memory)
         text = self._memory.read_text(encoding="utf-8") if self._memory.exists() else ""
-        whole = text[: text.rfind("\n") + 1]
-        for line in whole.splitlines():
+        for line in text.splitlines():
             found = json.loads(line)
             self._reflections[tuple(found["turn"])] = Reply(**found["reply"])
-        if whole != text:
-            self._memory.write_text(whole, encoding="utf-8")
 
     def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
         """Reflects on all that have a turn behind them, then writes for all."""
