@@ -23,6 +23,7 @@ from kernel_gym.judge.protocol import (
     HALF_WIDTH,
     HALF_WIDTH_SHARE,
     LEAD_HOSTS,
+    LONG_CALL,
     MAX_LEAD,
     MAX_PAIRS,
     MAX_SECONDS,
@@ -164,6 +165,7 @@ class Comparison:
         self._prepare, self._verify = prepare, verify
         self._graphs, self._flush, self._clock, self._rng = graphs, flush, clock, rng
         self._count, self._replays = min(PILOT_CALLS, ring), 0
+        self._single = (False, False)
         self._lead = PILOT_LEAD
         self._host = 0.0
         self._verified = False
@@ -230,6 +232,7 @@ class Comparison:
             self._replays = min(max(1, calls // (2 * self._ring)), most)
             return
         self._count = min(max(low, calls), self._longer * high, self._ring)
+        self._single = (baseline > LONG_CALL, candidate > LONG_CALL)
 
     def _needed_lead(self, shortest: float) -> int:
         """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
@@ -253,9 +256,10 @@ class Comparison:
     def _block(self, side: int, verified: bool = False) -> Any:
         """One block, or the failure that it or its outputs are."""
         timed = self._sides[side]
-        calls = self._ring if self._replays else self._count
+        count = 1 if self._single[side] else self._count
+        lead = self._lead + self._count - count  # both sides flush as often: their walls compare
+        calls = self._ring if self._replays else count
         self._prepare(timed, calls)
-        count, lead = self._count, self._lead
         block = timed.replay(count) if self._replays else timed.block(count, lead)
         wrong = self._verify(calls) if verified and hasattr(block, "stamps") else None
         return block if wrong is None else wrong

@@ -51,6 +51,9 @@ BLOCK_SECONDS = 2e-3
 """A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
 BLOCK_CALLS = (2, 50)
 """... within these numbers of calls, and never more than there are input sets."""
+LONG_CALL = 20e-3
+"""A longer call, in seconds, is a block by itself: references that walk along a sequence in Python
+take up to half a second."""
 MIN_PAIRS = 6
 MAX_PAIRS = 60
 MAX_SECONDS = 5.0

@@ -48,6 +48,7 @@ class Side:
 
     def block(self, count, lead=0):
         start, stall = self.machine.now, self.machine.stall()
+        self.machine.now += lead * FLUSH
         stamps = tuple(self.machine.call(self.seconds * stall) for _ in range(count))
         self.blocks.append(count)
         return Block(tuple(s * self.says for s in stamps), self.machine.now - start + 50e-6)
@@ -71,7 +72,7 @@ class Busy(Side):
 
     def block(self, count, lead=0):
         self.leads.append(lead)
-        return replace(super().block(count), host=self.host)
+        return replace(super().block(count, lead), host=self.host)
 
 
 def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True, longer=1):
@@ -149,7 +150,7 @@ class Slow(Side):
     """A side whose host takes so many seconds more for a block, whatever its length."""
 
     def block(self, count, lead=0):
-        found = super().block(count)
+        found = super().block(count, lead)
         return replace(found, wall=found.wall + 150e-6)
 
     def replay(self, count):
@@ -197,6 +198,17 @@ def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
     compare(Busy(machine, 150e-6, host=30e-6), side, machine)
     assert len(side.leads) > 3 * MIN_PAIRS
     assert set(side.leads[3:]) == {math.ceil(1.5 * 150e-6 / FLUSH - 1)}
+
+
+def test_a_long_call_is_a_block_by_itself_and_no_time_is_hidden_behind_it():
+    machine = Machine(random.Random(0))
+    loop, quick = (Busy(machine, seconds, host=60e-6) for seconds in (0.5, 150e-6))
+    found = compare(loop, quick, machine)
+    assert (set(loop.blocks[1:]), set(quick.blocks[1:])) == ({1}, {2})
+    assert found.interval.mean == pytest.approx(math.log(0.5 / 150e-6), rel=0.01)
+    assert abs(found.hidden) < 0.1
+    shaved = compare(loop, Busy(machine, 150e-6, 0.7, host=60e-6), machine)
+    assert shaved.hidden > WALL_SHARE
 
 
 def test_a_lead_that_a_candidate_asks_for_has_a_bound():
