@@ -31,6 +31,7 @@ from kernel_gym.judge.protocol import (
     MOST_REPLAYS,
     PILOT_CALLS,
     PILOT_LEAD,
+    RATIO_CLAMP,
     TRIMMED,
     VERIFY_SHARE,
     WALL_LIMIT,
@@ -60,8 +61,13 @@ class Interval:
 
     @property
     def settled(self) -> bool:
-        """Narrow enough to stop. A decision that is clear earlier would leave a noisy reward."""
-        return self.half < max(HALF_WIDTH, HALF_WIDTH_SHARE * abs(self.mean))
+        """Narrow enough to stop, or beyond what is paid, where its width does not matter.
+
+        A decision that is clear earlier would leave a noisy reward.
+        """
+        least, most = map(math.log, RATIO_CLAMP)
+        beyond = self.mean - self.half > most or self.mean + self.half < least
+        return beyond or self.half < max(HALF_WIDTH, HALF_WIDTH_SHARE * abs(self.mean))
 
 
 @dataclass

@@ -266,8 +266,15 @@ def test_the_noise_floor_is_a_high_quantile_of_both_signs():
 
 @pytest.mark.parametrize(
     ("mean", "half", "settled"),
-    [(0.0, 0.009, True), (0.0, 0.011, False), (1.4, 0.027, True), (1.4, 0.029, False)],
+    [
+        (0.0, 0.009, True),
+        (0.0, 0.011, False),
+        (1.4, 0.027, True),
+        (1.4, 0.029, False),
+        (2.4, 0.05, True),  # above ten times the baseline, of which nothing is paid
+        (2.4, 0.15, False),
+    ],
 )
-def test_an_interval_is_settled_by_its_width_or_by_its_width_beside_the_effect(mean, half, settled):
+def test_an_interval_is_settled_when_it_is_narrow_or_beyond_pay(mean, half, settled):
     assert Interval(mean, half).settled is settled
     assert Interval(-mean, half).settled is settled
