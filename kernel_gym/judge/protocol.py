@@ -53,7 +53,7 @@ BLOCK_CALLS = (2, 50)
 """... within these numbers of calls, and never more than there are input sets."""
 LONG_CALL = 20e-3
 """A longer call, in seconds, is a block by itself: references that walk along a sequence in Python
-take up to half a second."""
+took up to 0.9 s on an H200."""
 MIN_PAIRS = 6
 MAX_PAIRS = 60
 MAX_SECONDS = 5.0
