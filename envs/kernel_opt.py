@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -19,6 +20,7 @@ from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
+from kernel_gym.secret import PUBLIC, RunSecret, kept_secret, process_secret
 from kernel_gym.tasks import Task, prompt, train_workloads
 
 DEFAULT_SUITE = "quickstart"
@@ -39,8 +41,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
     leave the step out of training.
 
     An episode terminates when its turns are used up. Unseen workloads and data are drawn from seeds
-    that come from the environment's own generator: after `reset(seed=...)` an episode on the
-    simulator can be repeated exactly; without a seed they come from the operating system.
+    that come from the environment's own generator, mixed with a secret that a policy cannot know:
+    after `reset(seed=...)` an episode on the simulator can be repeated exactly in this process, and
+    in others that get the same `secret`.
 
     Example:
         >>> import gymnasium, kernel_gym
@@ -60,6 +63,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         reward: str | Callable[..., Any] = "kernel-opt",
         max_turns: int = 3,
         deterministic: bool = False,
+        secret: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Chooses tasks, device and reward by name, so that the spec stays plain data.
@@ -72,13 +76,19 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
                 :func:`kernel_gym.rewards.get_reward`.
             max_turns: Submissions an episode.
             deterministic: Draw unseen workloads and data from the same seed in every turn of every
-                episode, so that an evaluation depends on the source alone. A policy that sees many
-                turns can then learn which workloads are drawn: for tests, not for training.
+                episode, so that an evaluation depends on the source alone, and without a secret. A
+                policy that knows the seed knows all answers: for tests, not for training.
+            secret: A file with what seeds are mixed with, made when absent; by default it is the
+                secret of this process, which ends with it.
             render_mode: `ansi`, `human` or None.
 
         Raises:
-            ValueError: A name is unknown or a number out of range.
+            ValueError: A name is unknown, a number out of range, or a deterministic environment has
+                a secret.
+            StoreError: The file of the secret is malformed.
         """
+        if deterministic and secret is not None:
+            raise ValueError("a deterministic environment has no secret: give one or the other")
         if max_turns < 1:
             raise ValueError(f"max_turns must be at least 1, found {max_turns}")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -88,6 +98,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self._arch = arch_of(self.device_name)
         self._tasks = Tasks(task, self._arch)
         self._deterministic = deterministic
+        self.secret = _secret(deterministic, secret)
+        """What seeds are mixed with."""
         self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
@@ -127,7 +139,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         super().reset(seed=seed)
         self._task = self._choose_task(dict(options or {}))
-        self._device = shared_executor(self.device_name).evaluator.device
+        self._device = shared_executor(self.device_name, self.secret).evaluator.device
         self._prompt = _prompt(self._task, self._device)
         self._turn = 0
         self._feedback = ""
@@ -154,7 +166,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             ResetNeeded: No episode is under way.
         """
         request = self.request(action)
-        executor = shared_executor(self.device_name)
+        executor = shared_executor(self.device_name, self.secret)
         return self.conclude(action, executor.evaluate(*request))
 
     def request(self, action: str) -> tuple[str, str, int]:
@@ -243,6 +255,12 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         evaluation, result = self._last
         value = "masked" if result.value is None else f"{result.value:.3f}"
         return f"{header}  {evaluation.outcome}  reward {value}\n{self._feedback}"
+
+
+def _secret(deterministic: bool, file: str | Path | None) -> RunSecret:
+    if deterministic:
+        return PUBLIC
+    return process_secret() if file is None else kept_secret(Path(file))
 
 
 def _prompt(task: Task, device: Device) -> str:

@@ -16,6 +16,7 @@ from kernel_gym.envs.shared import shared_executor
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import log_speed
+from kernel_gym.secret import PUBLIC
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
 MOST_WORKLOADS = 6
@@ -135,7 +136,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise InvalidAction(f"expected a choice in {self.action_space}, found {action!r}")
         if self._turn is None or self._turn >= self._max_turns:
             raise ResetNeeded("no episode is under way: call reset() first")
-        executor = shared_executor(self._device_name)
+        executor = shared_executor(self._device_name, PUBLIC)  # a choice cannot look ahead
         evaluation = executor.evaluate(self.task.id, self.tuning.render(choice.tolist()), seed=0)
         result = self._reward(evaluation, self._context)
         self._context = self._context.after(evaluation)
@@ -157,7 +158,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._turn = None
 
     def _observation(self) -> np.ndarray:
-        scale = shared_executor(self._device_name).evaluator.device.scale
+        scale = shared_executor(self._device_name, PUBLIC).evaluator.device.scale
         rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12

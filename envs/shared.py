@@ -11,28 +11,32 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from kernel_gym.secret import RunSecret, process_secret
+
 if TYPE_CHECKING:
     from kernel_gym.executors.inline import InlineExecutor
 
-_EXECUTORS: dict[tuple[int, str], InlineExecutor] = {}
+_EXECUTORS: dict[tuple[int, str, str], InlineExecutor] = {}
 _STARTING = threading.Lock()
 
 
-def shared_executor(device: str) -> InlineExecutor:
+def shared_executor(device: str, secret: RunSecret | None = None) -> InlineExecutor:
     """The executor of this process for a device, started on first use.
 
     Args:
         device: A device name, or `auto`.
+        secret: What seeds are mixed with; by default the secret of this process.
 
     Returns:
         An executor that other environments of this process may be using too.
     """
     from kernel_gym.executors.inline import InlineExecutor
 
-    key = (os.getpid(), device)
+    secret = process_secret() if secret is None else secret
+    key = (os.getpid(), device, secret.sha256)
     with _STARTING:
         if key not in _EXECUTORS:
-            _EXECUTORS[key] = InlineExecutor(device)
+            _EXECUTORS[key] = InlineExecutor(device, secret=secret)
         return _EXECUTORS[key]
 
 

@@ -21,7 +21,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
     once when their seeds agree. An episode that ends is reset in the same step, so that no action
     is ever swallowed: the last observation and info are in `info["final_obs"]` and
     `info["final_info"]`. With `reset(seed=s)`, environment `i` plays as a `KernelOpt-v0` would
-    after `reset(seed=s + i)`, whatever the executor and however many workers.
+    after `reset(seed=s + i)`, whatever the executor and however many workers. Seeds are mixed with
+    the environments' secret, or with that of an executor that is given.
 
     When a worker crashes or hangs, its episode has a masked step (`info["masked"]`) and goes on.
 
@@ -59,13 +60,16 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
             raise ValueError(f"num_envs must be at least 1, found {num_envs}")
         if render_mode is not None:
             raise ValueError(f"render_mode: found {render_mode!r}, expected None")
+        if not isinstance(executor, str) and kwargs.get("secret") is not None:
+            raise ValueError("an executor that is given has its own secret: give one or the other")
         self.num_envs = num_envs
         self.render_mode = None
         self.envs = [KernelOptEnv(**kwargs) for _ in range(num_envs)]
         first = self.envs[0]
         self._owned = isinstance(executor, str)
         if isinstance(executor, str):
-            executor = _make(executor, first.device_name, num_envs, workers, executor_kwargs or {})
+            arguments = {"secret": first.secret, **(executor_kwargs or {})}
+            executor = _make(executor, first.device_name, num_envs, workers, arguments)
         self.executor = executor
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space

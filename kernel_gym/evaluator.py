@@ -31,6 +31,7 @@ from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
+from kernel_gym.secret import PUBLIC, RunSecret, process_secret
 from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
@@ -52,10 +53,15 @@ class Evaluator:
 
     Args:
         device: a device name; `auto` takes the best one here.
-        seed: None draws unseen workloads and data from the operating system's randomness; a number
-            makes every evaluation reproducible.
+        seed: None draws unseen workloads and data from the operating system's randomness, anew
+            for each evaluation; with a number all evaluations of a task draw the same.
         caches: shared with other evaluators of this process.
         also_compile: AMD architectures that Triton candidates are compiled for besides, on a GPU.
+        secret: of the run, mixed into every draw, so that a candidate cannot compute it from a
+            seed that it knows. By default seeds that are given are mixed with a secret of this
+            process: equal seeds draw the same while it lives. With
+            :data:`~kernel_gym.secret.PUBLIC` a seed draws the same on every machine, for everybody:
+            not where a policy is paid or trained.
 
     Raises:
         UnknownDevice: no such device.
@@ -68,6 +74,7 @@ class Evaluator:
         seed: int | None = None,
         caches: Caches | None = None,
         also_compile: Sequence[str] = (),
+        secret: RunSecret | None = None,
     ) -> None:
         name = resolve(device)
         if also_compile and name.startswith("sim:"):
@@ -75,6 +82,7 @@ class Evaluator:
         self.device = _open_device(name)
         self._also_compile = tuple(also_compile)
         self._seed = seed
+        self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
         self._baseline = Baseline(self.device, self._caches.baselines)
 
@@ -95,16 +103,17 @@ class Evaluator:
         """
         require_runs_on(task.problem, self.device.spec.arch)
         seed = seed if seed is not None else self._seed
-        used = secrets.randbits(63) if seed is None else seed
+        # 63 random bits that are used once need no secret beside them, and no secret to replay.
+        draw = (secrets.randbits(63), PUBLIC) if seed is None else (seed, self._secret)
         errors: list[Exception] = []
         while len(errors) <= INFRA_RETRIES:
             try:
-                return self._evaluate_once(task, source, used)
+                return self._evaluate_once(task, source, *draw)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
                 failure = type(error)(str(error))  # its own frames hold tensors on the device
             errors.append(self._attributed(failure, task))
-        return self._gave_up(task, source, used, errors)
+        return self._gave_up(task, source, *draw, errors)
 
     def close(self) -> None:
         """Ends the resident workers."""
@@ -124,8 +133,10 @@ class Evaluator:
         """Closes it."""
         self.close()
 
-    def _evaluate_once(self, task: Task, source: str, seed: int) -> Evaluation:
-        attempt = Attempt(task, source, self.device, seed, self._baseline, self._caches.expected)
+    def _evaluate_once(self, task: Task, source: str, seed: int, secret: RunSecret) -> Evaluation:
+        attempt = Attempt(
+            task, source, self.device, seed, secret, self._baseline, self._caches.expected
+        )
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
         try:
@@ -193,11 +204,14 @@ class Evaluator:
             ),
             retention=unseen / train if passed and train and unseen else None,
             seed=attempt.seed,
+            secret_sha256=attempt.secret.sha256,
             versions=self.device.versions(),
             wall_seconds=wall,
         )
 
-    def _gave_up(self, task: Task, source: str, seed: int, errors: list[Exception]) -> Evaluation:
+    def _gave_up(
+        self, task: Task, source: str, seed: int, secret: RunSecret, errors: list[Exception]
+    ) -> Evaluation:
         """A record without results. A device lost each time is lost by the candidate."""
         lost = all(isinstance(error, DeviceLostError) for error in errors)
         return Evaluation(
@@ -210,6 +224,7 @@ class Evaluator:
             stage=Stage.TRAIN if lost else Stage.BUILD,
             message=f"in each of {len(errors)} tries: {errors[-1]}" if lost else str(errors[-1]),
             seed=seed,
+            secret_sha256=secret.sha256,
             versions=self.device.versions(),
         )
 

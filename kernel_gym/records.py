@@ -140,7 +140,9 @@ class Evaluation(Record):
     retention: float | None = None
     """Unseen speedup over train speedup."""
     seed: int | None = None
-    """What unseen workloads and data were drawn from, revealed after the verdict."""
+    """What unseen workloads and data were drawn from, with the secret of the run."""
+    secret_sha256: str = ""
+    """SHA-256 of the run's secret, which replays need; empty where the seed alone decided."""
     versions: dict[str, str] = Field(default_factory=dict)
     wall_seconds: dict[str, float] = Field(default_factory=dict)
     """Wall-clock time by stage: the only field in which two equal runs differ."""

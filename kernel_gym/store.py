@@ -1,6 +1,7 @@
 """The run folder: everything that one evaluation of a policy produced.
 
     config.json      what was run; a run is resumed only with the same configuration
+    secret.json      what draws were mixed with; only its owner may read it, and replays need it
     results.jsonl    one submission a line: evaluation, turn, reward
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
@@ -10,7 +11,8 @@
     figures/         what the report shows, as CSV and JSON
 
 While a run goes on, lines are appended as they come. At its end they are put in order, by task,
-sample and turn: two equal runs on the simulator give equal files but for `wall_seconds`.
+sample and turn: two equal runs with one secret give equal files on the simulator but for
+`wall_seconds`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from kernel_gym.lines import (
     write_whole,
 )
 from kernel_gym.records import Evaluation, Outcome, Record
+from kernel_gym.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
@@ -85,7 +88,13 @@ class RunStore:
 
     @classmethod
     def start(
-        cls, folder: Path, config: RunConfig, *, resume: bool = False, overwrite: bool = False
+        cls,
+        folder: Path,
+        config: RunConfig,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        secret: RunSecret | None = None,
     ) -> RunStore:
         """Begins a run, or continues one.
 
@@ -95,29 +104,36 @@ class RunStore:
             resume: Continue the run that the folder holds, if any. Submissions on which the
                 machine failed are forgotten, with what came after them: they are played again.
             overwrite: Throw away the run that the folder holds, if any.
+            secret: Of another run, to draw what it drew; by default a new run gets a new one.
 
         Returns:
             The store, with the records of the run that is continued.
 
         Raises:
             StoreError: The folder holds a run and neither was asked for, or the run to be continued
-                has another configuration.
+                has another configuration, another secret or none.
         """
         if (folder / CONFIG).exists():
             if overwrite:
                 _clear(folder)
             elif resume:
-                return cls._continue(folder, config)
+                return cls._continue(folder, config, secret)
             else:
                 raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / SECRET).unlink(missing_ok=True)
+        if secret is not PUBLIC:
+            (secret or RunSecret.fresh()).write(folder / SECRET)
         write_whole(folder / RESULTS, "")
         write_whole(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
         return cls(folder)
 
     @classmethod
-    def _continue(cls, folder: Path, config: RunConfig) -> RunStore:
+    def _continue(cls, folder: Path, config: RunConfig, secret: RunSecret | None) -> RunStore:
         store = cls(folder)
+        own = store.secret.sha256
+        if secret is not None and secret.sha256 != own:
+            raise StoreError(f"{folder} holds another run: its secret is another one")
         for key, found in store.config.model_dump().items():
             if found != (asked := getattr(config, key)):
                 raise StoreError(
@@ -127,6 +143,15 @@ class RunStore:
         store._forget_failures()
         store.finish()
         return store
+
+    @property
+    def secret(self) -> RunSecret:
+        """What draws were mixed with.
+
+        Raises:
+            StoreError: Its file is missing, malformed or not ours to read.
+        """
+        return read_secret(self.folder / SECRET)
 
     def _forget_failures(self) -> None:
         """Drops each episode's turns from the first on which the machine failed."""
@@ -188,7 +213,7 @@ def _read_config(folder: Path) -> RunConfig:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, RESULTS, REPORT, METRICS, REFLECTIONS):
+    for name in (CONFIG, SECRET, RESULTS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     for name in (SOURCES, FIGURES):
         shutil.rmtree(folder / name, ignore_errors=True)

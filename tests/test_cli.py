@@ -183,17 +183,22 @@ def test_eval_then_report(kernels, suite, tmp_path):
 
 
 def test_two_equal_evals_give_equal_results(kernels, suite, tmp_path):
-    def results(name, workers):
+    def results(name, workers, *secret):
         out = tmp_path / name
         arguments = ("eval", "--policy", f"folder:{kernels}", "--suite", suite, "--out", out)
-        run(*arguments, "--device", DEVICE, "--seed", 3, "--workers", workers)
+        run(*arguments, "--device", DEVICE, "--seed", 3, "--workers", workers, *secret)
         lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
         return [{**line, "evaluation": without_wall(line["evaluation"])} for line in lines]
 
     def without_wall(evaluation):
         return {key: value for key, value in evaluation.items() if key != "wall_seconds"}
 
-    assert results("one", 1) == results("other", 2)
+    first = results("one", 1)
+    assert first == results("other", 2, "--secret", tmp_path / "one")
+    third = results("third", 2)
+    drawn = ({line["evaluation"]["secret_sha256"] for line in lines} for lines in (first, third))
+    assert set.isdisjoint(*drawn)
+    assert third[0]["evaluation"]["workloads"] != first[0]["evaluation"]["workloads"]
 
 
 def test_the_baseline_of_every_mode_is_a_file():

@@ -83,7 +83,7 @@ def assess(
     batch = [
         (task, reply.source if reply else "") for task, reply in zip(ids, replies, strict=True)
     ]
-    scored = scorer(batch)
+    scored = scorer(batch, draw="assess")  # the same at every checkpoint: they are compared
     tasks: dict[str, dict[str, object]] = {}
     for i, task in enumerate((*train, *held_out)):
         own = scored[i * samples : (i + 1) * samples]

@@ -25,7 +25,7 @@ class Gym:
     workers: int = 2
     reward: str = "kernel-opt"
     seed: int = 0
-    """What unseen workloads and data are drawn from. With one seed equal sources are equal."""
+    """What unseen workloads and data are drawn from, with the step and the run's secret."""
     prompt: Literal["full", "brief", "launch"] = "full"
 
 

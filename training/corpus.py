@@ -81,7 +81,7 @@ def generate(
         if not found:
             raise CorpusError(f"task {name!r} has no {lacks}: give corpus.path")
         drawn += [(name, one) for one in found]
-    scored = scorer([(task, one.source) for task, one in drawn])
+    scored = scorer([(task, one.source) for task, one in drawn], draw="corpus")
     return [
         _row(one, result)
         for (_, one), result in zip(drawn, scored, strict=True)

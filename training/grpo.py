@@ -19,13 +19,14 @@ from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import Journal, gym_metrics
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet
-from kernel_gym.training.turns import Episodes
+from kernel_gym.training.turns import Episodes, step_draw
 
 
 class GymReward:
     """The reward function of a trainer: evaluates and scores a batch of completions.
 
-    It never raises and is never infinite. A fault of ours is None, which TRL leaves out.
+    It never raises and is never infinite. A fault of ours is None, which TRL leaves out. Each step
+    draws unseen workloads and data anew, the same for all samples of a task.
 
     Args:
         scorer: What evaluates.
@@ -47,9 +48,14 @@ class GymReward:
         start: Sequence[str] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         credit: Sequence[float | None] | None = None,
+        trainer_state: Any = None,
         **_: Any,
     ) -> list[float | None]:
-        """One reward a completion; `credit` is what played episodes earned already."""
+        """One reward a completion; `credit` is what played episodes earned already.
+
+        Raises:
+            ValueError: Neither `credit` nor the trainer's state is given, so the step is unknown.
+        """
         if credit is not None:
             rewards = list(credit)
         else:
@@ -57,7 +63,7 @@ class GymReward:
                 Episode(get_task(name), start=source)
                 for name, source in zip(task, start or [""] * len(task), strict=True)
             ]
-            rewards = self._score(completions, episodes, log_metric)
+            rewards = self._score(completions, episodes, step_draw(trainer_state), log_metric)
         if not self.leave_one_out:
             return rewards
         groups = [rewards[i : i + self.group] for i in range(0, len(rewards), self.group)]
@@ -67,6 +73,7 @@ class GymReward:
         self,
         completions: Sequence[Any],
         episodes: Sequence[Episode],
+        draw: str,
         log_metric: Callable[[str, float], None] | None,
     ) -> list[float | None]:
         texts = [c if isinstance(c, str) else str(c[0]["content"]) for c in completions]
@@ -74,7 +81,7 @@ class GymReward:
             (episode.task.id, submission(episode, text))
             for episode, text in zip(episodes, texts, strict=True)
         ]
-        scored = self.scorer(batch)
+        scored = self.scorer(batch, draw=draw)
         if log_metric is not None:
             for name, value in {**gym_metrics(scored), "gym/busy": self.scorer.busy}.items():
                 log_metric(name, value)

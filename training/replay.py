@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_gym.lines import StoreError
 from kernel_gym.records import Clock, Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
+from kernel_gym.secret import PUBLIC, SECRET, RunSecret
 from kernel_gym.store import RunStore, TurnRecord
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def write_rescored(
         The new run.
     """
     config = store.config.model_copy(update={"reward": reward})
-    copy = RunStore.start(out, config, overwrite=overwrite)
+    copy = RunStore.start(out, config, overwrite=overwrite, secret=secret_of(store))
     for record in records:
         copy.append(record, store.source(record))
     copy.finish()
@@ -82,7 +84,7 @@ class Replayed:
 
 
 def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
-    """Evaluates every recorded submission again, with its recorded seed.
+    """Evaluates every recorded submission again, with its recorded seed and the run's secret.
 
     Where times are modelled every field must agree, bit for bit, but for wall-clock times; where
     they are measured, only what the submission was found to be. Submissions whose record is a fault
@@ -90,18 +92,38 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
 
     Args:
         store: The run.
-        executor: What evaluates; on the run's device.
+        executor: What evaluates; on the run's device and with its secret.
 
     Yields:
         One result a submission, as they finish.
+
+    Raises:
+        StoreError: A record was drawn with another secret than the executor has.
     """
     from kernel_gym.executors import Request  # which loads PyTorch
 
     records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
+    if executor.secret.sha256 != secret_of(store).sha256:
+        raise StoreError(f"{store.folder} was drawn with another secret than the executor's")
     requests = (Request(r.task, store.source(r), r.evaluation.seed) for r in records)
     for position, evaluation in executor.results(requests):
         record = records[position]
         yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
+
+
+def secret_of(store: RunStore) -> RunSecret:
+    """What the records of a run were drawn with: `PUBLIC` where their seeds alone decided.
+
+    Raises:
+        StoreError: The run's secret is missing, or is not the one that the records name.
+    """
+    named = {r.evaluation.secret_sha256 for r in store.records()}
+    if named <= {""}:
+        return PUBLIC
+    secret = store.secret
+    if named != {secret.sha256}:
+        raise StoreError(f"{store.folder}: {SECRET} is not what the records were drawn with")
+    return secret
 
 
 def _differences(recorded: Evaluation, found: Evaluation) -> tuple[str, ...]:
@@ -110,7 +132,7 @@ def _differences(recorded: Evaluation, found: Evaluation) -> tuple[str, ...]:
             return ()
         fields = [name for name in type(found).model_fields if name != "wall_seconds"]
     else:
-        fields = ["task", "source_sha256", "outcome", "stage", "seed"]
+        fields = ["task", "source_sha256", "outcome", "stage", "seed", "secret_sha256"]
     dumps = (recorded.model_dump(mode="json"), found.model_dump(mode="json"))
     return tuple(name for name in fields if repr(dumps[0][name]) != repr(dumps[1][name]))
 

@@ -6,6 +6,7 @@ nothing is evaluated twice.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import time
@@ -19,6 +20,7 @@ from kernel_gym.executors.cache import Key
 from kernel_gym.lines import append_line, drop_cut_off, read_lines
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
+from kernel_gym.secret import PUBLIC
 
 log = logging.getLogger(__name__)
 LEDGER = "evaluations.jsonl"
@@ -52,6 +54,9 @@ class Scored:
 class Scorer:
     """Evaluates and scores batches through an executor with a seed.
 
+    Each batch names its draw: what unseen workloads and data are drawn from, beside the executor's
+    seed and secret. Equal sources are evaluated once in a draw, and anew in another one.
+
     Args:
         executor: What evaluates; its cache is filled from the run's ledger.
         reward: What scores.
@@ -59,12 +64,14 @@ class Scorer:
 
     Raises:
         StoreError: A line of the ledger is no evaluation.
-        ValueError: The executor has no seed.
+        ValueError: The executor has no seed, or no secret: a policy would learn what is drawn.
     """
 
     def __init__(self, executor: Executor, reward: Reward, folder: Path) -> None:
         if executor.seed is None:
             raise ValueError("the executor has no seed: equal submissions would not be equal")
+        if executor.secret is PUBLIC:
+            raise ValueError("the executor has no secret: a policy could compute what is drawn")
         self.executor, self.reward, self.seed = executor, reward, executor.seed
         self.ledger = folder / LEDGER
         self._known: set[Key] = set()
@@ -75,19 +82,25 @@ class Scorer:
         evaluating."""
 
     def __call__(
-        self, batch: Sequence[tuple[str, str]], contexts: Sequence[Context] | None = None
+        self,
+        batch: Sequence[tuple[str, str]],
+        contexts: Sequence[Context] | None = None,
+        *,
+        draw: str,
     ) -> list[Scored]:
         """Scores a batch.
 
         Args:
             batch: Task ids and sources.
+            draw: What is drawn from: the same name, the same workloads and data of a task.
             contexts: What the earlier turns of each submission's episode say.
 
         Returns:
             One result a submission, in order. A fault of ours is a masked one; what was raised is
             logged with its traceback.
         """
-        waiting = [self._submit(task, source) for task, source in batch]
+        seed = draw_seed(self.seed, draw)
+        waiting = [self._submit(task, source, seed) for task, source in batch]
         contexts = contexts or [Context()] * len(batch)
         scored = [
             self._finish(one, context) for one, context in zip(waiting, contexts, strict=True)
@@ -95,12 +108,12 @@ class Scorer:
         self._account(scored)
         return scored
 
-    def _submit(self, task: str, source: str) -> _Waiting:
-        key = Key.of(task, source, self.executor.device, self.seed)
+    def _submit(self, task: str, source: str, seed: int) -> _Waiting:
+        key = Key.of(task, source, self.executor.device, seed, self.executor.secret)
         one = _Waiting(task, source, key, cached=key in self._known)
         self._known.add(key)
         try:
-            future = self.executor.submit(task, source)
+            future = self.executor.submit(task, source, seed)
         except Exception as error:
             future = Future()
             future.set_exception(error)
@@ -138,10 +151,27 @@ class Scorer:
         """Fills the cache; a line that was cut off by a crash is evaluated again."""
         drop_cut_off(self.ledger)
         for found in read_lines(self.ledger, Evaluation):
-            key = Key(found.task, found.source_sha256, found.device, found.seed or 0)
+            key = Key(
+                found.task,
+                found.source_sha256,
+                found.device,
+                found.seed or 0,
+                secret_sha256=found.secret_sha256,
+            )
             if found.protocol_version == key.protocol:
                 self.executor.cache.put(key, found)
                 self._known.add(key)
+
+
+def draw_seed(seed: int, draw: str) -> int:
+    """The public seed of a draw, of 63 bits.
+
+    Example:
+        >>> draw_seed(0, "step 1") == draw_seed(0, "step 1") != draw_seed(0, "step 2")
+        True
+    """
+    digest = hashlib.sha256(f"{seed}/{draw}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
 
 
 class _Waiting:

@@ -7,6 +7,7 @@
     grpo/checkpoint-N/  what the run can be resumed from
     final/              the checkpoint that it ends with
     config.json         what was asked for
+    secret.json         what draws were mixed with; only its owner may read it
     held_out.toml       a suite of the tasks held out, for `kernel-gym eval`
 
 Each checkpoint has its `evaluation.json`. A run that was interrupted continues where it stopped.
@@ -22,6 +23,7 @@ from typing import Any
 
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import get_reward
+from kernel_gym.secret import SECRET, RunSecret, kept_secret, read_secret
 from kernel_gym.tasks import get_task
 from kernel_gym.training.assess import ASSESSMENT, Assessment, assess
 from kernel_gym.training.config import ConfigError, TrainConfig
@@ -43,7 +45,7 @@ class Training:
 
     Args:
         config: What to do.
-        executor: What evaluates, with the seed `config.gym.seed`.
+        executor: What evaluates, with the seed `config.gym.seed` and the secret of the folder.
         resume: Continue the run that the folder holds.
         say: Takes lines for the console.
 
@@ -164,6 +166,16 @@ class Training:
             f"{found.held_out:.3f} over those held out"
         )
         return found
+
+
+def secret_of(folder: Path) -> RunSecret:
+    """The secret of a run, made when the folder holds no run yet.
+
+    Raises:
+        StoreError: The folder holds a run without one, or the file is malformed.
+    """
+    path = folder / SECRET
+    return read_secret(path) if (folder / CONFIG).exists() else kept_secret(path)
 
 
 def _claim(folder: Path, config: TrainConfig, resume: bool) -> None:

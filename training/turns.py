@@ -72,6 +72,8 @@ class Transcript:
 class Episodes:
     """A `rollout_func` of TRL's GRPO trainer that plays whole episodes.
 
+    Each step draws unseen workloads and data anew, the same for all turns and samples of a task.
+
     Args:
         options: Turns, discount, credit and lengths.
         rows: The trainer's dataset: which task and start a prompt belongs to.
@@ -102,7 +104,7 @@ class Episodes:
         policy = HuggingFace.of(model, trainer.processing_class, manner, len(played))
         busy = []
         for _ in range(options.turns):
-            self.play(policy, played)
+            self.play(policy, played, step_draw(trainer.state))
             busy.append(self.scorer.busy)
         scored = [found for transcript in played for found in transcript.scored]
         found = {**gym_metrics(scored), "gym/busy": statistics.fmean(busy)}
@@ -115,8 +117,8 @@ class Episodes:
         row = self.rows[text]
         return Transcript(row["task"], Message(role="user", content=text), row["start"])
 
-    def play(self, policy: HuggingFace, played: Sequence[Transcript]) -> None:
-        """Plays one turn of every episode."""
+    def play(self, policy: HuggingFace, played: Sequence[Transcript], draw: str) -> None:
+        """Plays one turn of every episode; `draw` is as for the scorer."""
         for transcript in played:
             transcript.read.append(_reading(policy, transcript))
         turn = len(played[0].written)
@@ -129,7 +131,7 @@ class Episodes:
             (t.episode.task.id, submission(t.episode, text))
             for t, text in zip(played, texts, strict=True)
         ]
-        scored = self.scorer(batch, [t.context for t in played])
+        scored = self.scorer(batch, [t.context for t in played], draw=draw)
         for transcript, text, found in zip(played, texts, scored, strict=True):
             transcript.hear(text, found, self.options.feedback_chars)
 
@@ -151,6 +153,17 @@ class Episodes:
             "logprobs": None,
             "credit": [t.returns(self.options.gamma)[0] for t in played],
         }
+
+
+def step_draw(state: Any) -> str:
+    """The name of a step's draw, by the trainer's state: a resumed run draws the same again.
+
+    Raises:
+        ValueError: There is no state, so that two steps could not be told apart.
+    """
+    if state is None:
+        raise ValueError("the trainer's state is needed: each step draws anew")
+    return f"step {state.global_step}"
 
 
 def _reading(policy: HuggingFace, transcript: Transcript) -> list[int]:

@@ -23,7 +23,7 @@ class TextEpisode:
 
     Args:
         executor: Where evaluations run; by default in this thread, on an executor that the process
-            shares.
+            shares. One that is given mixes seeds with its own secret.
         feedback_chars: Longest feedback, in characters.
         **kwargs: As for :class:`~kernel_gym.envs.kernel_opt.KernelOptEnv`.
 
@@ -49,6 +49,8 @@ class TextEpisode:
         if feedback_chars <= len(CUT):
             least = len(CUT) + 1
             raise ValueError(f"feedback_chars: found {feedback_chars}, expected {least} or more")
+        if executor is not None and kwargs.get("secret") is not None:
+            raise ValueError("an executor that is given has its own secret: give one or the other")
         self.env = KernelOptEnv(**kwargs)
         self._executor = executor
         self._feedback_chars = feedback_chars
@@ -93,7 +95,7 @@ class TextEpisode:
             ResetNeeded: No episode is under way, or its turns are used up.
         """
         request = self.env.request(source)
-        executor = self._executor or shared_executor(self.env.device_name)
+        executor = self._executor or shared_executor(self.env.device_name, self.env.secret)
         evaluation = executor.evaluate(*request)
         observation, reward, self.over, _, info = self.env.conclude(source, evaluation)
         self.turns.append({**info, "reward": None if info["masked"] else reward})

@@ -12,6 +12,7 @@ from kernel_gym.commands.common import (
     DeviceOption,
     JsonOption,
     RewardOption,
+    SecretOption,
     SeedOption,
     console,
     note,
@@ -31,6 +32,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: DeviceOption = "auto",
     seed: SeedOption = None,
+    secret: SecretOption = None,
     reward: RewardOption = "kernel-opt",
     also_compile: Annotated[
         list[str] | None,
@@ -40,17 +42,23 @@ def check(
 ) -> None:
     """Evaluate one source file on one task. Exit code 0 when it passes, 1 when it does not.
 
+    A seed draws the same on every machine, unless a run's secret is given as well.
+
     Example: kernel-gym check triton2triton/softmax my_softmax.py --device sim:gfx942
     """
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.records import Outcome
     from kernel_gym.rewards import Context, get_reward
+    from kernel_gym.secret import PUBLIC, read_secret
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
         task, scored = get_task(task_id), get_reward(reward)
+        draws = PUBLIC if secret is None else read_secret(secret)
         try:
-            evaluator = Evaluator(device=device, seed=seed, also_compile=also_compile or ())
+            evaluator = Evaluator(
+                device=device, seed=seed, also_compile=also_compile or (), secret=draws
+            )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
     source = file.read_text(encoding="utf-8", errors="replace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,14 @@ SeedOption = Annotated[
     typer.Option(
         "--seed",
         help="Draw unseen workloads and data from this seed; without it, from the system.",
+    ),
+]
+
+SecretOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--secret",
+        help="A run's folder or secret.json: draw what that run draws for the same seed.",
     ),
 ]
 

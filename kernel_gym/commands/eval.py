@@ -24,6 +24,7 @@ from kernel_gym.commands.common import (
     ExecutorOption,
     JsonOption,
     RewardOption,
+    SecretOption,
     SeedOption,
     console,
     executor_arguments,
@@ -52,6 +53,7 @@ def evaluate(
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
     samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
     seed: SeedOption = None,
+    secret: SecretOption = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Evaluations at a time; by default as many as fit.")
     ] = None,
@@ -64,9 +66,12 @@ def evaluate(
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
 
+    Two runs draw the same when they have one seed and the second has the first's --secret.
+
     Example: kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
     """
     from kernel_gym.devices import resolve
+    from kernel_gym.secret import read_secret
     from kernel_gym.store import RunConfig, RunStore
     from kernel_gym.tasks import load_suite
     from kernel_gym.training.policies import PolicyError, make_policy
@@ -90,15 +95,15 @@ def evaluate(
         player = make_policy(policy)
         _known_reward(reward)
         _known_executor(executor)
-        store = RunStore.start(out, config, resume=resume, overwrite=overwrite)
+        given = secret and read_secret(secret)
+        store = RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
     try:
         _play(player, tasks, store, executor, workers)
-    except PolicyError as error:
-        note(f"error: {error}; to continue, give the same command with --resume")
-        raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        note(f"stopped; to continue, give the same command with --resume ({out})")
-        raise typer.Exit(INTERRUPTED) from None
+    except (PolicyError, KeyboardInterrupt) as error:
+        broken = isinstance(error, PolicyError)
+        said = f"error: {error}" if broken else "stopped"
+        note(f"{said}; to continue, give the same command with --resume ({out})")
+        raise typer.Exit(FAILED if broken else INTERRUPTED) from None
     _show(store, json)
 
 
@@ -148,6 +153,7 @@ def _play(
         policy.remember(store.folder)
         policy.arch = shared_executor(config.device).evaluator.device.spec.arch
     arguments = executor_arguments(executor, config.device, config.seed, workers)
+    arguments["secret"] = store.secret
     total = len(tasks) * config.samples * config.turns
     with (
         _progress() as progress,

@@ -34,11 +34,12 @@ def replay(
     """
     from kernel_gym.executors import make_executor
     from kernel_gym.store import RunStore
-    from kernel_gym.training.replay import replay
+    from kernel_gym.training.replay import replay, secret_of
 
     with one_line_errors():
         store = RunStore(folder)
         arguments = executor_arguments(executor, store.config.device, None, workers)
+        arguments["secret"] = secret_of(store)
         pool = make_executor(executor, **arguments)
     with pool:
         found = list(replay(store, pool))

@@ -104,7 +104,6 @@ def run_program(
         "threads": threads or os.cpu_count() or 1,
         "memory": 8 << 30,
         "launch_limit": timeout,
-        "sample_seed": 0,
         "arch": arch,
     }
     limits = Limits(memory=8 << 30, cpu_seconds=int(timeout) * 64)

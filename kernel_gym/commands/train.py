@@ -37,6 +37,7 @@ def train(
     from kernel_gym.rewards import get_reward
     from kernel_gym.tasks import get_task
     from kernel_gym.training.config import read_config
+    from kernel_gym.training.train import secret_of
 
     with one_line_errors():
         asked = read_config(config)
@@ -50,6 +51,7 @@ def train(
         arguments = executor_arguments(
             gym.executor, resolve(gym.device), gym.seed, gym.workers or None
         )
+        arguments["secret"] = secret_of(Path(asked.out))
     try:
         with make_executor(gym.executor, **arguments) as executor:
             _run(asked, executor, resume)

@@ -136,7 +136,6 @@ class SimSession:
             "threads": threads,
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
-            "sample_seed": seed,
             "same_samples": trusted,  # a baseline's time must not depend on what was timed before
             "arch": arch,
         }
@@ -154,6 +153,8 @@ class SimSession:
                 trusted,
                 cache,
             )
+            # Not as an option: the template, of which the worker is a copy, reads these.
+            self._device.channel.request({"do": "sample_from", "seed": seed}, timeout=LAUNCH_LIMIT)
             ready = self._worker.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error

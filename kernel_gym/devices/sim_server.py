@@ -55,8 +55,7 @@ class DeviceServer:
         self.arena = Arena(options["memory"])
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
-        self._draws = random.Random(options["sample_seed"])
-        self._began = self._draws.getstate()
+        self.sample_from(0)
         self._same_samples = options.get("same_samples", False)
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
@@ -70,6 +69,12 @@ class DeviceServer:
         self._counter = 0
         self.before = self.seconds = 0.0
         self.begin(noop=False)
+
+    def sample_from(self, seed: int) -> dict[str, Any]:
+        """Sets what decides which workgroups the model of time looks at."""
+        self._draws = random.Random(seed)
+        self._began = self._draws.getstate()
+        return {}
 
     def begin(self, noop: bool, audit: str = Audit.OFF) -> dict[str, Any]:
         """Starts a call: clears counters; with `noop` kernels are accepted but do nothing.
@@ -286,7 +291,7 @@ class DeviceServer:
         return sim_memory.device_tensor(described["address"], shape, strides, dtype)
 
 
-_FOR_JUDGE = ("begin", "end", "allocate", "free", "locate", "facts")
+_FOR_JUDGE = ("sample_from", "begin", "end", "allocate", "free", "locate", "facts")
 _FOR_WORKER: dict[str, Callable[..., dict[str, Any]]] = {
     "allocate": DeviceServer.allocate_for_worker,
     "free": DeviceServer.free_for_worker,

@@ -13,6 +13,7 @@ from typing import Self
 from kernel_gym.devices import resolve
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.records import Evaluation
+from kernel_gym.secret import RunSecret, process_secret
 from kernel_gym.tasks.registry import get_task
 
 
@@ -35,6 +36,8 @@ class Executor(ABC):
         device: A device name; `auto` takes the best one.
         seed: For submissions without one of their own.
         cache: Shared with other executors of a run; by default one of its own.
+        secret: Of the run, mixed into every draw; by default one of this process, see
+            :class:`~kernel_gym.evaluator.Evaluator`.
 
     Raises:
         UnknownDevice: No such device.
@@ -45,10 +48,16 @@ class Executor(ABC):
     """Submissions that it holds before :meth:`submit` blocks."""
 
     def __init__(
-        self, device: str = "auto", seed: int | None = None, cache: EvaluationCache | None = None
+        self,
+        device: str = "auto",
+        seed: int | None = None,
+        cache: EvaluationCache | None = None,
+        secret: RunSecret | None = None,
     ) -> None:
         self.device = resolve(device)
         self.seed = seed
+        self.secret = process_secret() if secret is None else secret
+        """What seeds are mixed with."""
         self.cache = EvaluationCache() if cache is None else cache
         self._under_way: dict[Key, Future[Evaluation]] = {}
 
@@ -71,7 +80,7 @@ class Executor(ABC):
         seed = self.seed if seed is None else seed
         if seed is None:
             return self._start(Request(task_id, source))
-        key = Key.of(task_id, source, self.device, seed)
+        key = Key.of(task_id, source, self.device, seed, self.secret)
         answer: Future[Evaluation] = Future()
         if (found := self.cache.get(key)) is not None:
             answer.set_result(found)

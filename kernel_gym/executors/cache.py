@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.secret import PUBLIC, RunSecret
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,15 @@ class Key:
     device: str
     seed: int
     protocol: str = PROTOCOL_VERSION
+    secret_sha256: str = ""
+    """Of the run whose draws they are; empty where the seed alone decides."""
 
     @classmethod
-    def of(cls, task: str, source: str, device: str, seed: int) -> Key:
+    def of(cls, task: str, source: str, device: str, seed: int, secret: RunSecret = PUBLIC) -> Key:
         """The key of a submission."""
         text = source.encode("utf-8", errors="surrogatepass")
-        return cls(task, hashlib.sha256(text).hexdigest(), device, seed)
+        digest = hashlib.sha256(text).hexdigest()
+        return cls(task, digest, device, seed, secret_sha256=secret.sha256)
 
 
 class EvaluationCache:

@@ -8,6 +8,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
+from kernel_gym.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
 
 
@@ -23,10 +24,14 @@ class InlineExecutor(Executor):
     """
 
     def __init__(
-        self, device: str = "auto", seed: int | None = None, cache: EvaluationCache | None = None
+        self,
+        device: str = "auto",
+        seed: int | None = None,
+        cache: EvaluationCache | None = None,
+        secret: RunSecret | None = None,
     ) -> None:
-        super().__init__(device, seed, cache)
-        self.evaluator = Evaluator(self.device)
+        super().__init__(device, seed, cache, secret)
+        self.evaluator = Evaluator(self.device, secret=self.secret)
 
     def _start(self, request: Request) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()

@@ -17,6 +17,7 @@ from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
 from kernel_gym.records import Evaluation
+from kernel_gym.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.task import Task
 
@@ -39,14 +40,15 @@ class LocalExecutor(SupervisedExecutor):
         seed: int | None = None,
         deadline: float = DEADLINE,
         cache: EvaluationCache | None = None,
+        secret: RunSecret | None = None,
     ) -> None:
         self._caches = Caches()
-        super().__init__(device, workers, seed, deadline, cache)
+        super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> LocalWorker | ProcessWorker:
         if self.device.startswith("sim:"):
-            return LocalWorker(Evaluator(self.device, caches=self._caches))
-        return ProcessWorker(self.device)
+            return LocalWorker(Evaluator(self.device, caches=self._caches, secret=self.secret))
+        return ProcessWorker(self.device, self.secret)
 
 
 class Evaluates(Protocol):

@@ -17,6 +17,7 @@ from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.supervised import DEADLINE, OurFault, SupervisedExecutor
 from kernel_gym.records import Evaluation
+from kernel_gym.secret import RunSecret
 
 NODE_LOST = "node has died"
 MOST_PER_GPU = 8
@@ -44,6 +45,7 @@ class RayExecutor(SupervisedExecutor):
             the one of `RAY_ADDRESS`, else a new one on this machine.
         resources: What an actor takes, instead of the above: `num_cpus`, `num_gpus` and more of
             Ray's actor options.
+        secret: Of the run; actors get it, their workers do not.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class RayExecutor(SupervisedExecutor):
         arch: str | None = None,
         address: str | None = None,
         resources: Mapping[str, Any] | None = None,
+        secret: RunSecret | None = None,
     ) -> None:
         import ray
 
@@ -70,10 +73,10 @@ class RayExecutor(SupervisedExecutor):
             options["resources"] = {arch: options.get("num_gpus", 1)}
         options = {**options, **(resources or {}), "max_restarts": 0, "max_task_retries": 0}
         self._actor = ray.remote(**options)(RayEvaluator)
-        super().__init__(device, workers, seed, deadline, cache)
+        super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> RayWorker:
-        return RayWorker(self._actor.remote(self.device))
+        return RayWorker(self._actor.remote(self.device, self.secret))
 
     def close(self) -> None:
         """Drops what is queued, waits for what runs, ends the actors."""
@@ -103,12 +106,13 @@ class RayEvaluator:
 
     Args:
         device: A device name.
+        secret: Of the run.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, secret: RunSecret) -> None:
         from kernel_gym.evaluator import Evaluator
 
-        self._evaluator = Evaluator(device)
+        self._evaluator = Evaluator(device, secret=secret)
 
     def evaluate(self, task_id: str, source: str, seed: int | None) -> Evaluation:
         """Evaluates one submission."""

@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from kernel_gym.executors.base import Request
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
+from kernel_gym.secret import RunSecret
 
 
 class ProcessLost(RuntimeError):
@@ -24,14 +25,15 @@ class ProcessWorker:
 
     Args:
         device: A device name.
+        secret: Of the run.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, secret: RunSecret) -> None:
         context = multiprocessing.get_context("spawn")  # a GPU's state does not survive a fork
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, device), daemon=False)
+        self._process = context.Process(target=_serve, args=(theirs, device, secret), daemon=False)
         with _started_with(ONE_THREAD):
-            self._process.start()
+            self._process.start()  # its arguments go through a pipe, no command line shows them
         theirs.close()
 
     def start(self, request: Request) -> Future[Evaluation]:
@@ -81,12 +83,12 @@ def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
 
 
-def _serve(pipe: Connection, device: str) -> None:
+def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
     """Evaluates what comes through the pipe until it closes."""
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.tasks.registry import get_task
 
-    with Evaluator(device) as evaluator:
+    with Evaluator(device, secret=secret) as evaluator:
         while True:
             try:
                 task, source, seed = pipe.recv()

@@ -28,6 +28,7 @@ from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.secret import RunSecret
 
 DEADLINE = 600.0
 """Seconds an evaluation may take. The evaluator's own limits end a candidate long before."""
@@ -83,6 +84,8 @@ class SupervisedExecutor(Executor):
         seed: For submissions without one of their own.
         deadline: Seconds an evaluation may take before its worker is replaced.
         cache: Shared with other executors of a run.
+        secret: Of the run, mixed into every draw; by default one of this process, see
+            :class:`~kernel_gym.evaluator.Evaluator`.
     """
 
     def __init__(
@@ -92,10 +95,11 @@ class SupervisedExecutor(Executor):
         seed: int | None = None,
         deadline: float = DEADLINE,
         cache: EvaluationCache | None = None,
+        secret: RunSecret | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, found {workers}")
-        super().__init__(device, seed, cache)
+        super().__init__(device, seed, cache, secret)
         self.workers, self.deadline = workers, deadline
         self.replaced = 0
         """Workers lost so far."""
@@ -224,7 +228,7 @@ class SupervisedExecutor(Executor):
 
     def _infra(self, request: Request, why: str) -> Evaluation:
         seed = 0 if request.seed is None else request.seed
-        key = Key.of(request.task, request.source, self.device, seed)
+        key = Key.of(request.task, request.source, self.device, seed, self.secret)
         status = next(status for status in describe_devices() if status.name == self.device)
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
@@ -236,6 +240,7 @@ class SupervisedExecutor(Executor):
             stage=Stage.BUILD,
             message=" ".join(why.split())[:500],
             seed=request.seed,
+            secret_sha256="" if request.seed is None else key.secret_sha256,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +10,7 @@ from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.judge.kept import Kept
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
+from kernel_gym.secret import RunSecret
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 
@@ -32,6 +32,8 @@ class Attempt:
     source: str
     device: Device
     seed: int
+    """The public one: draws come from it and from `secret`."""
+    secret: RunSecret
     baseline: Baseline
     cache: ExpectedCache
     session: Session | None = None
@@ -48,9 +50,11 @@ class Attempt:
     """Timed calls that are still to be checked."""
 
     def data_seed(self, *parts: object) -> int:
-        """A seed for one purpose, from the evaluation's own; the worker knows neither."""
-        text = "/".join(str(p) for p in (self.seed, self.task.id, *parts))
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "little")
+        """A seed for one purpose, from the evaluation's own and the secret of its run.
+
+        Everything that a candidate must not know in advance is drawn from here.
+        """
+        return self.secret.draw(self.seed, self.task.id, *parts)
 
     def expected(self, workload: Workload, purpose: str) -> Expected:
         """Inputs and answers of a workload, with data of its own for each purpose."""

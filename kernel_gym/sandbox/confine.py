@@ -138,6 +138,8 @@ class Rooms:
     writable: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Device files of a GPU."""
+    hidden: tuple[str, ...] = ()
+    """Files that look empty."""
 
 
 def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
@@ -155,7 +157,12 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
         built = found.attempt(
             "read-only file system",
             lambda: view.build(
-                rooms.home, limits.home_size, owner, rooms.needed, list(rooms.writable)
+                rooms.home,
+                limits.home_size,
+                owner,
+                rooms.needed,
+                list(rooms.writable),
+                rooms.hidden,
             ),
         )
         if built and "process namespace" in found.active:

@@ -16,6 +16,7 @@ from typing import Any
 
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
+from kernel_gym.secret import secret_files
 
 
 class TemplateError(RuntimeError):
@@ -112,6 +113,7 @@ class Template:
             "limits": asdict(limits or Limits()),
             "trusted": trusted,
             "writable": writable or [],
+            "hidden": secret_files(),
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()

@@ -130,7 +130,9 @@ def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
     os.environ.update(environment)
     tempfile.tempdir = environment["TMPDIR"]  # chosen already, by what was imported
     devices = tuple(request["options"].get("devices", ()))
-    rooms = confine.Rooms(home, needed, tuple(request["writable"]), devices)
+    rooms = confine.Rooms(
+        home, needed, tuple(request["writable"]), devices, tuple(request["hidden"])
+    )
     confine.confine(found, rooms, confine.Limits(**request["limits"]), user)
     request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
 

@@ -33,7 +33,14 @@ def needed_folders() -> tuple[str, ...]:
     return _outermost(places)
 
 
-def build(home: Path, size: int, owner: int, needed: tuple[str, ...], writable: list[str]) -> None:
+def build(
+    home: Path,
+    size: int,
+    owner: int,
+    needed: tuple[str, ...],
+    writable: list[str],
+    hidden: tuple[str, ...] = (),
+) -> None:
     """Builds the view in this process's mount namespace.
 
     Args:
@@ -42,6 +49,7 @@ def build(home: Path, size: int, owner: int, needed: tuple[str, ...], writable: 
         owner: user and group id that it belongs to.
         needed: folders that stay readable wherever they are.
         writable: folders that stay writable.
+        hidden: files that look empty wherever they are.
 
     Raises:
         OSError: the kernel refuses a step.
@@ -55,6 +63,8 @@ def build(home: Path, size: int, owner: int, needed: tuple[str, ...], writable: 
     finally:
         for fd in kept.values():
             os.close(fd)
+    for path in filter(os.path.isfile, hidden):
+        kernel.mount("/dev/null", path, None, kernel.MS_BIND)
     home.mkdir(parents=True, exist_ok=True)
     options = f"size={size},nr_inodes=65536,mode=700,uid={owner},gid={owner}"
     kernel.mount("home", str(home), "tmpfs", _PRIVATE, options)

@@ -40,7 +40,6 @@ class LocalRuntime(SimRuntime):
         sim_memory.map_device(file)
         os.close(file)
         options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
-        options["sample_seed"] = 0  # a program that one trusts may know it
         self.server = sim_server.DeviceServer(options)
 
     def download(self, address: int, size: int) -> bytes:

@@ -7,6 +7,7 @@ import pytest
 
 from kernel_gym.executors import Request
 from kernel_gym.executors.process import ProcessLost, ProcessWorker
+from kernel_gym.secret import process_secret
 
 
 @pytest.mark.parametrize(("own", "found"), [(None, "1"), ("3", "3")])
@@ -14,7 +15,7 @@ def test_it_does_not_start_a_thread_for_each_processor(monkeypatch, own, found):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if own:
         monkeypatch.setenv("OMP_NUM_THREADS", own)
-    worker = ProcessWorker("sim:gfx942")
+    worker = ProcessWorker("sim:gfx942", process_secret())
     try:
         with pytest.raises(ProcessLost, match="'no/such'"):
             worker.start(Request("no/such", "")).result()

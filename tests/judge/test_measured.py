@@ -25,6 +25,7 @@ from kernel_gym.judge.measured import compare_sessions, seconds_alone
 from kernel_gym.judge.pairs import Pairs
 from kernel_gym.judge.protocol import PATIENCE
 from kernel_gym.records import Outcome
+from kernel_gym.secret import PUBLIC
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 from kernel_gym.worker.gpu_main import GpuWorker
 from kernel_gym.worker.launches import Launches
@@ -400,7 +401,7 @@ def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_pro
     assert session.load(SOFTMAX.reference_source, "torch") is None
     ours = _session(arena, SOFTMAX)[0]
     baseline = SimpleNamespace(session=lambda task: ours)
-    attempt = Attempt(SOFTMAX, "", DEVICE, 0, baseline, None, session=session)
+    attempt = Attempt(SOFTMAX, "", DEVICE, 0, PUBLIC, baseline, None, session=session)
     attempt.note(_workload(SOFTMAX), passed=True)
     verdict = measured.time_measured(attempt)
     if judged:

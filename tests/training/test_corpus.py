@@ -12,7 +12,7 @@ from kernel_gym.training.corpus import CorpusError, generate, read_corpus, write
 from kernel_gym.training.edits import STARTS, submission
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.policies import ScheduleSearch
-from kernel_gym.training.scoring import Scorer
+from kernel_gym.training.scoring import Scorer, draw_seed
 
 TASK, OTHER = "torch2triton/gelu", "torch2triton/swiglu"
 
@@ -37,7 +37,7 @@ def test_a_corpus_has_what_was_found_and_survives_its_file(tmp_path):
         scorer = Scorer(executor, get_reward(), tmp_path)
         rows = generate(scorer, [TASK, OTHER], 2, 0, brief_prompt("sim:gfx942"))
         assert [row.task for row in rows] == [TASK, TASK, OTHER, OTHER]
-        evaluation = executor.evaluate(TASK, rows[0].source)
+        evaluation = executor.evaluate(TASK, rows[0].source, draw_seed(0, "corpus"))
     assert rows[0].reward == get_reward()(evaluation).value
     assert rows[0].speedup == evaluation.speedup
     assert rows[0].clock == "modelled"

@@ -156,7 +156,7 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     task = TASKS["train"][0]
     (played,) = [Transcript(task, {"role": "user", "content": prompt(get_task(task))})]
     for _ in range(2):
-        episodes.play(policy, [played])
+        episodes.play(policy, [played], draw="step 0")
     tokens, mask = played.completion()
     parts = {0: [], 1: []}
     for token, own in zip(tokens, mask, strict=True):

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.lines import StoreError
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
+from kernel_gym.secret import PUBLIC, RunSecret
 from kernel_gym.tasks import get_task
 from kernel_gym.training import scoring
 from kernel_gym.training.config import Grpo
@@ -27,17 +29,23 @@ class Answers(Executor):
     """Answers from a table of records, as an executor would; counts what it evaluates."""
 
     def __init__(self, **records):
-        super().__init__("sim:gfx942", seed=0)
-        self.records, self.asked = records, []
+        super().__init__("sim:gfx942", seed=0, secret=RunSecret(bytes(32)))
+        self.records, self.asked, self.seeds = records, [], []
 
     def _start(self, request):
         self.asked.append(request.source)
+        self.seeds.append(request.seed)
         future = Future()
         found = self.records[request.source]
         if isinstance(found, Exception):
             future.set_exception(found)
         else:
-            update = {"source_sha256": sha(request.source), "seed": request.seed, "task": TASK}
+            update = {
+                "source_sha256": sha(request.source),
+                "seed": request.seed,
+                "secret_sha256": self.secret.sha256,
+                "task": TASK,
+            }
             future.set_result(found.model_copy(update=update))
         return future
 
@@ -51,13 +59,14 @@ def sha(source):
 
 GOOD = passing(3.0, 3.0).model_copy(update={"protocol_version": PROTOCOL_VERSION})
 BAD = failure(Outcome.COMPILE_ERROR, Stage.BUILD)
+STATE = SimpleNamespace(global_step=7)
 INFRA = failure(Outcome.INFRA, Stage.BUILD)
 
 
-def score(folder, sources, executor=None, reward=None):
+def score(folder, sources, executor=None, reward=None, draw="step 0"):
     executor = executor or Answers(good=GOOD, bad=BAD, infra=INFRA, crash=RuntimeError("gone"))
     scorer = Scorer(executor, reward or get_reward(), folder)
-    return executor, scorer([(TASK, source) for source in sources])
+    return executor, scorer([(TASK, source) for source in sources], draw=draw)
 
 
 def test_a_batch_is_scored_in_order_and_faults_of_ours_are_masked(tmp_path):
@@ -96,7 +105,7 @@ def test_an_evaluation_whose_reward_failed_is_not_lost(tmp_path):
 
 def test_a_task_that_is_unknown_is_masked_and_nothing_raises(tmp_path):
     scorer = Scorer(Answers(), get_reward(), tmp_path)
-    (scored,) = scorer([("no/task", "x")])
+    (scored,) = scorer([("no/task", "x")], draw="step 0")
     assert scored.reward is None
     assert "no/task" in scored.error
 
@@ -108,7 +117,7 @@ def test_the_busy_share_is_of_the_time_of_all_workers(tmp_path, monkeypatch):
     executor = Answers(good=took)
     executor.workers = 2
     scorer = Scorer(executor, get_reward(), tmp_path)
-    scored = scorer([(TASK, "good")])
+    scored = scorer([(TASK, "good")], draw="step 0")
     assert gym_metrics(scored)["gym/evaluation_seconds"] == 4.0
     assert scored[0].seconds == 0.5
     assert scorer.busy == pytest.approx(4.0 / (2 * 5.0))
@@ -133,6 +142,48 @@ def test_a_resumed_run_evaluates_nothing_twice(tmp_path):
     assert score(tmp_path, ["good", "bad"])[0].asked == []
 
 
+def test_each_draw_evaluates_anew_and_equal_sources_of_a_draw_are_one(tmp_path):
+    executor = Answers(good=GOOD, bad=BAD)
+    scorer = Scorer(executor, get_reward(), tmp_path)
+    for step in (0, 1):
+        first, second, _ = scorer([(TASK, s) for s in ("good", "good", "bad")], draw=f"step {step}")
+        assert (first.cached, second.cached) == (False, True)
+        assert first.evaluation.seed == second.evaluation.seed
+    assert executor.asked == ["good", "bad"] * 2
+    seeds = executor.seeds
+    assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
+
+
+def test_a_resumed_run_draws_a_step_as_before(tmp_path):
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    straight.mkdir()
+    stopped.mkdir()
+    executor, _ = score(straight, ["good"], draw="step 5")
+    score(stopped, ["good"], draw="step 4")
+    again, _ = score(stopped, ["good"], draw="step 5")
+    assert executor.seeds == again.seeds
+
+
+def test_the_ledger_of_another_secret_is_not_taken_for_this_run(tmp_path):
+    score(tmp_path, ["good"])
+    other = Answers(good=GOOD)
+    other.secret = RunSecret(bytes(range(32)))
+    assert score(tmp_path, ["good"], executor=other)[0].asked == ["good"]
+
+
+def test_no_training_without_a_secret(tmp_path):
+    executor = Answers()
+    executor.secret = PUBLIC
+    with pytest.raises(ValueError, match="no secret"):
+        Scorer(executor, get_reward(), tmp_path)
+
+
+def test_a_reward_without_the_step_is_refused(tmp_path):
+    reward = GymReward(Scorer(Answers(good=GOOD), get_reward(), tmp_path), 2)
+    with pytest.raises(ValueError, match="trainer's state"):
+        reward(completions=["good"], task=[TASK])
+
+
 def test_a_ledger_with_a_broken_line_is_refused_by_name(tmp_path):
     (tmp_path / LEDGER).write_text('{"cut off\n')
     with pytest.raises(StoreError, match=r"evaluations\.jsonl, line 1: line: found"):
@@ -153,7 +204,11 @@ def test_the_reward_function_takes_what_trl_gives(tmp_path):
     reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
     chats = [[{"role": "assistant", "content": text}] for text in ("good", "bad")]
     rewards = reward(
-        completions=chats, task=[TASK, TASK], prompts=[], log_metric=logged.__setitem__
+        completions=chats,
+        task=[TASK, TASK],
+        prompts=[],
+        log_metric=logged.__setitem__,
+        trainer_state=STATE,
     )
     assert rewards[0] > rewards[1]
     assert logged["gym/passed"] == 0.5
@@ -174,7 +229,7 @@ def test_an_edit_is_rewarded_as_one_of_the_start_that_its_prompt_shows(tmp_path)
     reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
     reply = "<<<<<<< SEARCH\nBLOCK=64\n=======\nBLOCK=2048\n>>>>>>> REPLACE\n"
     starts = [given.replace("=256", "=64"), given]
-    assert reward([reply, reply], [EDITED] * 2, starts)[0] > 0.15
+    assert reward([reply, reply], [EDITED] * 2, starts, trainer_state=STATE)[0] > 0.15
     assert executor.asked[1].startswith("# edit 1: 'BLOCK=64' occurs 0 times")
 
 
