@@ -93,8 +93,7 @@ def evaluate(
             seed=seed,
         )
         player = make_policy(policy)
-        _known_reward(reward)
-        _known_executor(executor)
+        _known(reward, executor)
         given = secret and read_secret(secret)
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
     try:
@@ -125,16 +124,12 @@ def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
     return [task for task in built if task.id not in foreign]
 
 
-def _known_reward(name: str) -> None:
+def _known(reward: str, executor: str) -> None:
+    from kernel_gym.executors import require_executor
     from kernel_gym.rewards import get_reward
 
-    get_reward(name)
-
-
-def _known_executor(name: str) -> None:
-    from kernel_gym.executors import require_executor
-
-    require_executor(name)
+    get_reward(reward)
+    require_executor(executor)
 
 
 def _play(
