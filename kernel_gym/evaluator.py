@@ -26,7 +26,12 @@ from kernel_gym.devices.sim import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.expected import ExpectedCache
-from kernel_gym.judge.protocol import INFRA_RETRIES, PROTOCOL_VERSION
+from kernel_gym.judge.protocol import (
+    DEVICE_RETRIES,
+    INFRA_RETRIES,
+    PROTOCOL_VERSION,
+    RETRY_SECONDS,
+)
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
@@ -106,7 +111,8 @@ class Evaluator:
         # 63 random bits that are used once need no secret beside them, and no secret to replay.
         draw = (secrets.randbits(63), PUBLIC) if seed is None else (seed, self._secret)
         errors: list[Exception] = []
-        while len(errors) <= INFRA_RETRIES:
+        latest = time.monotonic() + RETRY_SECONDS
+        while not errors or (_may_retry(errors) and time.monotonic() < latest):
             try:
                 return self._evaluate_once(task, source, *draw)
             except (InfraError, TemplateError) as error:
@@ -213,7 +219,8 @@ class Evaluator:
         self, task: Task, source: str, seed: int, secret: RunSecret, errors: list[Exception]
     ) -> Evaluation:
         """A record without results. A device lost each time is lost by the candidate."""
-        lost = all(isinstance(error, DeviceLostError) for error in errors)
+        losses = _losses(errors)
+        lost = losses == len(errors) or losses > DEVICE_RETRIES
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=task.id,
@@ -227,6 +234,14 @@ class Evaluator:
             secret_sha256=secret.sha256,
             versions=self.device.versions(),
         )
+
+
+def _losses(errors: Sequence[Exception]) -> int:
+    return sum(isinstance(error, DeviceLostError) for error in errors)
+
+
+def _may_retry(errors: Sequence[Exception]) -> bool:
+    return len(errors) <= INFRA_RETRIES and _losses(errors) <= DEVICE_RETRIES
 
 
 def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:

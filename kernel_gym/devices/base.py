@@ -24,7 +24,7 @@ class InfraError(RuntimeError):
 
 
 class DeviceLostError(InfraError):
-    """The device ended or hangs during a candidate's call: ours, unless it happens each time."""
+    """The device was lost, by whom is not known: ours, unless it happens again."""
 
 
 class MemoryUsedUpError(InfraError):

@@ -21,6 +21,8 @@ def read_failure(error: Any) -> Failed:
 def describe_exit(worker: Child) -> str:
     """How a worker ended that closed its pipe; it is gone afterwards."""
     status = worker.close(grace=0.5)
+    if worker.ended_for:
+        return f"the candidate {worker.ended_for}"
     if status is not None and status < 0:
         return f"the worker was killed by {signal.Signals(-status).name}"
     return f"the worker exited{'' if status is None else f' with status {status}'} during the call"

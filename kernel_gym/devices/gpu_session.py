@@ -19,15 +19,16 @@ from kernel_gym.devices.base import (
     MemoryUsedUpError,
     SketchedCall,
 )
-from kernel_gym.devices.failures import describe_exit, read_failure
+from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.failures import read_failure
 from kernel_gym.devices.gpu_arena import GUARD, Arena, ArenaFull, Piece
+from kernel_gym.devices.gpu_build import GpuCompiler
 from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
 from kernel_gym.devices.gpu_placing import Placed, describe, place
-from kernel_gym.devices.gpu_worker import Worker
+from kernel_gym.devices.gpu_worker import Worker, ask
 from kernel_gym.devices.sim_outputs import are_outputs
-from kernel_gym.devices.vendors import Vendor, find_compiler
+from kernel_gym.devices.vendors import Vendor
 from kernel_gym.records import KernelFacts
-from kernel_gym.sandbox.channel import BLOCK_SPIN, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -79,6 +80,7 @@ class GpuSession:
         self.replayed = False
         """Whether the ring's calls were captured as a graph."""
         self._task, self._worker, self._host, self._release = task, worker, host, release
+        self._budget = None if worker.ours else HostBudget()
         self._language = task.language
         self._dead: Failed | None = None
         self._changed: list[Piece] = []
@@ -111,9 +113,17 @@ class GpuSession:
             "entry": self._task.entry,
             "source": source,
         }
-        if self._language == "hip":  # the compiler needs no GPU
-            return self._failure(header | self._build_options(), LOAD_TIMEOUT) or self.open()
-        return self.open() or self._failure(header, LOAD_TIMEOUT)
+        if self._language != "hip":
+            return self.open() or self._failure(header, LOAD_TIMEOUT)
+        vendor, family = self._host.vendor, self._worker.family
+        compiler = GpuCompiler(vendor, self._host.arch, self._worker.cache, LOAD_TIMEOUT, family)
+        built = compiler.build(source, self._budget)  # needs no GPU
+        if isinstance(built, Failed):
+            return built
+        first = len(self._task.problem.args)
+        header["outputs"] = list(range(first, first + len(self._task.problem.outputs)))
+        answer = self._ask(header | {"log": built.log}, LOAD_TIMEOUT, library=built.content)
+        return answer if isinstance(answer, Failed) else self.open()
 
     def open(self) -> Failed | None:
         """Lets the worker make its GPU context.
@@ -126,19 +136,6 @@ class GpuSession:
         failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
         self._worker.opened = failed is None
         return failed
-
-    def _build_options(self) -> dict[str, Any]:
-        vendor, problem = self._host.vendor, self._task.problem
-        compiler = find_compiler(vendor)
-        if compiler is None:
-            raise InfraError(f"HIP needs {vendor.compiler}, which is not here")
-        first = len(problem.args)
-        return {
-            "outputs": list(range(first, first + len(problem.outputs))),
-            "command": vendor.compile_command(compiler, self._host.arch),
-            "suffix": vendor.suffix,
-            "cache": self._worker.cache,
-        }
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Compiles what calls of such dimensions and inputs need; their values do not matter."""
@@ -347,6 +344,7 @@ class GpuSession:
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
+        library: bytes = b"",
     ) -> dict[str, Any] | Failed:
         """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then."""
         if self._dead:
@@ -357,17 +355,9 @@ class GpuSession:
         if self.arena.file is not None:
             for name, pieces in (("pull", shown), ("push", wanted)):
                 header[name] = [[piece.start, piece.size] for piece in pieces]
-        try:
-            channel = self._worker.child.channel
-            answer = channel.request(header, timeout=timeout, spin=BLOCK_SPIN).header
-        except ChannelTimeout:
-            limit = f"no answer within {timeout:.0f} s"
-            return self._fail(Failed(FailureKind.TIMEOUT, f"{do}: {limit}"))
-        except ChannelClosed:
-            return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._worker.child)))
-        except ChannelError as error:
-            text = f"the worker broke the protocol: {error}"
-            return self._fail(Failed(FailureKind.RUNTIME, text))
+        answer = ask(self._worker, header, timeout, library, self._budget)
+        if isinstance(answer, Failed):
+            return self._fail(answer)
         if "error" not in answer:
             self.arena.fetch(wanted)
             return answer

@@ -7,9 +7,9 @@ judge writes inputs and reads outputs through its own mapping of the GPU's memor
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import mmap
 import os
+import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,15 +27,18 @@ from kernel_gym.devices.base import (
     OutputTensor,
     SketchedCall,
 )
+from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
-from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
+from kernel_gym.devices.compiling import compile_hip
+from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
+from kernel_gym.devices.sim_worker import SimWorker
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock, KernelFacts
-from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
-from kernel_gym.sandbox.spawn import TemplateError, shared_template
+from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
 from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
@@ -43,8 +46,14 @@ from kernel_gym.tasks.task import Task
 LOAD_TIMEOUT = 30.0
 CALL_TIMEOUT = 30.0
 LAUNCH_LIMIT = 10.0
-MEMORY = 2 << 30
-"""Live bytes of one simulated GPU: workloads here are small twins."""
+LOST_PATIENCE = 5.0
+"""For a simulated GPU whose worker has ended or does not answer."""
+MEMORY = 512 << 20
+"""Live bytes of one simulated GPU: workloads here are small twins, of 5 MB at most."""
+WORKER_LIMITS = Limits(memory=5 << 28, home_size=256 << 20, processes=64, one_process=True)
+"""Of a worker. Honest ones hold up to 0.3 GiB, of which most is Python's own."""
+FAMILY_MEMORY = 3 << 29
+"""Bytes that a candidate's worker, its compiler and its simulated GPU may hold together."""
 
 
 class SimDevice:
@@ -125,7 +134,8 @@ class SimSession:
         self, task: Task, threads: int, trusted: bool, seed: int = 0, arch: str = "gfx942"
     ) -> None:
         self._task, self._arch = task, arch
-        self._dead: Failed | None = None
+        self._budget = None if trusted else HostBudget()
+        self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = {
             a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
         }
@@ -143,25 +153,29 @@ class SimSession:
         cache = [str(cache_folder("triton"))] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
-            self._device = template.fork("device", [memory, device_end.fileno()], options)
-            self._worker = template.fork(
+            self._device = template.fork(
+                "device", [memory, device_end.fileno()], options, family=self._family
+            )
+            self._child = template.fork(
                 "worker",
                 [worker_end.fileno()],
                 {"arch": arch},
-                Limits(),
+                WORKER_LIMITS,
                 environment,
                 trusted,
                 cache,
+                self._family,
             )
             # Not as an option: the template, of which the worker is a copy, reads these.
             self._device.channel.request({"do": "sample_from", "seed": seed}, timeout=LAUNCH_LIMIT)
-            ready = self._worker.channel.recv(LOAD_TIMEOUT)
+            ready = self._child.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error
         finally:
             os.close(memory)
             device_end.close()
             worker_end.close()
+        self._worker = SimWorker(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
@@ -172,13 +186,16 @@ class SimSession:
             "entry": self._task.entry,
             "source": source,
         }
+        results: tuple[bytes, ...] = ()
         if self._task.language == "hip":
-            toolchain = _toolchain(self._arch)
+            built = compile_hip(source, self._arch, LOAD_TIMEOUT, self._budget, self._family)
+            if isinstance(built, Failed):
+                return built
+            results = built.results
             problem = self._task.problem
             first = len(problem.args)
             header["outputs"] = list(range(first, first + len(problem.outputs)))
-            header["toolchain"] = {"device": toolchain.device, "host": toolchain.host}
-        answer = self._ask_worker(header, LOAD_TIMEOUT)
+        answer = self._worker.ask(header, LOAD_TIMEOUT, *results)
         return answer if isinstance(answer, Failed) else None
 
     def call(
@@ -189,21 +206,23 @@ class SimSession:
         audit: Audit = Audit.OFF,
     ) -> Call | Failed:
         """Calls the candidate once on fresh device copies of the inputs."""
-        if self._dead:
-            return self._dead
+        if self._worker.dead:
+            return self._worker.dead
         self._ask_device({"do": "begin", "noop": noop, "audit": str(audit)})
         try:
             args, buffers = self._place_inputs(inputs)
             if self._task.language == "hip":
                 args += self._launcher_arguments(dims)
         except _DeviceFull as error:
-            return self._fail(Failed(FailureKind.RUNTIME, str(error)))
-        answer = self._ask_worker({"do": "call", "args": args}, CALL_TIMEOUT)
+            return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
+        answer = self._worker.ask({"do": "call", "args": args}, CALL_TIMEOUT)
         try:
-            return self._collect(answer, inputs, buffers)
-        finally:
+            result = self._collect(answer, inputs, buffers)
             for address in (*buffers.values(), *self._outputs):
                 self._ask_device({"do": "free", "address": address})
+        except DeviceLostError as error:
+            return self._worker.lost_device(error)
+        return result
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Nothing: nobody waits for this device."""
@@ -211,13 +230,16 @@ class SimSession:
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of the kernels, once each."""
-        found = {k["name"]: k for k in self._ask_device({"do": "facts"})["kernels"]}
-        return tuple(KernelFacts(**k) for k in found.values())
+        try:
+            kernels = self._ask_device({"do": "facts"})["kernels"]
+        except DeviceLostError:  # nothing is judged by them
+            return ()
+        return tuple(KernelFacts(**k) for k in {k["name"]: k for k in kernels}.values())
 
     def close(self) -> None:
         """Ends worker and GPU."""
         with contextlib.suppress(TemplateError):
-            self._worker.close()
+            self._child.close()
             self._device.close()
 
     # -- the call, step by step ----------------------------------------------------------------
@@ -258,12 +280,12 @@ class SimSession:
     ) -> Call | Failed:
         record = self._ask_device({"do": "end"})
         if record["fault"]:
-            return self._fail(describe_fault(record["fault"]))
+            return self._worker.fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
             return answer
         described = answer.get("outputs")
         if described is None or not are_outputs(described):
-            return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
+            return self._worker.fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
         longest: dict[str, Any] = max(
             record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
@@ -328,31 +350,11 @@ class SimSession:
         return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
 
     def _ask_device(self, header: dict[str, Any]) -> dict[str, Any]:
+        timeout = LOST_PATIENCE if self._worker.dead else LAUNCH_LIMIT * 3
         try:
-            return self._device.channel.request(header, timeout=LAUNCH_LIMIT * 3).header
+            return self._device.channel.request(header, timeout=timeout).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
-
-    def _ask_worker(self, header: dict[str, Any], timeout: float) -> dict[str, Any] | Failed:
-        try:
-            answer = self._worker.channel.request(header, timeout=timeout).header
-        except ChannelTimeout:
-            limit = f"no answer within {timeout:.0f} s"
-            return self._fail(Failed(FailureKind.TIMEOUT, f"{header['do']}: {limit}"))
-        except ChannelClosed:
-            return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._worker)))
-        except ChannelError as error:
-            return self._fail(
-                Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
-            )
-        if "error" in answer:
-            return read_failure(answer["error"])
-        return answer
-
-    def _fail(self, failed: Failed) -> Failed:
-        """Remembers a failure after which the worker cannot be asked again."""
-        self._dead = failed
-        return failed
 
 
 def _profile(launch: dict[str, Any]) -> dict[str, Any]:
@@ -366,20 +368,6 @@ def _profile(launch: dict[str, Any]) -> dict[str, Any]:
         "occupancy_limiter": occupancy.get("limiter"),
         "profile": without_folders(profile),
     }
-
-
-def _toolchain(arch: str) -> HipToolchain:
-    """What HIP candidates need on our side.
-
-    Raises:
-        InfraError: it is not there; no candidate is to blame for that.
-    """
-    found = hip_toolchain(arch)
-    if not isinstance(found, HipToolchain):
-        raise InfraError(f"{found.problem}; install it: {found.mend}")
-    if importlib.util.find_spec("kernel_gym.worker._hip_runtime") is None:
-        raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
-    return found
 
 
 class _DeviceFull(Exception):

@@ -90,11 +90,16 @@ class Allocation:
         return self.start + self.size
 
 
+def _pages(start: int, size: int) -> tuple[int, int]:
+    """Bounds of the pages that an allocation takes; guards leave none to two of them."""
+    return start // _PAGE * _PAGE, -(-(start + size) // _PAGE) * _PAGE
+
+
 class Arena:
     """Hands out device memory: addresses only grow, so that no stale pointer ever fits again.
 
     Args:
-        capacity: most live bytes at one time.
+        capacity: most live bytes at one time, in whole pages.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -111,13 +116,15 @@ class Arena:
             DeviceMemoryError: more than the capacity would be live, or the addresses ran out.
         """
         start = -(-self._next // ALIGNMENT) * ALIGNMENT
-        if size < 0 or self.live + size > self.capacity or start + size > ARENA_BASE + ARENA_SIZE:
+        first, last = _pages(start, size)
+        full = self.live + last - first > self.capacity
+        if size < 0 or full or start + size > ARENA_BASE + ARENA_SIZE:
             raise DeviceMemoryError(
                 f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"
             )
         found = Allocation(start, size, label)
         self._next = start + size + GUARD
-        self.live += size
+        self.live += last - first
         self._starts.append(start)
         self._by_start[start] = found
         return found
@@ -128,9 +135,8 @@ class Arena:
         if found is None:
             return False
         self._starts.remove(start)
-        self.live -= found.size
-        first = -(-found.start // _PAGE) * _PAGE
-        last = found.end // _PAGE * _PAGE
+        first, last = _pages(found.start, found.size)
+        self.live -= last - first
         if last > first:
             _libc.madvise(first, last - first, _MADV_REMOVE)
         return True

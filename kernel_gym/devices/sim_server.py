@@ -42,8 +42,9 @@ HOST_COPY_LATENCY = 10e-6
 
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
-PROCESS_MEMORY = 8 << 30
-"""Private memory of this process, for hostile texts; the device's own memory is shared."""
+PROCESS_MEMORY = 5 << 29
+"""Private memory of this process, for hostile texts; the device's own memory is shared. Of this,
+1 GiB is the account of that memory, of which little is ever touched."""
 
 
 class DeviceServer:

@@ -30,6 +30,11 @@ TIME_AGREEMENT = 1.25
 """Two calls on the same data may differ by this factor; beyond it no time can be trusted."""
 INFRA_RETRIES = 2
 """Failures of ours are retried so often before the outcome is `infra` (rule 27)."""
+DEVICE_RETRIES = 1
+"""A lost device is tried so often again, since a neighbour may have lost it on a GPU. A simulated
+GPU has no neighbours: lost in a request of the candidate, it is the candidate's failure at once."""
+RETRY_SECONDS = 120.0
+"""Nothing is tried again later than this after the beginning of the first try."""
 
 MAX_SOURCE_BYTES = 256 * 1024
 

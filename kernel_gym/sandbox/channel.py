@@ -7,6 +7,7 @@ deadline, and whatever does not parse is an error of the peer.
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 import time
@@ -85,6 +86,10 @@ class Channel:
             raise ChannelTimeout("the peer does not read") from error
         except OSError as error:
             raise ChannelClosed(f"the pipe is closed: {error}") from error
+
+    def wait(self, timeout: float) -> bool:
+        """Waits for the first byte of a message, or for the peer's end; False: it took too long."""
+        return bool(select.select([self._sock], [], [], timeout)[0])
 
     def recv(self, timeout: float | None = None, spin: float = 0.0) -> Message:
         """Receives one message within `timeout` seconds.

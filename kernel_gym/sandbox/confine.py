@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from kernel_gym.sandbox import kernel_calls as kernel
-from kernel_gym.sandbox import landlock, view
+from kernel_gym.sandbox import landlock, seccomp, view
 
 FIRST_USER = 0x4000_0000
 """User ids of workers start here, far from those of people, when the judge is root."""
@@ -39,13 +39,15 @@ WITHOUT = {
     "user id of its own": "workers are the judge's own user",
     "no capabilities": "workers keep the judge's rights",
     "Landlock": "the view of files and the user id alone guard them",
+    "system call filter": "workers may ask the kernel for namespaces, io_uring, keys and the like; "
+    "memory that they share or that their children take is found by the watch alone",
 }
 """What a barrier that is missing leaves open, for `kernel-gym doctor`."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits of one worker. Sizes are bytes."""
+    """Resource limits of one worker. Sizes are bytes, for each process but for `home_size`."""
 
     memory: int = 4 << 30
     file_size: int = 256 << 20
@@ -53,6 +55,8 @@ class Limits:
     open_files: int = 256
     processes: int = 256
     cpu_seconds: int = 300
+    one_process: bool = False
+    """Refuse other processes and shared memory, so that `memory` bounds all that it holds."""
 
 
 @dataclass
@@ -140,6 +144,8 @@ class Rooms:
     """Device files of a GPU."""
     hidden: tuple[str, ...] = ()
     """Files that look empty."""
+    alone: bool = False
+    """Nothing else is to be seen of the file system."""
 
 
 def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
@@ -155,17 +161,9 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
     owner = user if drops and user is not None else os.geteuid()
     if "mount namespace" in found.active:
         built = found.attempt(
-            "read-only file system",
-            lambda: view.build(
-                rooms.home,
-                limits.home_size,
-                owner,
-                rooms.needed,
-                list(rooms.writable),
-                rooms.hidden,
-            ),
+            "read-only file system", lambda: _build_view(rooms, limits.home_size, owner)
         )
-        if built and "process namespace" in found.active:
+        if built and not rooms.alone and "process namespace" in found.active:
             found.attempt("private /proc", view.hide_processes)
     (rooms.home / "tmp").mkdir(parents=True, exist_ok=True)
     os.chdir(rooms.home / "tmp")
@@ -176,11 +174,20 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
     if not (os.geteuid() == 0 and user is None):
         found.attempt("no capabilities", kernel.drop_capabilities)
     die_with_parent()
-    readable = (*view.SYSTEM, *rooms.needed)
+    readable = rooms.needed if rooms.alone else (*view.SYSTEM, *rooms.needed)
     writable = (*view.DEVICES, *rooms.devices, str(rooms.home), *rooms.writable)
     if rooms.devices:
         writable = (*writable, "/proc/self")  # NVIDIA's driver names its threads there
     found.attempt("Landlock", lambda: landlock.restrict(readable, writable))
+    found.attempt("system call filter", lambda: seccomp.restrict(limits.one_process))
+
+
+def _build_view(rooms: Rooms, home_size: int, owner: int) -> None:
+    if rooms.alone:
+        view.build_alone(rooms.home, home_size, owner, rooms.needed)
+    else:
+        writable = list(rooms.writable)
+        view.build(rooms.home, home_size, owner, rooms.needed, writable, rooms.hidden)
 
 
 def die_with_parent() -> None:
@@ -203,7 +210,8 @@ def _become(user: int, rooms: Rooms) -> None:
     os.setgroups(sorted({os.stat(path).st_gid for path in rooms.devices} - {0}))
     os.setresgid(user, user, user)
     os.setresuid(user, 0, 0)  # access() asks for the real id
-    closed = [path for path in rooms.needed if not os.access(path, os.R_OK | os.X_OK)]
+    folders = filter(os.path.isdir, rooms.needed)
+    closed = [path for path in folders if not os.access(path, os.R_OK | os.X_OK)]
     if closed:
         os.setresuid(0, 0, 0)
         os.setresgid(0, 0, 0)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,27 @@ class TemplateError(RuntimeError):
     """The template process could not be started or has died: a failure of ours."""
 
 
+@dataclass(frozen=True)
+class Family:
+    """Children that share a budget of memory: all are ended when their sum exceeds it.
+
+    Args:
+        name: the same for all of them, and for no others.
+        memory: bytes that they may hold in all, those of their own children included.
+    """
+
+    name: str
+    memory: int
+
+
 class Child:
     """A forked process with a pipe to it, and a private folder when it is a worker."""
 
     def __init__(self, template: Template, pid: int, channel: Channel, home: Path | None) -> None:
         self.pid = pid
         self.channel = channel
+        self.ended_for = ""
+        """Why the template ended it before it was closed; known once it is closed."""
         self._template = template
         self._home = home
 
@@ -42,7 +57,7 @@ class Child:
             The exit status (minus the signal's number) of a process that had ended by itself.
         """
         self.channel.close()
-        status = self._template.kill(self.pid, grace)
+        status, self.ended_for = self._template.kill(self.pid, grace)
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
         return status
@@ -88,6 +103,8 @@ class Template:
         environment: dict[str, str] | None = None,
         trusted: bool = False,
         writable: list[str] | None = None,
+        family: Family | None = None,
+        buffers: int = 0,
     ) -> Child:
         """Forks a child; its descriptor 3 is the other end of `Child.channel`, `fds` follow.
 
@@ -99,6 +116,8 @@ class Template:
             environment: variables besides a worker's private ones.
             trusted: a worker that runs our own code keeps the judge's user id.
             writable: folders that a worker may write besides its own.
+            family: with which other children it shares a budget of memory.
+            buffers: most raw buffers that a message from it may carry.
 
         Raises:
             TemplateError: the template is gone.
@@ -114,17 +133,23 @@ class Template:
             "trusted": trusted,
             "writable": writable or [],
             "hidden": secret_files(),
+            "family": asdict(family) if family else None,
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
-        return Child(self, answer["pid"], Channel(ours), home)
+        return Child(self, answer["pid"], Channel(ours, buffers), home)
 
-    def kill(self, pid: int, grace: float = 0.0) -> int | None:
-        """Kills a child and its process group; returns its status when it had ended before."""
+    def kill(self, pid: int, grace: float = 0.0) -> tuple[int | None, str]:
+        """Kills a child and its process group.
+
+        Returns:
+            Its status when it had ended before, and why the template had ended it, if it had.
+        """
         if self._process.poll() is not None:
-            return None
-        status = self._ask({"kill": pid, "grace": grace}, [])["status"]
-        return status - 256 if status is not None and status > 128 else status
+            return None, ""
+        answer = self._ask({"kill": pid, "grace": grace}, [])
+        status = answer["status"]
+        return status - 256 if status is not None and status > 128 else status, answer["why"]
 
     @property
     def alive(self) -> bool:

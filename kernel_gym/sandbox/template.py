@@ -24,14 +24,16 @@ from typing import Any
 
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
+from kernel_gym.sandbox.watch import PERIOD, Watch
 
 ROLES = {
     "worker": "kernel_gym.worker.main",
+    "compiler": "kernel_gym.worker.compiler",
     "gpu": "kernel_gym.worker.gpu_main",
     "device": "kernel_gym.devices.sim_server",
     "script": "kernel_gym.worker.script",
 }
-WORKERS = ("worker", "gpu", "script")
+WORKERS = ("worker", "compiler", "gpu", "script")
 """The roles that run what is not ours."""
 PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
 
@@ -50,8 +52,9 @@ def main() -> None:
     control.send(b"ready")
     children: dict[int, int | None] = {}
     homes: set[str] = set()
+    watch = Watch()
     try:
-        _serve(control, children, needed, homes)
+        _serve(control, children, needed, homes, watch)
     finally:
         for pid in list(children):
             _end(children, pid)
@@ -65,11 +68,14 @@ def _serve(
     children: dict[int, int | None],
     needed: tuple[str, ...],
     homes: set[str],
+    watch: Watch,
 ) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
-        ready = selector.select(timeout=1.0)
+        ready = selector.select(timeout=PERIOD if watch.needed else 1.0)
+        for pid in watch.overrun():
+            _kill(pid)
         _reap(children)
         _end_strays(children)
         if not ready:
@@ -80,13 +86,16 @@ def _serve(
         request = json.loads(data)
         if "kill" in request:
             status = _end(children, request["kill"], request["grace"])
-            control.send(json.dumps({"status": status}).encode())
+            why = watch.forget(request["kill"])
+            control.send(json.dumps({"status": status, "why": why}).encode())
             continue
         pid = os.fork()
         if pid == 0:
             control.close()
             _child(request, fds, needed)
         children[pid] = None
+        if request["family"]:
+            watch.add(pid, **request["family"])
         if request["role"] in WORKERS:
             homes.add(request["home"])
         for fd in fds:
@@ -130,9 +139,11 @@ def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
     os.environ.update(environment)
     tempfile.tempdir = environment["TMPDIR"]  # chosen already, by what was imported
     devices = tuple(request["options"].get("devices", ()))
-    rooms = confine.Rooms(
-        home, needed, tuple(request["writable"]), devices, tuple(request["hidden"])
-    )
+    folders, hidden = request["options"].get("folders"), tuple(request["hidden"])
+    if folders is None:
+        rooms = confine.Rooms(home, needed, tuple(request["writable"]), devices, hidden)
+    else:
+        rooms = confine.Rooms(home, tuple(folders), alone=True)
     confine.confine(found, rooms, confine.Limits(**request["limits"]), user)
     request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
 

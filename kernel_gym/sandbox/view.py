@@ -75,6 +75,48 @@ def build(
         kernel.set_read_only(path, False)
 
 
+def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> None:
+    """Builds a view that holds nothing but some folders and files, read-only, and the home.
+
+    Args:
+        home: the process's folder; it has the same name in the view.
+        size: most bytes below it.
+        owner: user and group id that it belongs to.
+        needed: what else is there; what does not exist is left out.
+
+    Raises:
+        OSError: the kernel refuses a step.
+    """
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    root = str(home)
+    kernel.mount("root", root, "tmpfs", _PRIVATE, "size=1m,mode=755")
+    for path in (*needed, os.devnull):
+        _show(path, root)
+    inside = root + str(home)
+    os.makedirs(inside)
+    kernel.set_read_only(root, True, recursive=True)
+    options = f"size={size},nr_inodes=65536,mode=700,uid={owner},gid={owner}"
+    kernel.mount("home", inside, "tmpfs", _PRIVATE, options)
+    kernel.enter_root(root)
+
+
+def _show(path: str, root: str) -> None:
+    """Puts a folder or file into a new root; a link stays one, and leads to what it names."""
+    place = root + path
+    if not os.path.exists(path) or os.path.lexists(place):
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), place)
+        _show(os.path.realpath(path), root)
+        return
+    if os.path.isdir(path):
+        os.mkdir(place)
+    else:
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+    kernel.mount(path, place, None, kernel.MS_BIND | kernel.MS_REC)
+
+
 def hide_processes() -> None:
     """Shows only the processes of this process namespace in /proc.
 

@@ -32,11 +32,12 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the judge over the first descriptor; the second, if any, is the shared host memory."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
-    judge = Channel(socket.socket(fileno=fds[0]))
+    judge = Channel(socket.socket(fileno=fds[0]), buffers=1)
     session = GpuWorker(options, fds[1] if len(fds) > 1 else None)
     judge.send({"confinement": options["confinement"]})
     while True:
-        judge.send(session.answer(judge.recv(spin=BLOCK_SPIN).header))
+        message = judge.recv(spin=BLOCK_SPIN)
+        judge.send(session.answer(message.header, *message.buffers))
 
 
 class GpuWorker:
@@ -66,13 +67,16 @@ class GpuWorker:
         self.poisoning: torch.cuda.CUDAGraph | None = None
         self.events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
-    def answer(self, header: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, header: dict[str, Any], library: bytes = b"") -> dict[str, Any]:
         """Does what the judge asks; a failure becomes `{"error": {...}}`.
 
         Where memory passes through the host, "pull" are the pieces to fetch from there before it,
-        [start, size] each, and "push" those to show there after it.
+        [start, size] each, and "push" those to show there after it. The compiled object of a HIP
+        candidate comes behind the header.
         """
         try:
+            if library:
+                header["library"] = library
             pull, push = header.pop("pull", ()), header.pop("push", ())
             for start, size in pull:
                 self.arena.pull(start, size)
@@ -112,14 +116,14 @@ class GpuWorker:
         return {"error": failed} if failed else {}
 
     def do_load(self, language: str, entry: str, source: str, **build: Any) -> dict[str, Any]:
-        """Builds and loads the candidate; "torch" is the task's reference, ungated."""
+        """Loads the candidate; "torch" is the task's reference, ungated."""
         self.do_rest()
         self.launches.forget()
         self.hip = None
         if language == "hip":
             from kernel_gym.worker import hip_gpu
 
-            self.hip = hip_gpu.load(source, entry, **build)
+            self.hip = hip_gpu.load(entry=entry, **build)
             self.launches.watch_library(self.hip.library)
             self.candidate, self.gated = self.hip, True
             return {}

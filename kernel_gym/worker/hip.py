@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from kernel_gym.worker import compiler
 from kernel_gym.worker.failures import BuildError
 from kernel_gym.worker.hip_connection import Connection
 from kernel_gym.worker.runtime import DeviceError, SimRuntime
 from kernel_gym.worker.tensor import DeviceTensor, describe
 
-COMPILE_TIMEOUT = 60.0
+SOURCE, STUB, ASSEMBLER, LIBRARY = "candidate.hip", "stub.cpp", "k.s", "k.so"
+"""Names of the files that the compiler reads and makes."""
 _SUCCESS = 0
 
 # The compiler refers to the device binary that it would embed; here it stays outside.
@@ -27,18 +29,23 @@ extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {
 """
 
 
-def load(header: dict[str, Any], runtime: SimRuntime) -> Callable[..., Any]:
-    """Builds the source and returns a function that calls its launcher.
+def load(
+    header: dict[str, Any], buffers: Sequence[bytes], runtime: SimRuntime
+) -> Callable[..., Any]:
+    """Loads what the compiler made of a source; returns a function that calls its launcher.
 
     The arguments of the function are the launcher's without the stream: tensors and numbers;
-    `header["outputs"]` says which arguments it returns.
+    `header["outputs"]` says which arguments it returns. The buffers are the assembler text of the
+    device side and the shared object of the host side.
 
     Raises:
-        BuildError: the compiler's message, or the launcher is not there.
+        BuildError: the object does not load, or the launcher is not there.
     """
-    assembler, library = _compile(header["source"], header["toolchain"])
-    connection = Connection(runtime, assembler)
-    host = _open(library)
+    assembler, library = buffers
+    path = Path(os.environ["TMPDIR"]) / LIBRARY
+    path.write_bytes(library)
+    connection = Connection(runtime, assembler.decode(errors="replace"))
+    host = _open(str(path))
     try:
         launcher = getattr(host, header["entry"])
     except AttributeError:
@@ -54,9 +61,12 @@ def run_program(
     Raises:
         BuildError: the compiler's message, or there is no `main`.
     """
-    assembler, library = _compile(source, toolchain)
-    connection = Connection(runtime, assembler)
-    host = _open(library)
+    folder = Path(os.environ["TMPDIR"])
+    logs, failed = compiler.build(folder, files(source), commands(toolchain))
+    if failed:
+        raise BuildError(first_error(next((log for log in logs if "error:" in log), logs[0])))
+    connection = Connection(runtime, (folder / ASSEMBLER).read_text(encoding="utf-8"))
+    host = _open(str(folder / LIBRARY))
     if not hasattr(host, "main"):
         raise BuildError("the source has no main()")
     values = (ctypes.c_char_p * (len(words) + 1))(*[word.encode() for word in words], None)
@@ -99,26 +109,15 @@ def _open(library: str) -> ctypes.CDLL:
         raise BuildError(f"the host code does not load: {missing}") from None
 
 
-def _compile(source: str, toolchain: dict[str, list[str]]) -> tuple[str, str]:
-    """Runs both passes side by side: (assembler text, path of the host library)."""
-    folder = os.environ["TMPDIR"]
-    paths = {n: os.path.join(folder, n) for n in ("candidate.hip", "stub.cpp", "k.s", "k.so")}
-    for name, text in (("candidate.hip", source), ("stub.cpp", _STUB)):
-        with open(paths[name], "w", encoding="utf-8") as file:
-            file.write(text)
-    device = [*toolchain["device"], "-o", paths["k.s"], paths["candidate.hip"]]
-    host = [*toolchain["host"], "-o", paths["k.so"], paths["candidate.hip"]]
-    host += ["-x", "c++", paths["stub.cpp"]]
-    running = [
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for command in (device, host)
-    ]
-    messages = [process.communicate(timeout=COMPILE_TIMEOUT)[1] for process in running]
-    for process, message in zip(running, messages, strict=True):
-        if process.returncode:
-            raise BuildError(first_error(message.decode(errors="replace")))
-    with open(paths["k.s"], encoding="utf-8") as file:
-        return file.read(), paths["k.so"]
+def files(source: str) -> dict[str, str]:
+    """The texts that the compiler reads, by file name."""
+    return {SOURCE: source, STUB: _STUB}
+
+
+def commands(toolchain: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Both passes, for the folder of the files: one makes the assembler text, one the library."""
+    device = [*toolchain["device"], "-o", ASSEMBLER, SOURCE]
+    return [device, [*toolchain["host"], "-o", LIBRARY, SOURCE, "-x", "c++", STUB]]
 
 
 def first_error(text: str) -> str:

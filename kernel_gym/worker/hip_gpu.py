@@ -1,4 +1,4 @@
-"""Builds and loads a HIP candidate for a real GPU: one compiler call, no torch headers."""
+"""Loads a HIP candidate for a real GPU: a shared object with a C launcher, no torch headers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import ctypes
 import hashlib
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from kernel_gym.worker.failures import BuildError
-from kernel_gym.worker.hip import COMPILE_TIMEOUT, first_error
 from kernel_gym.worker.runtime import DeviceError
 
 GATE = Path(__file__).parent / "launch_gate.cpp"
@@ -41,51 +39,29 @@ class HipCandidate:
         return tuple(args[i] for i in self._outputs)
 
 
-def load(
-    source: str, entry: str, outputs: list[int], command: list[str], suffix: str, cache: str = ""
-) -> HipCandidate:
-    """Builds and loads a source.
+def load(library: bytes, entry: str, outputs: list[int], log: str) -> HipCandidate:
+    """Loads what the compiler made of a source.
 
     Args:
-        source: the HIP text.
+        library: the shared object.
         entry: name of its launcher.
         outputs: which of the launcher's arguments it writes.
-        command: compiler and options.
-        suffix: of the source's file name.
-        cache: a folder in which objects of trusted sources are kept.
+        log: what the compiler printed.
 
     Raises:
-        BuildError: the compiler's message, or the launcher is not there.
+        BuildError: the object does not load, or the launcher is not there.
     """
-    library, log = _build(source, command, suffix, cache)
+    name = hashlib.sha256(library).hexdigest()[:24]  # a name that is loaded is not read again
+    path = Path(os.environ["TMPDIR"]) / f"{name}.so"
+    path.write_bytes(library)
     try:
-        loaded = ctypes.CDLL(library)
+        loaded = ctypes.CDLL(str(path))
     except OSError as error:
         missing = str(error).split(":", 1)[-1].strip()
         raise BuildError(f"the object does not load: {missing}") from None
+    finally:
+        path.unlink()
     return HipCandidate(loaded, entry, outputs, log)
-
-
-def _build(source: str, command: list[str], suffix: str, cache: str) -> tuple[str, str]:
-    """Path of the object and the compiler's log."""
-    key = hashlib.sha256("\0".join((source, *command)).encode()).hexdigest()[:24]
-    folder = cache or os.environ["TMPDIR"]
-    target, log_file = (os.path.join(folder, f"{key}{end}") for end in (".so", ".log"))
-    if cache and os.path.exists(target) and os.path.exists(log_file):
-        return target, Path(log_file).read_text(encoding="utf-8")
-    text = os.path.join(os.environ["TMPDIR"], f"candidate{suffix}")
-    Path(text).write_text(source, encoding="utf-8")
-    fresh = f"{target}.{os.getpid()}"
-    full = [*command, "-o", fresh, text, str(GATE)]
-    done = subprocess.run(
-        full, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMPILE_TIMEOUT
-    )
-    log = (done.stdout + done.stderr).decode(errors="replace")
-    if done.returncode:
-        raise BuildError(first_error(log))
-    Path(log_file).write_text(log, encoding="utf-8")
-    os.replace(fresh, target)
-    return target, log
 
 
 def read_resources(log: str) -> list[dict[str, Any]]:

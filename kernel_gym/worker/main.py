@@ -7,7 +7,7 @@ message. Nothing that this process says is believed without the device's own rec
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,12 +25,12 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the judge over the first descriptor; the second leads to the device."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
-    judge = Channel(socket.socket(fileno=fds[0]))
+    judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
     session = _SimSession(Channel(socket.socket(fileno=fds[1])), options["arch"])
     judge.send({"confinement": options["confinement"]})
     while True:
-        header = judge.recv().header
-        judge.send(session.answer(header))
+        message = judge.recv()
+        judge.send(session.answer(message.header, message.buffers))
 
 
 class _SimSession:
@@ -47,12 +47,12 @@ class _SimSession:
         cuda_facade.install(self.runtime)
         self.candidate: Candidate | None = None
 
-    def answer(self, header: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, header: dict[str, Any], buffers: Sequence[bytes]) -> dict[str, Any]:
         """Does what the judge asks; a failure becomes `{"error": {...}}`."""
         try:
             if header["do"] == "load":
                 with GuardlessMode(self.runtime), DeviceMode(self.runtime):
-                    self.candidate = _load(header, self.runtime)
+                    self.candidate = _load(header, buffers, self.runtime)
                 return {}
             return {"outputs": self._call(header["args"])}
         except BaseException as error:
@@ -84,11 +84,11 @@ def _describe_output(output: Any) -> dict[str, Any]:
     return {"wrong": f"a {type(output).__name__}"}
 
 
-def _load(header: dict[str, Any], runtime: Any) -> Candidate:
+def _load(header: dict[str, Any], buffers: Sequence[bytes], runtime: Any) -> Candidate:
     if header["language"] == "hip":
         from kernel_gym.worker import hip
 
-        return hip.load(header, runtime)
+        return hip.load(header, buffers, runtime)
     from kernel_gym.worker import triton_module
 
     return triton_module.load(header["source"], header["entry"])

@@ -1,0 +1,110 @@
+"""The pipe to a worker of a simulated GPU: questions with deadlines, paid from the budget."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind
+from kernel_gym.devices.budget import (
+    HostBudget,
+    Spent,
+    inner_pid,
+    processor_seconds,
+    waited_seconds,
+)
+from kernel_gym.devices.failures import describe_exit, read_failure
+from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.spawn import Child
+
+MESSAGE_TIMEOUT = 5.0
+"""Seconds from the first byte of a worker's answer to the last."""
+
+
+class SimWorker:
+    """A worker, and its failure once there is one.
+
+    Args:
+        child: its process.
+        device: the process of its simulated GPU.
+        budget: of the candidate's seconds; None for a worker that runs sources of ours.
+    """
+
+    def __init__(self, child: Child, device: Child, budget: HostBudget | None) -> None:
+        self.dead: Failed | None = None
+        self._child, self._budget = child, budget
+        self._pid, self._device = inner_pid(child.pid), device.pid
+
+    def ask(
+        self, header: dict[str, Any], timeout: float, *buffers: bytes
+    ) -> dict[str, Any] | Failed:
+        """Its answer, within so many seconds and within what is left of the budget."""
+        start = self._clocks()
+        try:
+            self._child.channel.send(header, *buffers, timeout=timeout)
+            self._await(start, timeout)
+            answer = self._child.channel.recv(MESSAGE_TIMEOUT).header
+        except ChannelTimeout:
+            answer = None
+        except ChannelClosed:
+            return self.fail(Failed(FailureKind.RUNTIME, describe_exit(self._child)))
+        except ChannelError as error:
+            text = f"the worker broke the protocol: {error}"
+            return self.fail(Failed(FailureKind.RUNTIME, text))
+        finally:
+            if self._budget is not None:
+                self._budget.draw(self._since(start))
+        if answer is None or (self._budget is not None and self._budget.used_up):
+            return self.fail(self._too_slow(header["do"], timeout))
+        return read_failure(answer["error"]) if "error" in answer else answer
+
+    def fail(self, failed: Failed) -> Failed:
+        """Remembers a failure after which the worker cannot be asked again."""
+        self.dead = failed
+        return failed
+
+    def lost_device(self, error: DeviceLostError) -> Failed:
+        """The failure of a candidate whose simulated GPU was lost in its call.
+
+        That GPU works for nobody else, so that the candidate has lost it.
+
+        Raises:
+            DeviceLostError: the source is ours.
+        """
+        if self._budget is None:
+            raise error
+        if self.dead:
+            return self.dead
+        self._child.close()
+        why = self._child.ended_for
+        text = f"the candidate {why}" if why else f"{error}, while it worked for the candidate"
+        return self.fail(Failed(FailureKind.RUNTIME, text))
+
+    def _clocks(self) -> tuple[float, float, float]:
+        waited = waited_seconds(self._pid) + waited_seconds(self._device)
+        return time.monotonic(), processor_seconds(self._device), waited
+
+    def _since(self, start: tuple[float, float, float]) -> Spent:
+        return Spent(*(max(0.0, b - a) for a, b in zip(start, self._clocks(), strict=True)))
+
+    def _await(self, start: tuple[float, float, float], timeout: float) -> None:
+        """Waits for the first byte of the answer.
+
+        Raises:
+            ChannelTimeout: it does not come within the timeout, or within what is left.
+        """
+        while True:
+            spent = self._since(start)
+            left = timeout - spent.wall
+            if self._budget is not None:
+                left = min(left, self._budget.left(spent))
+            if left <= 0:
+                raise ChannelTimeout("no answer in time")
+            if self._child.channel.wait(left):
+                return
+
+    def _too_slow(self, do: str, timeout: float) -> Failed:
+        text = f"no answer within {timeout:.0f} s"
+        if self._budget is not None and self._budget.used_up:
+            text = self._budget.overrun
+        return Failed(FailureKind.TIMEOUT, f"{do}: {text}")

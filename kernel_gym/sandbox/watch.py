@@ -1,0 +1,127 @@
+"""The watch over memory: children that share a budget are ended when their sum exceeds it.
+
+Limits of the kernel bound single processes. A candidate has several: its worker, what the worker
+starts, its compiler, and the simulated GPU that works for it. Their sum is looked at here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PERIOD = 0.02
+"""Seconds between two looks. One look at two processes takes a tenth of a millisecond."""
+_BLOCK = 512
+
+
+@dataclass
+class _Family:
+    memory: int
+    pids: set[int] = field(default_factory=set)
+
+
+class Watch:
+    """Families of processes, and which of them have been ended."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, _Family] = {}
+        self._ended: dict[int, str] = {}
+        self._next = 0.0
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self._families)
+
+    def add(self, pid: int, name: str, memory: int) -> None:
+        """Counts a process, and all that it starts, in a family with a budget of bytes."""
+        self._families.setdefault(name, _Family(memory)).pids.add(pid)
+
+    def forget(self, pid: int) -> str:
+        """Stops looking at a process; returns why it was to be ended, if it was."""
+        for name, family in list(self._families.items()):
+            family.pids.discard(pid)
+            if not family.pids:
+                del self._families[name]
+        return self._ended.pop(pid, "")
+
+    def overrun(self) -> list[int]:
+        """Processes of families that hold more than their budget; they are no longer looked at."""
+        if time.monotonic() < self._next:
+            return []
+        late: list[int] = []
+        for name, family in list(self._families.items()):
+            over = held(family.pids) > family.memory
+            if over and held_exactly(family.pids) > family.memory:
+                del self._families[name]
+                late += family.pids
+                self._ended |= dict.fromkeys(family.pids, _reason(family.memory))
+        self._next = time.monotonic() + PERIOD
+        return late
+
+
+def held(pids: Iterable[int]) -> int:
+    """At least the bytes of memory that processes and their descendants hold.
+
+    Page tables and unmapped files in memory count; a page that several share counts for each.
+    """
+    return sum(_estimated(member) for pid in pids for member in _tree(pid))
+
+
+def held_exactly(pids: Iterable[int]) -> int:
+    """The same, with each shared page counted once in all; takes milliseconds."""
+    return sum(_exact(member) for pid in pids for member in _tree(pid))
+
+
+def _reason(memory: int) -> str:
+    return f"used more than {memory / (1 << 30):g} GiB of host memory"
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    threads: list[str] = []
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                yield from _tree(int(child))
+
+
+def _estimated(pid: int) -> int:
+    sizes = _sizes(f"/proc/{pid}/status", ("RssAnon", "RssShmem", "VmPTE"))
+    return sizes["RssAnon"] + sizes["VmPTE"] + max(sizes["RssShmem"], _files_in_memory(pid))
+
+
+def _exact(pid: int) -> int:
+    shared = _sizes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem"))
+    if not shared["Pss_Anon"]:  # unreadable for others than root: believe the estimate
+        return _estimated(pid)
+    tables = _sizes(f"/proc/{pid}/status", ("VmPTE",))["VmPTE"]
+    return shared["Pss_Anon"] + tables + max(shared["Pss_Shmem"], _files_in_memory(pid))
+
+
+def _sizes(file: str, names: tuple[str, ...]) -> dict[str, int]:
+    """Some of the sizes that a file of /proc states, in bytes; zeros where it cannot be read."""
+    sizes = dict.fromkeys(names, 0)
+    with contextlib.suppress(OSError):
+        for line in Path(file).read_text().splitlines():
+            name, _, size = line.partition(":")
+            if name in sizes:
+                sizes[name] = int(size.split()[0]) << 10
+    return sizes
+
+
+def _files_in_memory(pid: int) -> int:
+    """Bytes of the files without a name that a process has open, mapped or not."""
+    size = 0
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if os.readlink(entry.path).startswith("/memfd:"):
+                    size += os.stat(entry.path).st_blocks * _BLOCK
+    return size
