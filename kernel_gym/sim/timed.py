@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from enum import IntFlag
 
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.matrix_ops import matrix_shape
 from kernel_gym.sim.operands import parse_operand
+from kernel_gym.sim.waits import decode_wait, idle_cycles
 
 # Numbers of enum Unit.
 UNITS = (
@@ -71,6 +73,7 @@ def unit_of(mnemonic: str) -> str:
     """The unit that executes an instruction."""
     for prefix, unit in (
         ("v_mfma", "matrix"),
+        ("v_smfmac", "matrix"),
         ("v_", "vector"),
         ("ds_", "lds"),
         ("s_load", "scalar_memory"),
@@ -107,16 +110,6 @@ def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
     assert shape
     per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
     return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
-
-
-def _limit(text: str, counter: str) -> int:
-    match = re.search(rf"\b{counter}\((\d+)\)", text)
-    return int(match.group(1)) if match else NO_LIMIT
-
-
-def _idle_cycles(instruction: Instruction) -> int:
-    count = int(instruction.operands[0], 0) if instruction.operands else 0
-    return 64 * count if instruction.mnemonic == "s_sleep" else 4 * (count + 1)
 
 
 def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
@@ -157,12 +150,14 @@ def timed_instruction(
             src_rows=tuple(_rows(instruction, vector_registers)[:3]),
         )
     if unit == "wait":
-        text = instruction.operands[0]
+        wait = decode_wait(instruction)
         return TimedInstruction(
-            unit, vector_memory_limit=_limit(text, "vmcnt"), local_limit=_limit(text, "lgkmcnt")
+            unit,
+            vector_memory_limit=NO_LIMIT if wait.vector is None else wait.vector,
+            local_limit=NO_LIMIT if wait.local is None else wait.local,
         )
     if unit == "idle":
-        return TimedInstruction(unit, cycles=_idle_cycles(instruction))
+        return TimedInstruction(unit, cycles=idle_cycles(instruction))
     if unit == "lds":  # how long others take depends on their addresses
         return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
     is_store = "_store" in mnemonic or ("_atomic" in mnemonic and not instruction.modifiers)
