@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -37,7 +38,45 @@ _LAYOUT = struct.Struct("<BB9H")
 _SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
 _WIDE = re.compile(r"_(f64|i64|u64|b64)$")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
+_GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
+_SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
+_SEES_OTHERS = re.compile(r"^(buffer_(inv|wbinv)|s_dcache_(inv|wb)|ds_gws)")
+_COHERENT = frozenset({"sc0", "sc1", "glc", "slc", "nt"})
+_RETURNS = frozenset({"sc0", "glc"})
 _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
+
+
+class Sharing(IntFlag):
+    """What an instruction does that other workgroups may see (enum SharingKind)."""
+
+    READS = 1
+    WRITES = 2
+    ATOMIC = 4
+
+
+def sharing_of(instruction: Instruction) -> Sharing:
+    """How an instruction takes part in what workgroups hand each other."""
+    mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
+    if _SCALAR_LOAD.match(mnemonic):
+        return Sharing.READS
+    if not _GLOBAL.match(mnemonic):
+        return Sharing(0)
+    if "_atomic" in mnemonic:
+        returns = Sharing.READS if _RETURNS & modifiers.keys() else Sharing(0)
+        return Sharing.ATOMIC | Sharing.WRITES | returns
+    return Sharing.WRITES if "_store" in mnemonic else Sharing.READS
+
+
+def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
+    """Whether a kernel has an instruction by which a workgroup may see what another one does.
+
+    That takes a load or an atomic beyond the caches that are its own, or to empty these.
+    """
+    return any(
+        _SEES_OTHERS.match(i.mnemonic)
+        or (_GLOBAL.match(i.mnemonic) and "_store" not in i.mnemonic and _COHERENT & i.modifiers.keys())
+        for i in instructions
+    )
 
 
 @dataclass(frozen=True)
@@ -52,6 +91,7 @@ class TimedInstruction:
     dst_row: int = 0
     dst_rows: int = 0
     src_rows: tuple[int, ...] = ()
+    sharing: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the C++ struct."""
@@ -65,7 +105,7 @@ class TimedInstruction:
             self.dst_row,
             self.dst_rows,
             *rows,
-            0,
+            int(self.sharing),
         )
 
 
@@ -160,8 +200,9 @@ def timed_instruction(
         return TimedInstruction(unit, cycles=idle_cycles(instruction))
     if unit == "lds":  # how long others take depends on their addresses
         return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
-    is_store = "_store" in mnemonic or ("_atomic" in mnemonic and not instruction.modifiers)
-    return TimedInstruction(unit, is_store=is_store)
+    sharing = sharing_of(instruction)
+    is_store = unit == "memory" and not sharing & Sharing.READS
+    return TimedInstruction(unit, is_store=is_store, sharing=sharing)
 
 
 def timing_tables(decoded: DecodedKernel, figures: hw.Figures) -> tuple[bytes, bytes]:
