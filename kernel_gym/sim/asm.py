@@ -6,18 +6,27 @@ each kernel its ``.amdhsa_*`` descriptor and metadata, and the initialised data 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.data import DataObject, DataReader
 from kernel_gym.sim.errors import AsmError
+from kernel_gym.sim.expressions import integer
 from kernel_gym.sim.metadata import KernelMetadata, read_metadata
+from kernel_gym.sim.operands import NAMED_SCALARS
 
 ENCODINGS = ("_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa")
 MNEMONIC = re.compile(r"(s|v|ds|buffer|global|flat|scratch|tbuffer)_\w+(\s|$)")
 LABEL = re.compile(r"^([\w.$@]+):$")
 FUNCTION_TYPE = re.compile(r"^\s*\.type\s+([\w.$@]+),\s*@function", re.MULTILINE)
 IGNORED_LABELS = (".Ltmp", ".Lfunc")
+REFUSED = frozenset({".macro", ".rept", ".irp", ".irpc", ".altmacro", ".include", ".incbin"})
+"""Directives that make lines, which only an assembler can follow; so can it those of `.if`."""
+_ASSIGNS = frozenset({".set", ".equ", ".equiv"})
+_SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
+_NAME = re.compile(r"(?<![\w.$@])[A-Za-z_.$][\w.$]*(?![\w.$@(:])")
+_RESERVED = re.compile(r"[vas]\d+|ttmp\d+|off|lds|glc|slc|nt|sc[01]|gds|offen|idxen|clamp")
 
 
 @dataclass(slots=True)
@@ -141,6 +150,7 @@ class _Parser:
         self.own_file: int | None = None
         self.in_text = True
         self.reader = DataReader(self.module.data)
+        self.symbols: dict[str, str] = {}
 
     def line(self, number: int, stripped: str) -> None:
         """Handle one line that is neither empty nor a comment."""
@@ -149,13 +159,35 @@ class _Parser:
             self.label(label.group(1))
         elif MNEMONIC.match(stripped):
             if self.function is not None and self.in_text:
-                instruction = parse_instruction(stripped, number, self.location)
+                written = self.with_values(stripped, number)
+                instruction = parse_instruction(written, number, self.location)
                 self.function.instructions.append(instruction)
         elif stripped.startswith("."):
             name, _, argument = stripped.replace("\t", " ").partition(" ")
             self.directive(name, argument.strip(), number, stripped)
-        elif self.function is not None and self.in_text and "=" not in stripped:
+        elif "=" in stripped:
+            name, _, expression = stripped.partition("=")
+            self.assign(name.strip(), expression)
+        elif self.function is not None and self.in_text:
             raise AsmError("this is not an instruction of the target", number, stripped)
+
+    def assign(self, name: str, expression: str) -> None:
+        """Note the value of a symbol, if it is an integer."""
+        self.symbols.pop(name, None)
+        if not _SYMBOL.fullmatch(name) or _RESERVED.fullmatch(name) or name in NAMED_SCALARS:
+            return
+        with contextlib.suppress(ValueError):
+            self.symbols[name] = str(integer(self.with_values(expression.strip(), 0)))
+
+    def with_values(self, text: str, number: int) -> str:
+        """A line with its symbols replaced by their values and its inner comments left out."""
+        if "/" in text and '"' not in text:
+            text = re.sub(r"/\*.*?\*/", " ", text).partition("//")[0].rstrip()
+            if "/*" in text:
+                raise AsmError("a comment that goes on in the next line", number, text)
+        if not self.symbols:
+            return text
+        return _NAME.sub(lambda m: self.symbols.get(m[0], m[0]), text)
 
     def label(self, name: str) -> None:
         """Begin a function or data object, or note a branch target."""
@@ -180,8 +212,13 @@ class _Parser:
             self.file(argument)
         elif name == ".amdgcn_target":
             self.module.target = argument.strip('"')
+        elif name in _ASSIGNS:
+            symbol, _, expression = argument.partition(",")
+            self.assign(symbol.strip(), expression)
         elif name in (".comm", ".lcomm"):
             self.reader.common(argument)
+        elif self.in_text and (name in REFUSED or name.startswith(".if")):
+            raise AsmError("this directive is not supported among instructions", number, text)
         elif not self.in_text:
             self.reader.directive(name, argument, number, text)
         elif name in (".p2align", ".fill"):

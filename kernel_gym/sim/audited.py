@@ -15,6 +15,7 @@ from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.operands import SCALAR_CONSTANTS, parse_operand
 from kernel_gym.sim.signatures import signature
+from kernel_gym.sim.waits import decode_wait
 
 READS, WRITES = 6, 2  # ranges of an instruction
 NO_LIMIT = 0xFFFF
@@ -66,12 +67,11 @@ def _range(text: str, vector_registers: int) -> Range | None:
 
 def _limits(instruction: Instruction) -> tuple[int, int]:
     """The most loads that may be under way behind a wait: by vmcnt and by lgkmcnt."""
-    text = " ".join(instruction.operands)
-    if re.fullmatch(r"0x[0-9a-fA-F]+|\d+", text):  # the encoded field
-        field = int(text, 0)
-        return (field & 15) | (field >> 10 & 48), field >> 8 & 15
-    found = dict(re.findall(r"\b(vmcnt|lgkmcnt)\((\d+)\)", text))
-    return int(found.get("vmcnt", NO_LIMIT)), int(found.get("lgkmcnt", NO_LIMIT))
+    wait = decode_wait(instruction)
+    return (
+        NO_LIMIT if wait.vector is None else wait.vector,
+        NO_LIMIT if wait.local is None else wait.local,
+    )
 
 
 def _global_kind(mnemonic: str, modifiers: dict[str, str]) -> Kind:

@@ -19,6 +19,7 @@ from kernel_gym.sim.program import RECORD_SIZE, ProgramBuilder
 from kernel_gym.sim.scalar_ops import ENDS_BLOCK, IGNORED, CodeReference, ScalarDecoder
 from kernel_gym.sim.targets import target_of
 from kernel_gym.sim.vector_ops import VectorDecoder
+from kernel_gym.sim.waits import check_idle
 
 CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/salu.cpp)
 _CALLS = frozenset({"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"})
@@ -113,6 +114,7 @@ class _Decoder:
     def instruction(self, instruction: Instruction) -> None:
         mnemonic = instruction.mnemonic
         if mnemonic in IGNORED:
+            check_idle(instruction)
             return
         try:
             if mnemonic.startswith(("v_mfma", "v_smfmac")):

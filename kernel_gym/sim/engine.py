@@ -288,6 +288,8 @@ class Engine:
             kernel.program.prepare_audit()
             request.audit, request.threads = 1, 1
             self._api.sim_keep(self._handle, findings.BEFORE)
+        if trace is not Trace.NONE and kernel.program.timing.watched:
+            request.sharing, request.threads = 1, 1
         self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
         wanted = trace is not Trace.NONE and not request.fault_kind
         full = trace is Trace.FULL

@@ -63,7 +63,7 @@ def _again(
     for fill in FILLS:
         again = native.LaunchRequest.from_buffer_copy(request)
         again.audit = again.sample_count = again.footprint = 0
-        again.instructions = 0
+        again.instructions = again.sharing = 0
         again.fill = fill
         if suspect.kind == LDS:
             again.lds_map = suspect.map

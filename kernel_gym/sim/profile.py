@@ -94,7 +94,8 @@ def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
     """What a faster version of which would shorten the launch.
 
     Returns:
-        ``hbm``, ``mall``, ``l2``, ``l1``, ``lds``, ``compute``, ``latency`` or ``launch``.
+        ``hbm``, ``mall``, ``l2``, ``l1``, ``lds``, ``compute``, ``atomics``, ``latency`` or
+        ``launch``.
     """
     bound = max(terms, key=lambda name: terms[name])
     if terms[bound] < hw.LAUNCH_S:
@@ -180,6 +181,7 @@ def profile_text(name: str, profile: Mapping[str, Any]) -> str:
                 ("hbm", "HBM"),
                 ("mall", "Infinity Cache"),
                 ("l2", "L2"),
+                ("atomics", "atomics on the same lines"),
             )
             if profile[f"{key}_us"] >= 0.005
         ),

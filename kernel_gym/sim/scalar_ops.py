@@ -22,8 +22,6 @@ IGNORED = frozenset(
     {
         "s_nop",
         "s_waitcnt",
-        "s_waitcnt_vscnt",
-        "s_waitcnt_depctr",
         "s_setprio",
         "s_sleep",
         "s_sethalt",

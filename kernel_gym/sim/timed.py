@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntFlag
 
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.asm import Instruction
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.matrix_ops import matrix_shape
 from kernel_gym.sim.operands import parse_operand
+from kernel_gym.sim.waits import decode_wait, idle_cycles
 
 # Numbers of enum Unit.
 UNITS = (
@@ -35,7 +38,45 @@ _LAYOUT = struct.Struct("<BB9H")
 _SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
 _WIDE = re.compile(r"_(f64|i64|u64|b64)$")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
+_GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
+_SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
+_SEES_OTHERS = re.compile(r"^(buffer_(inv|wbinv)|s_dcache_(inv|wb)|ds_gws)")
+_COHERENT = frozenset({"sc0", "sc1", "glc", "slc", "nt"})
+_RETURNS = frozenset({"sc0", "glc"})
 _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
+
+
+class Sharing(IntFlag):
+    """What an instruction does that other workgroups may see (enum SharingKind)."""
+
+    READS = 1
+    WRITES = 2
+    ATOMIC = 4
+
+
+def sharing_of(instruction: Instruction) -> Sharing:
+    """How an instruction takes part in what workgroups hand each other."""
+    mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
+    if _SCALAR_LOAD.match(mnemonic):
+        return Sharing.READS
+    if not _GLOBAL.match(mnemonic):
+        return Sharing(0)
+    if "_atomic" in mnemonic:
+        returns = Sharing.READS if _RETURNS & modifiers.keys() else Sharing(0)
+        return Sharing.ATOMIC | Sharing.WRITES | returns
+    return Sharing.WRITES if "_store" in mnemonic else Sharing.READS
+
+
+def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
+    """Whether a kernel has an instruction by which a workgroup may see what another one does.
+
+    That takes a load or an atomic beyond the caches that are its own, or to empty these.
+    """
+    return any(
+        _SEES_OTHERS.match(i.mnemonic)
+        or (_GLOBAL.match(i.mnemonic) and "_store" not in i.mnemonic and _COHERENT & i.modifiers.keys())
+        for i in instructions
+    )
 
 
 @dataclass(frozen=True)
@@ -50,6 +91,7 @@ class TimedInstruction:
     dst_row: int = 0
     dst_rows: int = 0
     src_rows: tuple[int, ...] = ()
+    sharing: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the C++ struct."""
@@ -63,7 +105,7 @@ class TimedInstruction:
             self.dst_row,
             self.dst_rows,
             *rows,
-            0,
+            int(self.sharing),
         )
 
 
@@ -71,6 +113,7 @@ def unit_of(mnemonic: str) -> str:
     """The unit that executes an instruction."""
     for prefix, unit in (
         ("v_mfma", "matrix"),
+        ("v_smfmac", "matrix"),
         ("v_", "vector"),
         ("ds_", "lds"),
         ("s_load", "scalar_memory"),
@@ -107,16 +150,6 @@ def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
     assert shape
     per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
     return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
-
-
-def _limit(text: str, counter: str) -> int:
-    match = re.search(rf"\b{counter}\((\d+)\)", text)
-    return int(match.group(1)) if match else NO_LIMIT
-
-
-def _idle_cycles(instruction: Instruction) -> int:
-    count = int(instruction.operands[0], 0) if instruction.operands else 0
-    return 64 * count if instruction.mnemonic == "s_sleep" else 4 * (count + 1)
 
 
 def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
@@ -157,16 +190,19 @@ def timed_instruction(
             src_rows=tuple(_rows(instruction, vector_registers)[:3]),
         )
     if unit == "wait":
-        text = instruction.operands[0]
+        wait = decode_wait(instruction)
         return TimedInstruction(
-            unit, vector_memory_limit=_limit(text, "vmcnt"), local_limit=_limit(text, "lgkmcnt")
+            unit,
+            vector_memory_limit=NO_LIMIT if wait.vector is None else wait.vector,
+            local_limit=NO_LIMIT if wait.local is None else wait.local,
         )
     if unit == "idle":
-        return TimedInstruction(unit, cycles=_idle_cycles(instruction))
+        return TimedInstruction(unit, cycles=idle_cycles(instruction))
     if unit == "lds":  # how long others take depends on their addresses
         return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
-    is_store = "_store" in mnemonic or ("_atomic" in mnemonic and not instruction.modifiers)
-    return TimedInstruction(unit, is_store=is_store)
+    sharing = sharing_of(instruction)
+    is_store = unit == "memory" and not sharing & Sharing.READS
+    return TimedInstruction(unit, is_store=is_store, sharing=sharing)
 
 
 def timing_tables(decoded: DecodedKernel, figures: hw.Figures) -> tuple[bytes, bytes]:

@@ -24,7 +24,13 @@ from kernel_gym.sim import native
 from kernel_gym.sim.decode import DecodedKernel
 from kernel_gym.sim.occupancy import Occupancy
 from kernel_gym.sim.profile import describe_profile
-from kernel_gym.sim.timed import UNITS, timed_instruction, timing_tables, unit_of
+from kernel_gym.sim.timed import (
+    UNITS,
+    can_wait_for_others,
+    timed_instruction,
+    timing_tables,
+    unit_of,
+)
 from kernel_gym.sim.traffic import Traffic, estimate_traffic
 
 _REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
@@ -50,6 +56,7 @@ class KernelTiming:
     ) -> None:
         """Hand the tables to the engine library."""
         self.figures = figures
+        self.watched = can_wait_for_others(decoded.instructions)
         instructions, blocks = timing_tables(decoded, figures)
         library.api.sim_program_set_timing(handle, instructions, blocks)
         self.units = np.array(
@@ -182,6 +189,8 @@ class LaunchModel:
             workgroup_launch=hw.WORKGROUP_LAUNCH,
             l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
+            handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
+            atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_LINE_REQUESTS_PER_S,
             instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
             slots=copies * compute_units,
             workgroups=self.workgroups,
@@ -203,4 +212,14 @@ class LaunchModel:
             "hbm": max(hbm, traffic.hbm / pull),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),
             "mall": traffic.mall / (device.mall_bytes_per_s * hw.MALL_EFFICIENCY),
+            "atomics": self._atomics(),
         }
+
+    def _atomics(self) -> float:
+        """Seconds that atomic operations need because they come to the same lines."""
+        launch = self.launch
+        lines = max(1.0, launch.atomic_lines / hw.ATOMIC_LINES)
+        return max(
+            launch.atomic_requests / (hw.ATOMIC_REQUESTS_PER_S * lines),
+            launch.atomic_hottest / hw.ATOMIC_LINE_REQUESTS_PER_S,
+        )

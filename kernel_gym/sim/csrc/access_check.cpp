@@ -96,6 +96,9 @@ bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes,
                     enter_range(wave, inst, low, high + size, write) ||
                     check_each_lane(wave, inst, addresses, lanes, size, write);
   if (good && wave.accounts) account(wave, inst, addresses, lanes, low, high + size, size, write);
+  if (UNLIKELY(wave.sharing != nullptr) && good) {
+    wave.sharing->access(wave, inst, addresses, lanes, size);
+  }
   return good;
 }
 

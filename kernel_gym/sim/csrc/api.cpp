@@ -1,7 +1,7 @@
 // The C interface that kernel_gym/sim/native.py loads.
 #include <cstdlib>
 
-#include "dispatch.h"
+#include "launch.h"
 
 namespace {
 
@@ -101,6 +101,15 @@ EXPORT void sim_program_set_timing(Program* program, const TimedInst* timed,
                                    const BlockRange* blocks) {
   program->timed.assign(timed, timed + program->source_instructions);
   program->block_ranges.assign(blocks, blocks + program->blocks);
+  for (auto* instructions : {&program->instructions, &program->quick}) {
+    for (Inst& inst : *instructions) {
+      if (inst.handler != block_head) continue;
+      inst.dst = 0;
+      for (u32 i = blocks[inst.imm].first; i < blocks[inst.imm].last; i++) {
+        inst.dst += nominal_cycles(timed[i]);
+      }
+    }
+  }
 }
 EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* request) {
   model_launch(*engine, *program, *request);

@@ -3,6 +3,21 @@
 
 #include "launch.h"
 
+// Notes for the timing model that all workgroups wait for the last one.
+void Launch::share_grid_barrier(Worker& worker) {
+  const auto progress_of = [](const Slot& slot) {
+    u64 progress = 0;
+    for (const Wave& wave : slot.waves) progress = std::max(progress, wave.progress);
+    return progress;
+  };
+  for (const auto& slot : worker.resident) {
+    engine_.sharing->arrive((u32)slot->workgroup, progress_of(*slot));
+  }
+  for (const auto& slot : worker.resident) {
+    engine_.sharing->depart((u32)slot->workgroup, progress_of(*slot));
+  }
+}
+
 // Lets all waves go on if every one of the launch has arrived at the grid's barrier.
 void Launch::release_grid(Worker& worker) {
   u64 waiting = 0;
@@ -16,6 +31,7 @@ void Launch::release_grid(Worker& worker) {
     }
   }
   if (!waiting) return;
+  if (engine_.sharing) share_grid_barrier(worker);
   for (const auto& slot : worker.resident) {
     for (Wave& wave : slot->waves) {
       if (wave.status == Status::kGridBarrier) wave.status = Status::kRunning;

@@ -16,6 +16,11 @@ void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
+  if (engine_.sharing) {
+    u64 progress = 0;
+    for (const Wave& wave : slot->waves) progress = std::max(progress, wave.progress);
+    engine_.sharing->end((u32)slot->workgroup, progress);
+  }
   if (slot->audit) engine_.audit->end(std::move(slot->audit));
   worker.free_slots.push_back(std::move(slot));
 }
@@ -103,6 +108,13 @@ void Launch::merge() {
       engine_.sampled[i].add(worker->accounts->sampled[i]);
     }
   }
+  LineCounts atomics;
+  for (const auto& worker : workers_) {
+    if (worker->accounts) atomics.add(worker->accounts->atomics);
+  }
+  request_.atomic_requests = atomics.requests();
+  request_.atomic_lines = atomics.lines();
+  request_.atomic_hottest = atomics.hottest();
   if (use_footprint_) {
     request_.read_lines =
         engine_.footprint.count(memory_.allocations, memory_.count, false, epoch_);
@@ -143,6 +155,7 @@ void model_launch(Engine& engine, const Program& program, ModelRequest& request)
   std::vector<const Recorder*> samples;
   for (const auto& recorder : engine.recorders) samples.push_back(recorder.get());
   const ModelInput input = {program.timed,   program.block_ranges, samples,
-                            engine.bins,     engine.accesses,      engine.sampled};
+                            engine.bins,     engine.accesses,      engine.sampled,
+                            engine.sharing.get()};
   run_model(input, request, engine.spent);
 }

@@ -8,6 +8,7 @@
 #include "audit.h"
 #include "pool.h"
 #include "recorder.h"
+#include "sharing.h"
 #include "timing.h"
 #include "wave.h"
 
@@ -55,10 +56,14 @@ struct LaunchRequest {
   u32 reverse_waves;     // run the waves of a workgroup in the other order
   u64 sample_seed;       // decides which workgroups are recorded
   u64 poison;            // a Poison whose loads give `fill` instead; 0: none
+  u64 sharing;           // note what workgroups hand each other
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
   u64 written_lines;
+  u64 atomic_requests;   // see LineCounts
+  u64 atomic_lines;
+  u64 atomic_hottest;
   u32 sampled;
   u32 fault_kind;
   u32 fault_instruction;
@@ -73,35 +78,48 @@ struct LaunchRequest {
   u32 suspects;
 };
 
-// Which lines of the arena a launch touched: one byte a line and direction, so that threads may
-// write at the same time. A byte holds the number of the launch that touched it last.
+// Which lines of memory a launch touched: one byte a line and direction, so that threads may write
+// at the same time. A byte holds the number of the launch that touched it last. The lines of the
+// arena come first, and behind them those of allocations outside of it: a module's variables.
 class Footprint {
  public:
   ~Footprint();
   bool resize(u64 base, u64 size);  // false if there is no memory for it
+  void watch(const std::vector<Region>& allocations);  // also those outside of the arena
   bool ready() const { return lines_ != 0; }
   u64 base() const { return base_; }
   u8 begin();  // a new launch; returns its number
   void mark(u64 low, u64 high, bool write, u8 epoch) {
-    u8* map = maps_[write];
     for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
-      if (line < lines_) map[line] = epoch;
+      mark_line(line, write, epoch);
     }
   }
   // The lines of an access that starts in line `first`.
   void mark(u64 first, const Shape& shape, bool write, u8 epoch) {
-    u8* map = maps_[write];
-    const u64 size = lines_;
     for (u32 i = 0, count = shape.line_count; i < count; i++) {
-      const u64 line = first + shape.lines[i];
-      if (line < size) map[line] = epoch;
+      mark_line(first + shape.lines[i], write, epoch);
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
 
  private:
+  struct Outside {
+    u64 first, end;             // lines
+    std::vector<u8> maps[2];
+  };
+  void mark_line(u64 line, bool write, u8 epoch) {
+    if (LIKELY(line < lines_)) {
+      maps_[write][line] = epoch;
+    } else {
+      mark_outside(line, write, epoch);
+    }
+  }
+  void mark_outside(u64 line, bool write, u8 epoch);
+  void clear();
+
   u64 base_ = 0, lines_ = 0;
   u8* maps_[2] = {nullptr, nullptr};  // reads, writes
+  std::vector<Outside> outside_;      // by first line
   u8 epoch_ = 0;
 };
 
@@ -120,6 +138,7 @@ struct Engine {
   Bins bins;
   std::vector<double> spent;           // by source instruction, of the last model run
   std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
+  std::unique_ptr<Sharing> sharing;    // of the last launch; null if it was not noted
   std::vector<std::vector<u8>> kept[2];  // contents of all allocations: before, after
   Engine();
   ~Engine();

@@ -70,9 +70,14 @@ class Launch {
     add_internal(request.packet, 64);
     add_internal(request.data, request.data_size);
     use_footprint_ = request.footprint && engine.footprint.ready();
-    if (use_footprint_) epoch_ = engine.footprint.begin();
+    if (use_footprint_) {
+      engine.footprint.watch(engine.allocations);
+      epoch_ = engine.footprint.begin();
+    }
     const auto limit = std::chrono::duration<double>(request.time_limit_s);
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    engine.sharing.reset();
+    if (request.sharing) engine.sharing = std::make_unique<Sharing>(program.timed, workgroups_);
     if (request.audit) {
       const std::unique_ptr<AuditLaunch> last = std::move(engine.audit);
       engine.audit =
@@ -107,6 +112,7 @@ class Launch {
   void stop_at_limit(Slot& slot, FaultKind kind);
   void fail(Slot& slot, Wave& wave);
   void release_grid(Worker& worker);
+  void share_grid_barrier(Worker& worker);
   bool stuck(const Worker& worker, bool more);
   void stop_at_deadlock(const Worker& worker);
   void merge();

@@ -163,7 +163,7 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
 template <Mode mode, u32 size>
 SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
   if (mode == Mode::kScratch || mode == Mode::kFlat || inst->src[0].space != kVector) return 0;
-  if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return 0;
+  if (wave.exec() != kAllLanes || wave.recorder || wave.audit || wave.sharing) return 0;
   const u32* rows = wave.regs + inst->src[0].index;
   if (!ascending<size>(rows)) return 0;
   u64 low;
@@ -313,6 +313,9 @@ const Inst* memory_atomic(Wave& wave, const Inst* inst) {
   const u32 size = wide ? 8 : 4;
   Access access;
   if (!locate<mode>(wave, inst, access, size, true)) return nullptr;
+  if (wave.accounts && mode != Mode::kScratch) {
+    wave.accounts->atomics.add(access.addresses, access.lanes, wave.accounts->base);
+  }
   const u32* data = wave.regs + inst->src[2].index;
   u32* dst = wave.regs + inst->dst;
   for (u64 lanes = access.lanes; lanes; lanes &= lanes - 1) {

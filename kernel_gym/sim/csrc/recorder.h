@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "contention.h"
 #include "shapes.h"
 
 // Sums over the executions of one instruction.
@@ -78,6 +79,7 @@ struct Accounts {
       : all(instructions), sampled(instructions), shapes(instructions), base(base) {}
   std::vector<AccessCounts> all, sampled;  // of all workgroups, of the recorded ones
   Shapes shapes;
+  LineCounts atomics;
   const u64 base;  // addresses count from here, so that the host's layout does not matter
 };
 

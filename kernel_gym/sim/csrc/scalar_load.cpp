@@ -26,6 +26,7 @@ const Inst* s_load(Wave& wave, const Inst* inst) {
   if (UNLIKELY(wave.audit != nullptr) && !wave.audit->global(wave, inst, &address, 1, size)) {
     return nullptr;
   }
+  if (UNLIKELY(wave.sharing != nullptr)) wave.sharing->access(wave, inst, &address, 1, size);
   if (wave.footprint) wave.footprint->mark(address, address + size, false, wave.epoch);
   memcpy(wave.scalars + inst->dst, (const void*)address, size);
   return inst + 1;

@@ -11,9 +11,10 @@ constexpr u32 kSlicesOfWorkgroup = 64; // slices until another workgroup gets it
 
 }  // namespace
 
-// ---- block heads. imm: block number, aux: instructions in it
+// ---- block heads. imm: block number, aux: instructions in it, dst: their nominal cycles
 const Inst* block_head(Wave& wave, const Inst* inst) {
   wave.block_counts[inst->imm]++;
+  wave.progress += inst->dst;
   wave.budget -= inst->aux;
   if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->block(wave.number, inst->imm);
   if (LIKELY(wave.budget >= 0)) return inst + 1;

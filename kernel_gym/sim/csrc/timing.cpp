@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
 
 #include "replay.h"
+#include "schedule.h"
 
 namespace {
 
 constexpr double kSegmentBytes = 64, kLineBytes = 128, kAddressLanes = 16;
-constexpr u64 kScheduled = 1 << 16;  // workgroups scheduled one by one
 
 // `counts` are exact; how much of them misses the L1 is known of the samples alone.
 AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
@@ -78,35 +77,6 @@ std::vector<BlockCost> block_costs(const ModelInput& input, const ModelRequest& 
   return costs;
 }
 
-// When the last workgroup ends, if each goes to the slot that is free first. `cycles` are those of
-// a workgroup, by bin.
-double schedule(const std::vector<double>& cycles, const Bins& bins, u64 count, u64 slots) {
-  const double longest = *std::max_element(cycles.begin(), cycles.end());
-  if (count <= slots) return longest;
-  if (count > kScheduled) {
-    double total = 0;
-    for (u64 b = 0; b < bins.size(); b++) {
-      total += cycles[b] * (double)((b + 1 < bins.size() ? bins.first(b + 1) : count) -
-                                    bins.first(b));
-    }
-    return std::max(longest, total / (double)slots + longest / 2);
-  }
-  std::priority_queue<double, std::vector<double>, std::greater<double>> free_at;
-  double end = 0;
-  u64 bin = 0;
-  for (u64 w = 0; w < count; w++) {
-    while (bin + 1 < bins.size() && w >= bins.first(bin + 1)) bin++;
-    double begin = 0;
-    if (free_at.size() == slots) {
-      begin = free_at.top();
-      free_at.pop();
-    }
-    free_at.push(begin + cycles[bin]);
-    end = std::max(end, begin + cycles[bin]);
-  }
-  return end;
-}
-
 std::vector<AccessTime> access_times(const ModelInput& input, const ModelRequest& request) {
   std::vector<AccessTime> times(input.instructions.size());
   for (size_t i = 0; i < times.size(); i++) {
@@ -156,6 +126,24 @@ Replayed replay_samples(const ModelInput& input, const ModelRequest& request,
 
 }  // namespace
 
+u32 nominal_cycles(const TimedInst& inst) {
+  constexpr u32 kLoad = 600, kStore = 100, kScalar = 200, kLocal = 80;
+  switch (inst.unit) {
+    case Unit::kLds:
+      return kLocal;
+    case Unit::kMemory:
+      return inst.is_store ? kStore : kLoad;
+    case Unit::kScalarMemory:
+      return kScalar;
+    case Unit::kVector:
+    case Unit::kMatrix:
+    case Unit::kIdle:
+      return std::max<u32>((u32)kIssue, inst.cycles);
+    default:
+      return (u32)kIssue;
+  }
+}
+
 void run_model(const ModelInput& input, ModelRequest& request, std::vector<double>& spent) {
   const std::vector<AccessTime> times = access_times(input, request);
   spent.assign(input.instructions.size(), 0);
@@ -191,5 +179,5 @@ void run_model(const ModelInput& input, ModelRequest& request, std::vector<doubl
     for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) spent[i] *= totals[b];
   }
   request.explained = all > 0 ? explained / all : 1;
-  request.makespan = schedule(cycles, input.bins, request.workgroups, request.slots);
+  request.makespan = schedule(cycles, input.bins, request, input.sharing);
 }

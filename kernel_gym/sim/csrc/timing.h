@@ -34,7 +34,7 @@ struct TimedInst {
   u16 local_limit;
   u16 dst_row, dst_rows;    // of a matrix instruction
   u16 src_rows[3];          // rows whose matrix results are needed
-  u16 unused;
+  u16 sharing;              // SharingKind: what it does that other workgroups may see
 };
 static_assert(sizeof(TimedInst) == 20, "shared with Python");
 
@@ -67,6 +67,8 @@ struct ModelRequest {
   double workgroup_launch;
   double l2_bytes_per_cycle;   // of one compute unit
   double unsampled_lds;        // cycles of an LDS instruction that no sample ran
+  double handover;             // from a write to the end of a load that reads it elsewhere
+  double atomic_handover;      // the same of two atomic operations on one address
   u64 instruction_budget;      // replayed instructions
   u64 slots;                   // workgroups that run at the same time on the GPU
   u64 workgroups;
@@ -81,6 +83,11 @@ struct ModelRequest {
   u64 replayed;
 };
 
+class Sharing;
+
+// How many cycles a wave that hides nothing spends in an instruction, roughly.
+u32 nominal_cycles(const TimedInst& inst);
+
 struct ModelInput {
   const std::vector<TimedInst>& instructions;
   const std::vector<BlockRange>& blocks;
@@ -88,6 +95,7 @@ struct ModelInput {
   const Bins& bins;                          // what every workgroup executed
   const std::vector<AccessCounts>& accesses; // of every workgroup
   const std::vector<AccessCounts>& sampled;  // of the samples
+  const Sharing* sharing;                    // null if workgroups cannot wait for each other
 };
 
 // `spent`: cycles by instruction, summed over the waves of all workgroups.

@@ -113,6 +113,7 @@ class Recorder;   // collects events of sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
 class Audit;      // what a workgroup does that no value shows
 struct Accounts;
+class Sharing;    // what workgroups hand each other
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -143,6 +144,9 @@ struct Wave {
   Footprint* footprint;  // null unless touched lines are wanted
   Audit* audit;          // null unless the launch is audited
   Accounts* accounts;    // of this worker; null without a model
+  Sharing* sharing;      // null unless the program can wait for other workgroups
+  u64 progress;          // nominal cycles of the blocks that it has entered
+  u32 workgroup;
   Region recent_scalar;  // what the last scalar load read from
   Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
   u64* places;           // of the last scattered accesses by waves of this number, by instruction

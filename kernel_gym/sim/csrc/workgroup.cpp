@@ -116,7 +116,11 @@ void Launch::prepare_wave(Slot& slot, Worker& worker, u32 number) {
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
   wave.block_counts = slot.block_counts.data();
   wave.accounts = worker.accounts.get();
-  const bool plain = slot.audit || slot.poisoned || program_.quick.empty();
+  wave.sharing = engine_.sharing.get();
+  wave.progress = 0;
+  wave.workgroup = (u32)slot.workgroup;
+  const bool plain =
+      slot.audit || slot.poisoned || engine_.sharing || program_.quick.empty();
   wave.program = (plain ? program_.instructions : program_.quick).data();
   wave.program_size = (u32)program_.instructions.size();
   wave.resume = wave.program;
