@@ -183,10 +183,10 @@ def _prepare_another_try(attempt: Attempt) -> None:
 
 
 def _compare(attempt: Attempt, workload: Workload, purpose: str, longer: int) -> Pairs | Verdict:
-    """One workload, again while its clocks disagree: that of an honest candidate may be late."""
+    """One workload, again while the clocks disagree: an honest candidate's host may be slow."""
     found = _compare_once(attempt, workload, purpose, longer)
     for number in range(1, TRIES):
-        if isinstance(found, Verdict) or found.agrees:
+        if isinstance(found, Verdict) or not found.late:
             break
         _prepare_another_try(attempt)
         found = _compare_once(attempt, workload, f"{purpose}, try {number}", PATIENCE)
