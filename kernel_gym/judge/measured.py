@@ -233,23 +233,25 @@ def compare_sessions(
     """
     ring = Ring(task, workload, seed, candidate.arena, device.where, times=longer)
     sides = (_Trusted(baseline), candidate)
-    for side in sides:
-        failed = side.ring(ring.sets, workload.dims)
-        if failed is not None:
-            return failed
     sessions = {sides[0]: baseline, candidate: candidate}
-
-    return Comparison(
-        *sides,
-        ring=len(ring.sets),
-        prepare=lambda side, calls: ring.prepare(sessions[side], calls, fresh=side is candidate),
-        verify=lambda calls: ring.verify(candidate, calls, kept),
-        graphs=not ring.in_place,
-        flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
-        clock=time.perf_counter,
-        rng=random.Random(seed),
-        longer=longer,
-    ).run()
+    with baseline.turns.taken(), candidate.turns.taken():
+        for side in sides:
+            failed = side.ring(ring.sets, workload.dims)
+            if failed is not None:
+                return failed
+        return Comparison(
+            *sides,
+            ring=len(ring.sets),
+            prepare=lambda side, calls: ring.prepare(
+                sessions[side], calls, fresh=side is candidate
+            ),
+            verify=lambda calls: ring.verify(candidate, calls, kept),
+            graphs=not ring.in_place,
+            flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
+            clock=time.perf_counter,
+            rng=random.Random(seed),
+            longer=longer,
+        ).run()
 
 
 def seconds_alone(

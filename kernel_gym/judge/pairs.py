@@ -281,9 +281,7 @@ class Comparison:
     def _sample(self, block: Any) -> Sample:
         median = statistics.median(block.stamps)
         claimed = median * len(block.stamps)
-        return Sample(
-            median / (self._ring if self._replays else 1), claimed, block.wall - claimed
-        )
+        return Sample(median / (self._ring if self._replays else 1), claimed, block.wall - claimed)
 
     def _done(self, found: Pairs, end: float) -> bool:
         pairs = len(found.effects)

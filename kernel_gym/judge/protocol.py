@@ -81,8 +81,8 @@ WALL_SHARE = 0.25
 WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
 FREE_WALL = (150e-6, 0.05)
-"""Seconds and share of a block's claimed time that are not charged although its stamps do not
-account for them, and never more than WALL_SHARE of it. All beyond is added to the candidate's time."""
+"""Seconds, and share of a block's claimed time, that are not charged although its stamps do not
+account for them; never more than WALL_SHARE of it. All beyond is added to the candidate's time."""
 CHARGE_LIMIT = 0.02
 """A comparison in which the median block is charged more than this share is made again."""
 TRIES = 3

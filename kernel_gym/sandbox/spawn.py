@@ -16,6 +16,7 @@ from typing import Any
 
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
+from kernel_gym.sandbox.pause import Pause, children_of
 
 
 class TemplateError(RuntimeError):
@@ -28,8 +29,17 @@ class Child:
     def __init__(self, template: Template, pid: int, channel: Channel, home: Path | None) -> None:
         self.pid = pid
         self.channel = channel
+        self.pause = Pause(pid)
         self._template = template
         self._home = home
+
+    def stop_all(self) -> bool:
+        """Stops it with everything it started; whether that was more than was known.
+
+        Raises:
+            NotStoppedError: a process goes on.
+        """
+        return self.pause.stop_all(self._template.strays())
 
     def close(self, grace: float = 0.0) -> int | None:
         """Kills the process and everything it started; removes its folder.
@@ -57,6 +67,7 @@ class Template:
         self._lock = threading.Lock()
         self._sock = ours
         self._silent = False
+        self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
@@ -115,6 +126,7 @@ class Template:
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
+        self._forked.add(answer["pid"])
         return Child(self, answer["pid"], Channel(ours), home)
 
     def kill(self, pid: int, grace: float = 0.0) -> int | None:
@@ -122,7 +134,12 @@ class Template:
         if self._process.poll() is not None:
             return None
         status = self._ask({"kill": pid, "grace": grace}, [])["status"]
+        self._forked.discard(pid)
         return status - 256 if status is not None and status > 128 else status
+
+    def strays(self) -> list[int]:
+        """Processes that came to the template from a worker that started and left them."""
+        return [pid for pid in children_of(self._process.pid) if pid not in self._forked]
 
     @property
     def alive(self) -> bool:
