@@ -15,9 +15,10 @@ import torch
 from kernel_gym.devices.base import DeviceLostError, InfraError, MemoryUsedUpError, Turn
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.gpu_arena import Arena
+from kernel_gym.devices.gpu_host import Host
 from kernel_gym.devices.gpu_lock import GpuLock
 from kernel_gym.devices.gpu_runtime import FREE_SHARE, crowded, give_back, reserve
-from kernel_gym.devices.gpu_session import GpuSession, Host
+from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.devices.gpu_worker import Worker
 from kernel_gym.devices.vendors import (
     arch_name,

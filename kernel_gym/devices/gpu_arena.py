@@ -25,6 +25,7 @@ CANARY = 0xA5
 GUARD = 512
 """Bytes of canary before and after each piece."""
 ALIGNMENT = 512
+SETTLING_KERNELS = 2
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Arena:
             self.close()
             raise InfraError(f"the arena of {size >> 20} MiB: {error}") from error
         self._bytes = gpu_runtime.as_tensor(self._address, size)
+        self._pulse = torch.zeros(1, device=self._bytes.device)
         if not by_handle:
             self.file = os.memfd_create("kernel-gym-arena")
             os.ftruncate(self.file, size)
@@ -133,6 +135,17 @@ class Arena:
     def everything(self) -> Piece:
         """All that is taken, canaries included."""
         return Piece(0, self._next, "all")
+
+    def settle(self) -> None:
+        """Returns when no other process has work on the GPU.
+
+        Processes share a GPU by turns. A kernel of the judge waits until the others have nothing to
+        do or their turn is over; in the latter case the next one waits for all of their next turn,
+        so that the judge's clock shows work that a worker has left running.
+        """
+        for _ in range(SETTLING_KERNELS):
+            self._pulse.zero_()
+            torch.cuda.synchronize()
 
     def publish(self, pieces: Iterable[Piece]) -> None:
         """Makes what the judge has written there visible to workers, who still have to pull it."""

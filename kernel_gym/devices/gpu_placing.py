@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.gpu_arena import Arena, Piece
-from kernel_gym.tasks.problem import Value
+from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.task import Task
 
 
@@ -53,6 +53,32 @@ def place(
         like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
         outputs.append(arena.take(like.nbytes, f"output {output.name!r}", guarded))
     return Placed(inputs, pieces, tuple(outputs))
+
+
+def arguments(
+    problem: Problem, placed: Placed, dims: Mapping[str, int], outputs: bool
+) -> list[dict[str, Any]]:
+    """The arguments of a call in the worker's terms.
+
+    Args:
+        problem: whose call it is.
+        placed: inputs and outputs.
+        dims: of the call.
+        outputs: outputs and sizes follow the inputs, as C launchers take them.
+    """
+    args = [
+        describe(placed.pieces[name], value)
+        if isinstance(value, torch.Tensor)
+        else {"value": value}
+        for name, value in placed.inputs.items()
+    ]
+    if not outputs:
+        return args
+    shapes = problem.output_shapes(dims)
+    for output, piece in zip(problem.outputs, placed.outputs, strict=True):
+        like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
+        args.append(describe(piece, like))
+    return args + [{"value": size} for size in problem.c_sizes(dims).values()]
 
 
 def describe(piece: Piece, tensor: torch.Tensor) -> dict[str, Any]:

@@ -107,6 +107,48 @@ def open_handle(handle: bytes) -> int:
     return address.value or 0
 
 
+def close_handle(address: int) -> None:
+    """Gives back what `open_handle` has opened."""
+    _call("IpcCloseMemHandle", ctypes.c_void_p(address))
+
+
+def allocation_of(address: int) -> tuple[int, int]:
+    """Address and size in bytes of the whole allocation that an address is in.
+
+    Raises:
+        GpuRuntimeError: it is in none.
+    """
+    start, size = ctypes.c_void_p(), ctypes.c_size_t()
+    library, name = vendor_here().range_symbol
+    function = getattr(_loaded(library), name)
+    status = function(ctypes.byref(start), ctypes.byref(size), ctypes.c_void_p(address))
+    if status:
+        raise GpuRuntimeError(f"{name} failed with error {status}")
+    return start.value or 0, size.value
+
+
+def read_exported(handle: bytes, offset: int, target: torch.Tensor) -> None:
+    """Copies device memory that another process has exported; trusts nothing that it says.
+
+    Args:
+        handle: by which the allocation is opened.
+        offset: bytes from its start.
+        target: uint8 [n] on the device.
+
+    Raises:
+        GpuRuntimeError: it cannot be opened, or is too small.
+    """
+    address = open_handle(handle)
+    try:
+        start, size = allocation_of(address)
+        if not 0 <= offset <= start + size - address - target.numel():
+            raise GpuRuntimeError("a place outside of its allocation")
+        target.copy_(as_tensor(address + offset, target.numel()))
+        torch.cuda.synchronize()
+    finally:
+        close_handle(address)
+
+
 def as_tensor(address: int, size: int) -> torch.Tensor:
     """A uint8 tensor [size] over device memory that it does not own."""
     return torch.as_tensor(
@@ -126,10 +168,13 @@ class _Memory:
         }
 
 
-@cache
 def _library() -> ctypes.CDLL:
-    """The runtime that torch has loaded: a second copy would have a state of its own."""
-    wanted = vendor_here().library
+    return _loaded(vendor_here().library)
+
+
+@cache
+def _loaded(wanted: str) -> ctypes.CDLL:
+    """A library that torch has loaded: a second copy would have a state of its own."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split()[-1] for line in maps if wanted in line}
     if not paths:

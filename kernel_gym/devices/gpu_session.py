@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
@@ -21,14 +20,17 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.failures import read_failure
-from kernel_gym.devices.gpu_arena import GUARD, Arena, ArenaFull, Piece
+from kernel_gym.devices.gpu_arena import GUARD, ArenaFull, Piece
+from kernel_gym.devices.gpu_blocks import Block, Places, copy_outputs, read_block, read_places
 from kernel_gym.devices.gpu_build import GpuCompiler
+from kernel_gym.devices.gpu_host import Host
 from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
-from kernel_gym.devices.gpu_placing import Placed, describe, place
+from kernel_gym.devices.gpu_placing import Placed, arguments, place
+from kernel_gym.devices.gpu_turns import Turns
 from kernel_gym.devices.gpu_worker import Worker, ask
 from kernel_gym.devices.sim_outputs import are_outputs
-from kernel_gym.devices.vendors import Vendor
 from kernel_gym.records import KernelFacts
+from kernel_gym.sandbox.pause import NotStoppedError
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -40,27 +42,6 @@ CALL_TIMEOUT = 15.0
 """A kernel that hangs has the GPU for so long."""
 CROWDED_BYTES = 4 << 30
 """Less free memory than this is too little for one more worker."""
-
-
-@dataclass(frozen=True)
-class Host:
-    """What sessions on one GPU share."""
-
-    arena: Arena
-    vendor: Vendor
-    arch: str
-    reported: Mapping[str, Any]
-    """What the GPU says of itself."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Timed calls, seconds: each by the worker's stamps, all by the judge's clock."""
-
-    stamps: tuple[float, ...]
-    wall: float
-    host: float
-    """What the worker's host code took for one call, by its own account."""
 
 
 class GpuSession:
@@ -84,6 +65,8 @@ class GpuSession:
         self._language = task.language
         self._dead: Failed | None = None
         self._changed: list[Piece] = []
+        self.turns = Turns(worker.child, host.arena)
+        self._places = Places()
         self.confinement = worker.ready()
 
     def rehearse(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
@@ -151,7 +134,7 @@ class GpuSession:
             for name, value in inputs.items()
             if isinstance(value, torch.Tensor)
         }
-        return self.arguments(Placed(inputs, pieces, ()), dims)
+        return self._arguments(Placed(inputs, pieces, ()), dims)
 
     def call(
         self,
@@ -171,7 +154,7 @@ class GpuSession:
         boxes = [[p.start, p.size] for p in placed.outputs]
         header = {
             "do": "call",
-            "args": self.arguments(placed, dims),
+            "args": self._arguments(placed, dims),
             "outbox": [] if self._language == "hip" else boxes,
             "poison": [] if self._language == "hip" else [p.size for p in placed.outputs],
             "noop": noop,
@@ -224,7 +207,7 @@ class GpuSession:
         """Hands the worker the argument sets of timed calls, and lets it warm up on them."""
         header = {
             "do": "ring",
-            "sets": [self.arguments(placed, dims) for placed in sets],
+            "sets": [self._arguments(placed, dims) for placed in sets],
             "outputs": [] if self._language == "hip" else [p.size for p in sets[0].outputs],
         }
         self.replayed = False
@@ -240,9 +223,11 @@ class GpuSession:
 
     def capture(self) -> Failed | None:
         """Makes one graph of a round over the ring."""
-        failed = self._failure({"do": "capture"}, CALL_TIMEOUT)
-        self.replayed = failed is None
-        return failed
+        answer = self._ask({"do": "capture"}, CALL_TIMEOUT)
+        if isinstance(answer, Failed):
+            return answer
+        self._places, self.replayed = read_places(answer), True
+        return None
 
     def replay(self, count: int) -> Block | Failed:
         """`count` timed replays of the graph, each with cold caches."""
@@ -259,13 +244,33 @@ class GpuSession:
             self.arena.poison(outputs)
             self.changed(outputs)
 
-    def deliver(self, call: int, placed: Placed) -> Failed | None:
-        """Fetches the outputs of one of the last timed calls, counted backwards, into a set."""
+    def read(self, call: int, calls: int, placed: Placed) -> Failed | None:
+        """Fetches the outputs of one of the last timed calls into a set.
+
+        The judge reads them itself, while the worker is stopped. Only where memory is not shared by
+        handle the worker is asked for them.
+
+        Args:
+            call: which.
+            calls: how many there were.
+            placed: the set.
+        """
+        if self.arena.file is not None:
+            return self._deliver(calls - 1 - call, placed)
+        if self._language == "hip":  # written there by the candidate itself
+            return None
+        if copy_outputs(self.arena, self._places, call, placed.outputs):
+            return None
+        text = "the outputs of a timed call are not where they were"
+        return self._fail(Failed(FailureKind.RUNTIME, text))
+
+    def _deliver(self, back: int, placed: Placed) -> Failed | None:
+        """Has the worker copy outputs, of a call counted backwards."""
         if self._language == "hip":
             calls, boxes = [], []
         else:
             self.arena.poison(placed.outputs)
-            calls, boxes = [call], [[[p.start, p.size] for p in placed.outputs]]
+            calls, boxes = [back], [[[p.start, p.size] for p in placed.outputs]]
         header = {"do": "deliver", "calls": calls, "outboxes": boxes}
         shown = () if self._language == "hip" else placed.outputs
         return self._failure(header, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
@@ -275,24 +280,22 @@ class GpuSession:
         self._ask({"do": "rest"}, CALL_TIMEOUT)
 
     def _timed(self, header: dict[str, Any]) -> Block | Failed:
+        """Runs a block; its wall-clock time ends when the GPU has no more work of the worker."""
         shown, self._changed = self._changed, []
-        if self.arena.file is not None:  # fetched in a request of its own, which is not timed
-            failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown)
-            if failed is not None:
-                return failed
+        failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown, go_on=True)
+        if failed is not None:
+            return failed
         torch.cuda.synchronize()
         start = time.perf_counter()
         answer = self._ask(header, CALL_TIMEOUT)
-        wall = time.perf_counter() - start
         if isinstance(answer, Failed):
             return answer
-        stamps, host = answer.get("ms"), answer.get("host")
-        timed = isinstance(stamps, list) and all(isinstance(s, float) and s > 0 for s in stamps)
-        if not timed or not isinstance(host, float) or not 0 <= host < CALL_TIMEOUT:
+        block = read_block(answer, header["count"], self.turns.ended - start, CALL_TIMEOUT)
+        if block is None:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        return Block(tuple(ms * 1e-3 for ms in stamps or ()), wall, host)
-
-    # -- the call, step by step ----------------------------------------------------------------
+        if header["do"] == "block":
+            self._places = read_places(answer)
+        return block
 
     def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
         try:
@@ -300,22 +303,8 @@ class GpuSession:
         except ArenaFull as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 
-    def arguments(self, placed: Placed, dims: Mapping[str, int]) -> list[dict[str, Any]]:
-        """The arguments of a call in the worker's terms."""
-        args = []
-        for name, value in placed.inputs.items():
-            if isinstance(value, torch.Tensor):
-                args.append(describe(placed.pieces[name], value))
-            else:
-                args.append({"value": value})
-        if self._language != "hip":
-            return args
-        problem = self._task.problem
-        shapes = problem.output_shapes(dims)
-        for output, piece in zip(problem.outputs, placed.outputs, strict=True):
-            like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-            args.append(describe(piece, like))
-        return args + [{"value": size} for size in problem.c_sizes(dims).values()]
+    def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> list[dict[str, Any]]:
+        return arguments(self._task.problem, placed, dims, self._language == "hip")
 
     # -- the pipe ------------------------------------------------------------------------------
 
@@ -334,8 +323,9 @@ class GpuSession:
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
+        go_on: bool = False,
     ) -> Failed | None:
-        answer = self._ask(header, timeout, shown, wanted)
+        answer = self._ask(header, timeout, shown, wanted, go_on)
         return answer if isinstance(answer, Failed) else None
 
     def _ask(
@@ -344,9 +334,13 @@ class GpuSession:
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
+        go_on: bool = False,
         library: bytes = b"",
     ) -> dict[str, Any] | Failed:
-        """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then."""
+        """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then.
+
+        While turns are taken its processes are stopped afterwards, unless they are to go on.
+        """
         if self._dead:
             return self._dead
         do = header["do"]
@@ -355,9 +349,9 @@ class GpuSession:
         if self.arena.file is not None:
             for name, pieces in (("pull", shown), ("push", wanted)):
                 header[name] = [[piece.start, piece.size] for piece in pieces]
-        answer = ask(self._worker, header, timeout, library, self._budget)
+        answer = self._request(header, timeout, go_on, library)
         if isinstance(answer, Failed):
-            return self._fail(answer)
+            return answer
         if "error" not in answer:
             self.arena.fetch(wanted)
             return answer
@@ -367,6 +361,19 @@ class GpuSession:
             self._blame(failed.message[:200])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
         return self._fail(failed) if lost and do != "capture" else failed
+
+    def _request(
+        self, header: dict[str, Any], timeout: float, go_on: bool, library: bytes
+    ) -> dict[str, Any] | Failed:
+        """One message and its answer."""
+        try:
+            self.turns.begin()
+            answer = ask(self._worker, header, timeout, library, self._budget)
+            if not isinstance(answer, Failed):
+                self.turns.end(go_on)
+        except NotStoppedError as error:
+            answer = Failed(FailureKind.RUNTIME, str(error))
+        return self._fail(answer) if isinstance(answer, Failed) else answer
 
     def _blame(self, text: str) -> NoReturn:
         """Raises what a worker that cannot use the GPU means, after its end.

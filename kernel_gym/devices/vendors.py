@@ -31,6 +31,8 @@ class Vendor:
     """Of the runtime's functions: `cudaMalloc`, `hipMalloc`."""
     library: str
     """A part of the runtime library's file name."""
+    range_symbol: tuple[str, str]
+    """Library and name of the function that finds the allocation an address is in."""
     visible: tuple[str, ...]
     """Environment variables that choose devices."""
     environment: tuple[tuple[str, str], ...]
@@ -79,6 +81,7 @@ CUDA = Vendor(
     name="cuda",
     prefix="cuda",
     library="libcudart.so",
+    range_symbol=("libcuda.so", "cuMemGetAddressRange_v2"),
     visible=("CUDA_VISIBLE_DEVICES",),
     environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "2"),),
     device_files=("/dev/nvidiactl", "/dev/nvidia-uvm*"),
@@ -97,6 +100,7 @@ ROCM = Vendor(
     name="rocm",
     prefix="hip",
     library="libamdhip64.so",
+    range_symbol=("libamdhip64.so", "hipMemGetAddressRange"),
     visible=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     environment=(),
     device_files=("/dev/kfd",),

@@ -183,10 +183,10 @@ def _prepare_another_try(attempt: Attempt) -> None:
 
 
 def _compare(attempt: Attempt, workload: Workload, purpose: str, longer: int) -> Pairs | Verdict:
-    """One workload, again while its clocks disagree: that of an honest candidate may be late."""
+    """One workload, again while the clocks disagree: an honest candidate's host may be slow."""
     found = _compare_once(attempt, workload, purpose, longer)
     for number in range(1, TRIES):
-        if isinstance(found, Verdict) or found.agrees:
+        if isinstance(found, Verdict) or not found.late:
             break
         _prepare_another_try(attempt)
         found = _compare_once(attempt, workload, f"{purpose}, try {number}", PATIENCE)
@@ -233,23 +233,25 @@ def compare_sessions(
     """
     ring = Ring(task, workload, seed, candidate.arena, device.where, times=longer)
     sides = (_Trusted(baseline), candidate)
-    for side in sides:
-        failed = side.ring(ring.sets, workload.dims)
-        if failed is not None:
-            return failed
     sessions = {sides[0]: baseline, candidate: candidate}
-
-    return Comparison(
-        *sides,
-        ring=len(ring.sets),
-        prepare=lambda side, calls: ring.prepare(sessions[side], calls, fresh=side is candidate),
-        verify=lambda calls: ring.verify(candidate, calls, kept),
-        graphs=not ring.in_place,
-        flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
-        clock=time.perf_counter,
-        rng=random.Random(seed),
-        longer=longer,
-    ).run()
+    with baseline.turns.taken(), candidate.turns.taken():
+        for side in sides:
+            failed = side.ring(ring.sets, workload.dims)
+            if failed is not None:
+                return failed
+        return Comparison(
+            *sides,
+            ring=len(ring.sets),
+            prepare=lambda side, calls: ring.prepare(
+                sessions[side], calls, fresh=side is candidate
+            ),
+            verify=lambda calls: ring.verify(candidate, calls, kept),
+            graphs=not ring.in_place,
+            flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
+            clock=time.perf_counter,
+            rng=random.Random(seed),
+            longer=longer,
+        ).run()
 
 
 def seconds_alone(

@@ -1,8 +1,14 @@
 """Paired timing: baseline and candidate in turn on one GPU, and an interval of their ratio.
 
 Rules 11-17 of the evaluation protocol. Both sides hold the same ring of inputs at the same
-addresses, each in its own worker; only one has work queued at a time. Blocks alternate ABBA, so
-that a drift of the machine's clocks falls on both alike.
+addresses, each in its own worker; only one runs at a time, the other is stopped. Blocks alternate
+ABBA, so that a drift of the machine's clocks falls on both alike.
+
+The candidate's stamps come from its own process and may be false. What is paid is therefore bounded
+by the judge's clock: of each block, the time that passed beyond the stamps and beyond the same
+excess of the baseline's block beside it is added to the candidate's time, except a small part that
+is free (`free_seconds`). Pay and clock check use one statistic, the median times the number of
+stamps, so that no distribution of the same sum over the stamps pays more.
 """
 
 from __future__ import annotations
@@ -18,7 +24,10 @@ from typing import Any, Protocol
 from kernel_gym.judge.protocol import (
     BLOCK_CALLS,
     BLOCK_SECONDS,
+    CHARGE_LIMIT,
+    CLAIM_SECONDS,
     CONFIDENCE,
+    FREE_WALL,
     GRAPH_BELOW,
     HALF_WIDTH,
     HALF_WIDTH_SHARE,
@@ -28,6 +37,7 @@ from kernel_gym.judge.protocol import (
     MAX_PAIRS,
     MAX_SECONDS,
     MIN_PAIRS,
+    MOST_LONGER,
     MOST_REPLAYS,
     PILOT_CALLS,
     PILOT_LEAD,
@@ -36,6 +46,7 @@ from kernel_gym.judge.protocol import (
     VERIFY_SHARE,
     WALL_LIMIT,
     WALL_QUANTILE,
+    WALL_SHARE,
 )
 
 
@@ -81,7 +92,9 @@ class Pairs:
     walls: list[tuple[float, float]] = field(default_factory=list)
     """Wall-clock seconds that the stamps do not account for, by block: baseline's, candidate's."""
     claimed: float = 0.0
-    """Median of the candidate's stamps in one block, summed, seconds."""
+    """What the candidate's stamps of one block come to, seconds: median over the blocks."""
+    charges: list[float] = field(default_factory=list)
+    """By how much each block of the candidate was charged more than its stamps say, a share."""
 
     @property
     def interval(self) -> Interval:
@@ -105,6 +118,47 @@ class Pairs:
     def agrees(self) -> bool:
         """Whether the candidate's stamps can be true by the judge's clock (rule 13)."""
         return self.unaccounted <= WALL_LIMIT[0] + WALL_LIMIT[1] * self.claimed
+
+    @property
+    def late(self) -> bool:
+        """Whether another try is worth it: an honest candidate is charged for a slow host."""
+        return not self.agrees or statistics.median(self.charges or [0.0]) > CHARGE_LIMIT
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one block says, seconds.
+
+    Attributes:
+        call: the median of the stamps, of one call.
+        claimed: the median times the number of stamps.
+        rest: what passed by the judge's clock beyond `claimed`.
+    """
+
+    call: float
+    claimed: float
+    rest: float
+
+    def charged(self, baseline: Sample) -> float:
+        """Seconds of one call, bounded by the judge's clock.
+
+        Args:
+            baseline: the block beside it. Both sides flush as often and are asked in the same way,
+                so that its excess is the trusted measure of what is no work.
+        """
+        excess = self.rest - baseline.rest - free_seconds(self.claimed)
+        return self.call * (1 + max(0.0, excess) / self.claimed)
+
+
+def free_seconds(claimed: float) -> float:
+    """Seconds of a block that are not charged, although stamps do not account for them.
+
+    An honest candidate's host takes some 0.1 ms more or less for a block than the baseline's.
+
+    Args:
+        claimed: what the stamps of the block come to, seconds.
+    """
+    return min(FREE_WALL[0] + FREE_WALL[1] * claimed, WALL_SHARE * claimed)
 
 
 def interval(effects: Sequence[float]) -> Interval:
@@ -182,34 +236,52 @@ class Comparison:
         if not isinstance(pilot, tuple):
             return pilot
         self._choose_method(*pilot)
-        found = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays > 0)
+        pairs = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays > 0)
         end = self._clock() + MAX_SECONDS
         times: tuple[list[float], list[float]] = ([], [])
-        claimed = []
-        while not self._done(found, end):
-            medians, walls = [], []
-            if self._replays:
-                self._count = self._rng.randint(self._replays, 2 * self._replays)
-            self._lead = self._needed_lead(min(pilot))
-            hosts: tuple[list[float], list[float]] = ([], [])
-            for side in (0, 1, 1, 0):
-                block = self._block(side, verified=side == 1 and self._draw(len(times[1])))
-                if not hasattr(block, "stamps"):
-                    return block
-                calls = self._ring if self._replays else 1
-                hosts[side].append(block.host)
-                medians.append(statistics.median(block.stamps) / calls)
-                walls.append(block.wall - sum(block.stamps))
-                times[side].append(medians[-1])
-                if side == 1:
-                    claimed.append(sum(block.stamps))
-            # the slower side's, but one slow block does not make all of the next round longer
-            self._host = max(map(min, hosts))
-            found.effects += [math.log(medians[0] / medians[1]), math.log(medians[3] / medians[2])]
-            found.walls += [(walls[0], walls[1]), (walls[3], walls[2])]
-        found.baseline_seconds, found.candidate_seconds = map(statistics.median, times)
-        found.claimed = statistics.median(claimed)
-        return found
+        claimed: list[float] = []
+        while not self._done(pairs, end):
+            samples = self._round(min(pilot), len(times[1]))
+            if not isinstance(samples, list):
+                return samples
+            for ours, theirs in ((samples[0], samples[1]), (samples[3], samples[2])):
+                charged = theirs.charged(ours)
+                pairs.effects.append(math.log(ours.call / charged))
+                pairs.walls.append((ours.rest, theirs.rest))
+                pairs.charges.append(charged / theirs.call - 1)
+                times[0].append(ours.call)
+                times[1].append(charged)
+                claimed.append(theirs.claimed)
+        pairs.baseline_seconds, pairs.candidate_seconds = map(statistics.median, times)
+        pairs.claimed = statistics.median(claimed)
+        return pairs
+
+    def _round(self, shortest: float, blocks: int) -> list[Sample] | Any:
+        """Four blocks, or the failure of one.
+
+        Args:
+            shortest: seconds of a call of the faster side.
+            blocks: how many the candidate has had, the pilot not counted.
+        """
+        if self._replays:
+            self._count = self._rng.randint(self._replays, 2 * self._replays)
+        self._lead = self._needed_lead(shortest)
+        hosts: tuple[list[float], list[float]] = ([], [])
+        samples = []
+        for side in (0, 1, 1, 0):
+            block = self._block(side, verified=side == 1 and self._draw(blocks + len(hosts[1])))
+            if not hasattr(block, "stamps"):
+                return block
+            hosts[side].append(block.host)
+            samples.append(self._sample(block))
+        # the slower side's, but one slow block does not make all of the next round longer
+        self._host = max(map(min, hosts))
+        return samples
+
+    def _sample(self, block: Any) -> Sample:
+        median = statistics.median(block.stamps)
+        claimed = median * len(block.stamps)
+        return Sample(median / (self._ring if self._replays else 1), claimed, block.wall - claimed)
 
     def _done(self, found: Pairs, end: float) -> bool:
         pairs = len(found.effects)
@@ -231,7 +303,8 @@ class Comparison:
     def _choose_method(self, baseline: float, candidate: float) -> None:
         low, high = BLOCK_CALLS
         middle = math.sqrt(baseline * candidate)
-        calls = int(self._longer * BLOCK_SECONDS / middle)
+        seconds = max(BLOCK_SECONDS, CLAIM_SECONDS * middle / candidate)
+        calls = int(self._longer * min(seconds, MOST_LONGER * BLOCK_SECONDS) / middle)
         short = self._graphs and middle < GRAPH_BELOW
         if short and all(side.capture() is None for side in self._sides):
             most = self._longer * MOST_REPLAYS // 2

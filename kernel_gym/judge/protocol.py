@@ -54,6 +54,9 @@ LEAD_HOSTS = 1.5
 """... and how many times as long as the host takes for a call they are."""
 BLOCK_SECONDS = 2e-3
 """A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
+CLAIM_SECONDS, MOST_LONGER = 1e-3, 2
+"""The candidate's part of a block is this long at least, unless its blocks would be so many times
+as long: what is free of the judge's clock (FREE_WALL) is a small share then."""
 BLOCK_CALLS = (2, 50)
 """... within these numbers of calls, and never more than there are input sets."""
 LONG_CALL = 20e-3
@@ -71,7 +74,7 @@ CONFIDENCE = 0.95
 GRAPH_BELOW = 100e-6
 """Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16), which
 has no host in its time and flushes once a round over the ring."""
-MOST_REPLAYS = 8
+MOST_REPLAYS = 16
 """Replays in a block, each once over all input sets: by the block's length, and drawn anew for each
 block, up to twice the least."""
 VERIFY_SHARE = 0.25
@@ -82,6 +85,11 @@ WALL_SHARE = 0.25
 """Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
 WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
+FREE_WALL = (150e-6, 0.05)
+"""Seconds, and share of a block's claimed time, that are not charged although its stamps do not
+account for them; never more than WALL_SHARE of it. All beyond is added to the candidate's time."""
+CHARGE_LIMIT = 0.02
+"""A comparison in which the median block is charged more than this share is made again."""
 TRIES = 3
 """Comparisons of a workload, and of all of them, of which one must agree with the judge's clock."""
 PATIENCE = 3

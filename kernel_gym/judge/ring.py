@@ -77,11 +77,9 @@ class Ring:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
         self._restored = in_place(task)
         self._nothing = torch.zeros(1, device=where)
-        self._written = {
-            name: self._take(name)
-            for name in self.sets[0].pieces
-            if self._step(name) or name in self._restored
-        }
+        self._columns = {name: self._take(name) for name in self.sets[0].pieces}
+        self._intact = 0
+        """Sets, counted from the first, that the candidate cannot have changed since."""
 
     @property
     def in_place(self) -> bool:
@@ -91,29 +89,35 @@ class Ring:
     def prepare(self, session: Any, calls: int, fresh: bool) -> None:
         """Before a block: inputs are as they were, in another order if it is the candidate's.
 
-        Both sides' blocks follow work of the judge: to take the GPU from another process takes time
-        that no stamp accounts for.
+        The candidate can write the memory of all inputs, so that those of a baseline's block are
+        written anew after every block of the candidate. Both sides' blocks follow work of the
+        judge: to take the GPU from another process takes time that no stamp accounts for.
 
         Args:
             session: whose block it is.
             calls: of how many it is; it uses as many sets.
-            fresh: outputs are poisoned, and the elements of floating inputs have moved.
+            fresh: it is the candidate's: outputs are poisoned, and the elements of floating inputs
+                have moved.
         """
         self._nothing.zero_()
         if fresh:
             session.poison(self.sets)
-        for name, column in self._written.items():
-            if fresh:
+        shared = self._arena.file is None
+        damaged = shared and not fresh and calls > self._intact
+        for name, column in self._columns.items():
+            moved = fresh and column.moves
+            if moved:
                 column.draw(self._rng)
-            if fresh or name in self._restored:
+            if moved or damaged or name in self._restored:
                 column.put(calls)
                 session.changed(column.pieces[:calls])
+        self._intact = 0 if fresh else max(calls, self._intact)
 
     def verify(self, candidate: Any, calls: int, kept: Kept) -> Verdict | Failed | None:
         """Keeps the outputs of a timed call drawn at random (rule 17)."""
         index = self._rng.randrange(calls)
         placed = self.sets[index]
-        failed = candidate.deliver(calls - 1 - index, placed)
+        failed = candidate.read(index, calls, placed)
         if failed is not None:
             return failed
         shapes = self._problem.output_shapes(self._workload.dims)
@@ -121,7 +125,7 @@ class Ring:
             self._arena.view(piece).view(output.dtype).view(shapes[output.name])
             for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
         )
-        moved = {name: column.values(index) for name, column in self._written.items()}
+        moved = {name: column.values(index) for name, column in self._columns.items()}
         kept.add(self._problem, self._workload, {**placed.inputs, **moved}, outputs)
         wrong = kept.check() if kept.full else ""
         return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
@@ -142,7 +146,7 @@ class Ring:
         return value.shape[-1] if constant else 1
 
     def _take(self, name: str) -> _Column:
-        """Takes an input's values out of the sets, which keep its shape."""
+        """Takes an input's values out of the sets, which keep its shape; the judge's own copy."""
         values = [inputs[name] for inputs in self._values]
         pieces = [placed.pieces[name] for placed in self.sets]
         found = _Column(self._arena, values, pieces, self._step(name))
@@ -168,6 +172,11 @@ class _Column:
         self._values = torch.stack([value.view(-1).view(word) for value in values])
         self._there = arena.rows(pieces, word)
         self._offset = 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether its elements move."""
+        return self._step > 0
 
     def draw(self, rng: random.Random) -> None:
         """Draws by how much the elements move on."""

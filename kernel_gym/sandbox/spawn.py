@@ -16,6 +16,7 @@ from typing import Any
 
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
+from kernel_gym.sandbox.pause import Pause, children_of
 from kernel_gym.secret import secret_files
 
 
@@ -44,8 +45,17 @@ class Child:
         self.channel = channel
         self.ended_for = ""
         """Why the template ended it before it was closed; known once it is closed."""
+        self.pause = Pause(pid)
         self._template = template
         self._home = home
+
+    def stop_all(self) -> bool:
+        """Stops it with everything it started; whether that was more than was known.
+
+        Raises:
+            NotStoppedError: a process goes on.
+        """
+        return self.pause.stop_all(self._template.strays())
 
     def close(self, grace: float = 0.0) -> int | None:
         """Kills the process and everything it started; removes its folder.
@@ -73,6 +83,7 @@ class Template:
         self._lock = threading.Lock()
         self._sock = ours
         self._silent = False
+        self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
@@ -137,6 +148,7 @@ class Template:
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
+        self._forked.add(answer["pid"])
         return Child(self, answer["pid"], Channel(ours, buffers), home)
 
     def kill(self, pid: int, grace: float = 0.0) -> tuple[int | None, str]:
@@ -148,8 +160,13 @@ class Template:
         if self._process.poll() is not None:
             return None, ""
         answer = self._ask({"kill": pid, "grace": grace}, [])
+        self._forked.discard(pid)
         status = answer["status"]
         return status - 256 if status is not None and status > 128 else status, answer["why"]
+
+    def strays(self) -> list[int]:
+        """Processes that came to the template from a worker that started and left them."""
+        return [pid for pid in children_of(self._process.pid) if pid not in self._forked]
 
     @property
     def alive(self) -> bool:

@@ -13,7 +13,7 @@ import os
 import socket
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from itertools import chain, pairwise
 from typing import Any
@@ -23,6 +23,7 @@ import torch
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
 from kernel_gym.worker import failures, warm
+from kernel_gym.worker.gpu_memory import Exports
 
 Candidate = Callable[..., Any]
 Arguments = list[dict[str, Any]]
@@ -197,7 +198,8 @@ class GpuWorker:
             queued.append(time.perf_counter())
         torch.cuda.synchronize()
         host = statistics.median(after - before for before, after in pairwise(queued))
-        return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": host}
+        times = [start.elapsed_time(end) for start, end in stamps]
+        return {"ms": times, "host": host} | self._places(self.kept)
 
     def do_capture(self) -> dict[str, Any]:
         """Captures one round over the ring as a graph, and one that poisons what it returns."""
@@ -209,7 +211,7 @@ class GpuWorker:
         returned = [o for o in chain(*self.captured) if not self.arena.holds(o)]
         if returned:
             self.poisoning, _ = self.recorder.record(lambda: _fill(*returned))
-        return {}
+        return self._places(self.captured)
 
     def do_replay(self, count: int) -> dict[str, Any]:
         """`count` replays of the graph, each with cold caches; milliseconds of each."""
@@ -254,7 +256,10 @@ class GpuWorker:
         return {}
 
     def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
-        """Copies the outputs of some of the last timed calls, counted from the last backwards."""
+        """Copies the outputs of some of the last timed calls, counted from the last backwards.
+
+        Only where the judge cannot read this process's memory itself.
+        """
         for back, outbox in zip(calls, outboxes, strict=True):
             self._deliver(self.kept[-1 - back], outbox)
         return {}
@@ -301,6 +306,14 @@ class GpuWorker:
         """Fills and frees memory of the outputs' sizes, which the allocator hands out next."""
         for piece in [torch.empty(n, dtype=torch.uint8, device="cuda") for n in sizes * copies]:
             _fill(piece)
+
+    def _places(self, calls: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+        """Where the outputs of calls are, for the judge, who reads them itself."""
+        if self.file is not None:  # memory is not shared by handle here
+            return {}
+        exports = Exports(self.arena)
+        places = [[exports.place(output) for output in outputs] for outputs in calls]
+        return {"places": places, "handles": exports.handles}
 
     def _deliver(self, outputs: tuple[Any, ...], outbox: list[list[int]]) -> None:
         for output, (start, size) in zip(outputs, outbox, strict=False):

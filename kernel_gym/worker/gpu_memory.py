@@ -43,8 +43,11 @@ class Arena:
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor lies in the arena."""
-        offset = tensor.data_ptr() - self._start
-        return 0 <= offset < self._bytes.numel()
+        return 0 <= self.offset(tensor) < self._bytes.numel()
+
+    def offset(self, tensor: torch.Tensor) -> int:
+        """Bytes from the start of the arena."""
+        return tensor.data_ptr() - self._start
 
     def describe(self, output: Any) -> dict[str, Any]:
         """What a candidate returned, for the judge's check of metadata."""
@@ -52,7 +55,7 @@ class Arena:
             return {"wrong": f"a {type(output).__name__}"}
         if type(output) is not torch.Tensor or not output.is_cuda:
             return {"wrong": f"a {output.dtype} tensor on {output.device}"}
-        start = output.data_ptr() - self._start if self.holds(output) else -1
+        start = self.offset(output) if self.holds(output) else -1
         return {
             "dtype": str(output.dtype).removeprefix("torch."),
             "shape": list(output.shape),
@@ -60,6 +63,33 @@ class Arena:
             "start": start,
             "address": output.data_ptr(),
         }
+
+
+class Exports:
+    """Places of tensors in terms by which the judge opens and reads their memory itself.
+
+    Made anew for each answer: an allocation that was freed may come again at the same address.
+    """
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._found: list[tuple[int, int]] = []
+        self.handles: list[str] = []
+
+    def place(self, output: Any) -> list[int]:
+        """[allocation, offset in bytes, bytes]: allocation -1 is the arena; [] for no tensor."""
+        if not isinstance(output, torch.Tensor) or not output.is_contiguous():
+            return []
+        address, size = output.data_ptr(), output.nbytes
+        if self._arena.holds(output):
+            return [-1, self._arena.offset(output), size]
+        for index, (start, end) in enumerate(self._found):
+            if start <= address < end:
+                return [index, address - start, size]
+        start, length = gpu_runtime.allocation_of(address)
+        self._found.append((start, start + length))
+        self.handles.append(gpu_runtime.export(start).hex())
+        return [len(self._found) - 1, address - start, size]
 
 
 def open_arena(handle: str, size: int, file: int | None) -> Arena:

@@ -1,6 +1,8 @@
 """Judge and worker of a GPU, over host memory: what is timed is checked."""
 
+import ctypes
 import json
+import math
 import os
 import time
 from contextlib import nullcontext
@@ -11,11 +13,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from kernel_gym.commands import bench_gpu
-from kernel_gym.devices import gpu_runtime, gpu_session
+from kernel_gym.devices import gpu_runtime, gpu_session, gpu_turns
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryUsedUpError
 from kernel_gym.devices.gpu import GpuDevice
 from kernel_gym.devices.gpu_arena import Arena
-from kernel_gym.devices.gpu_session import GpuSession, Host
+from kernel_gym.devices.gpu_host import Host
+from kernel_gym.devices.gpu_session import GpuSession
 from kernel_gym.devices.vendors import CUDA, data_sheet
 from kernel_gym.judge import first_use, measured
 from kernel_gym.judge.attempt import Attempt, Verdict
@@ -107,19 +110,33 @@ class Worker:
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
         self.inside = GpuWorker(options, arena.file)
-        self.child = SimpleNamespace(channel=self, close=self.close)
+        self.child = SimpleNamespace(
+            channel=self, close=self.close, pause=self, stop_all=lambda: False
+        )
+        self.running = True
         self.closed = False
 
     def ready(self):
         return {"active": [], "missing": {}}
 
     def request(self, header, timeout, spin):
+        assert self.running
         with OnTheHost():
             answer = self.inside.answer(json.loads(json.dumps(header)))
         return SimpleNamespace(header=json.loads(json.dumps(answer)))
 
     def close(self):
         self.closed = True
+
+    def stop_known(self):
+        self.running = False
+
+    def resume(self):
+        self.running = True
+
+
+def host_memory(address, size):
+    return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
 
 
 @pytest.fixture(params=[True, False], ids=["by handle", "through the host"])
@@ -129,9 +146,13 @@ def arena(request, monkeypatch, tmp_path):
     for name, call in {
         "allocate": lambda size: 1,
         "free": lambda address: None,
-        "export": lambda address: b"\1",
-        "open_handle": lambda handle: handle[0],
-        "as_tensor": lambda address, size: memory[address],
+        "export": lambda address: address.to_bytes(64, "little"),
+        "open_handle": lambda handle: int.from_bytes(handle, "little"),
+        "close_handle": lambda address: None,
+        "allocation_of": lambda address: (address, 1 << 40),
+        "as_tensor": lambda address, size: (
+            memory[address] if address in memory else host_memory(address, size)
+        ),
     }.items():
         monkeypatch.setattr(gpu_runtime, name, call)
     for name, call in {
@@ -208,6 +229,7 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
 
 def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
     monkeypatch.setattr("kernel_gym.judge.pairs.GRAPH_BELOW", 0.0)
+    monkeypatch.setattr("kernel_gym.judge.pairs.BLOCK_SECONDS", 10.0)  # all input sets in a block
     baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
     sessions = baseline, candidate
     found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
@@ -369,19 +391,29 @@ def test_a_gpu_is_crowded_when_less_than_a_quarter_is_free(monkeypatch, free, cr
     assert gpu_runtime.crowded() is crowded
 
 
+class Clock:
+    """The judge's clock, which goes on in timed blocks alone: a call takes a millisecond."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
 class Late(Worker):
     """A worker whose timed blocks take half a minute more, until it has moved often enough."""
 
-    def __init__(self, arena, moves):
+    def __init__(self, arena, clock, moves=0):
         super().__init__(arena)
-        self.moves, self.moved, self.delay, self.sets = moves, 0, 0.0, []
+        self.clock, self.moves, self.moved, self.sets = clock, moves, 0, []
 
     def request(self, header, timeout, spin):
         self.moved += header["do"] == "move"
         if header["do"] == "ring":
             self.sets.append(len(header["sets"]))
-        if header["do"] in ("block", "replay") and self.moved < self.moves:
-            self.delay += 30.0
+        if header["do"] in ("block", "replay"):
+            late = 30.0 if self.moved < self.moves else 0.0
+            self.clock.now += header["count"] * 1e-3 + 3e-4 + late
         return super().request(header, timeout, spin)
 
 
@@ -394,12 +426,16 @@ def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_pro
     monkeypatch.setattr("kernel_gym.judge.calm.LIMIT", 0)
     monkeypatch.setattr("kernel_gym.judge.pairs.MAX_SECONDS", 0)
     monkeypatch.setattr("kernel_gym.judge.pairs.WALL_LIMIT", limit)
-    late = Late(arena, moves)
-    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + late.delay)
+    monkeypatch.setattr("kernel_gym.judge.pairs.CHARGE_LIMIT", math.inf)
+    monkeypatch.setattr(Event, "elapsed_time", lambda start, end: 1.0)
+    clock = Clock()
+    late, punctual = Late(arena, clock, moves), Late(arena, clock)
     monkeypatch.setattr(gpu_session, "time", clock)
+    monkeypatch.setattr(gpu_turns, "time", clock)
     session = GpuSession(SOFTMAX, late, _host(arena), lambda worker: None)
     assert session.load(SOFTMAX.reference_source, "torch") is None
-    ours = _session(arena, SOFTMAX)[0]
+    ours = GpuSession(SOFTMAX, punctual, _host(arena), lambda worker: None)
+    assert ours.load(SOFTMAX.reference_source, "torch") is None
     baseline = SimpleNamespace(session=lambda task: ours)
     attempt = Attempt(SOFTMAX, "", DEVICE, 0, PUBLIC, baseline, None, session=session)
     attempt.note(_workload(SOFTMAX), passed=True)
@@ -439,3 +475,126 @@ def test_the_bench_judges_the_interval_of_a_comparison_and_that_of_a_record(aren
     else:
         assert found["covered_in_record"] == found["covered"]
         assert found["told_apart_in_record"] == found["told_apart"]
+
+
+class Forger(Worker):
+    """A worker whose answers to timed blocks are not what they should be."""
+
+    def __init__(self, arena, change):
+        super().__init__(arena)
+        self.change = change
+
+    def request(self, header, timeout, spin):
+        timed = header["do"] in ("block", "replay")
+        found = super().request(header, timeout, spin)
+        return SimpleNamespace(header=found.header | self.change) if timed else found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ms": []},
+        {"ms": [math.inf] * 3},
+        {"ms": [5e-324] * 3},
+        {"ms": [0.01] * 40 + [3.0]},
+        {"host": math.nan},
+    ],
+    ids=str,
+)
+def test_false_stamps_are_the_candidates_failure(arena, change):
+    candidate = GpuSession(SOFTMAX, Forger(arena, change), _host(arena), lambda worker: None)
+    assert candidate.load(SOFTMAX.reference_source, "torch") is None
+    sessions = _session(arena, SOFTMAX)[0], candidate
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert isinstance(found, Failed)
+    assert "broke the protocol" in found.message
+
+
+DELIVERS_LATER = """
+import torch
+late = [False]
+def softmax(x):
+    return torch.softmax(x.float(), 1).to(x.dtype) if late[0] else torch.zeros_like(x)
+"""
+
+
+class WorksAtDelivery(Worker):
+    """Computes the outputs of a timed call once the judge wants to see them."""
+
+    def request(self, header, timeout, spin):
+        inside = self.inside
+        if header["do"] == "deliver":
+            inside.candidate.__globals__["late"][0] = True
+            inside.kept[-1 - header["calls"][0]] = inside._run(inside.ring[0])
+        return super().request(header, timeout, spin)
+
+
+def test_outputs_are_read_as_they_were_when_the_block_ended(arena):
+    if arena.file is not None:
+        pytest.skip("the worker has to be asked for its outputs here")
+    candidate = GpuSession(SOFTMAX, WorksAtDelivery(arena), _host(arena), lambda worker: None)
+    assert candidate.load(DELIVERS_LATER, "torch") is None
+    kept = Kept()
+    sessions = _session(arena, SOFTMAX)[0], candidate
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, kept)
+    assert "wrong values in a timed call" in kept.check()
+
+
+class Overwrites(Worker):
+    """Changes all inputs after each of its blocks."""
+
+    def request(self, header, timeout, spin):
+        found = super().request(header, timeout, spin)
+        if header["do"] in ("block", "replay", "ring"):
+            for values in self.inside.ring:
+                values[0].fill_(1)
+        return found
+
+
+class Watches(Worker):
+    """Notes which inputs its blocks are given."""
+
+    def __init__(self, arena):
+        super().__init__(arena)
+        self.spoiled = []
+
+    def request(self, header, timeout, spin):
+        if header["do"] in ("block", "replay"):
+            used = self.inside.ring[: header["count"] if header["do"] == "block" else None]
+            self.spoiled += [bool((values[0] == 1).all()) for values in used]
+        return super().request(header, timeout, spin)
+
+
+def test_the_baseline_never_sees_inputs_that_the_candidate_has_changed(arena):
+    watches, overwrites = Watches(arena), Overwrites(arena)
+    sessions = [
+        GpuSession(SOFTMAX, worker, _host(arena), lambda worker: None)
+        for worker in (watches, overwrites)
+    ]
+    for session in sessions:
+        assert session.load(SOFTMAX.reference_source, "torch") is None
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert watches.spoiled
+    assert not any(watches.spoiled)
+
+
+def test_a_worker_runs_only_in_its_turn_and_is_free_afterwards(arena):
+    workers = [Worker(arena), Worker(arena)]
+    seen = []
+
+    def watch(worker, other):
+        request = worker.request
+        worker.request = lambda *args, **kwargs: (
+            seen.append(other.running),
+            request(*args, **kwargs),
+        )[1]
+
+    sessions = [GpuSession(SOFTMAX, w, _host(arena), lambda worker: None) for w in workers]
+    for session in sessions:
+        assert session.load(SOFTMAX.reference_source, "torch") is None
+    watch(*workers)
+    watch(*reversed(workers))
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert seen
+    assert not any(seen)
+    assert all(worker.running for worker in workers)

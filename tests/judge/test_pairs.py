@@ -7,8 +7,23 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from kernel_gym.judge.pairs import Comparison, Interval, Pairs, interval, quantile_of_noise
-from kernel_gym.judge.protocol import MAX_LEAD, MAX_PAIRS, MIN_PAIRS, PATIENCE, WALL_SHARE
+from kernel_gym.judge.pairs import (
+    Comparison,
+    Interval,
+    Pairs,
+    Sample,
+    free_seconds,
+    interval,
+    quantile_of_noise,
+)
+from kernel_gym.judge.protocol import (
+    CHARGE_LIMIT,
+    MAX_LEAD,
+    MAX_PAIRS,
+    MIN_PAIRS,
+    PATIENCE,
+    WALL_SHARE,
+)
 
 FLUSH = 100e-6
 
@@ -225,7 +240,7 @@ def test_all_time_that_stamps_do_not_account_for_is_hidden_time():
 
 def test_a_block_of_replays_lasts_no_longer_than_one_of_calls():
     machine = Machine(random.Random(0), noise=0.1)
-    for seconds, expected in ((4e-6, {4, 5, 6, 7, 8}), (30e-6, {1, 2}), (90e-6, {1, 2})):
+    for seconds, expected in ((4e-6, set(range(8, 17))), (30e-6, {1, 2}), (90e-6, {1, 2})):
         side = Side(machine, seconds)
         compare(Side(machine, seconds), side, machine)
         assert set(side.replays) == expected
@@ -278,3 +293,80 @@ def test_the_noise_floor_is_a_high_quantile_of_both_signs():
 def test_an_interval_is_settled_when_it_is_narrow_or_beyond_pay(mean, half, settled):
     assert Interval(mean, half).settled is settled
     assert Interval(-mean, half).settled is settled
+
+
+class Liar(Side):
+    """A side whose stamps are what `lie` makes of the true ones; the judge's clock is true."""
+
+    def __init__(self, machine, seconds, lie):
+        super().__init__(machine, seconds)
+        self.lie, self.number = lie, 0
+
+    def block(self, count, lead=0):
+        return self._false(super().block(count, lead))
+
+    def replay(self, count):
+        return self._false(super().replay(count))
+
+    def _false(self, block):
+        self.number += 1
+        return replace(block, stamps=tuple(self.lie(list(block.stamps), self.number)))
+
+
+def into_the_last(stamps, number):
+    """Every stamp says an eighth but the last, which says the rest."""
+    small = [s / 8 for s in stamps[:-1]]
+    return [*small, sum(stamps) - sum(small)]
+
+
+def into_one_block_of_four(stamps, number):
+    """Three blocks of four say an eighth; the time of the fourth is true."""
+    return stamps if number % 4 == 0 else [s / 8 for s in stamps]
+
+
+def all_of_it(stamps, number):
+    return [s / 8 for s in stamps]
+
+
+def a_quarter(stamps, number):
+    return [s * 0.75 for s in stamps]
+
+
+@pytest.mark.parametrize("lie", [into_the_last, into_one_block_of_four, all_of_it, a_quarter])
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6, 60e-6, 200e-6, 1e-3, 5e-3, 50e-3])
+@pytest.mark.parametrize("faster", [1.0, 3.0])
+def test_no_stamps_are_paid_a_third_more_than_the_judges_clock_allows(lie, seconds, faster):
+    machine = Machine(random.Random(0))
+    liar = Liar(machine, seconds / faster, lie)
+    pairs = compare(Side(machine, seconds), liar, machine)
+    assert math.exp(pairs.interval.mean) < 4 / 3 * faster
+
+
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6, 200e-6, 1e-3])
+@pytest.mark.parametrize("faster", [1.0, 3.0, 20.0])
+def test_an_honest_side_is_charged_nothing(seconds, faster):
+    machine = Machine(random.Random(1))
+    pairs = compare(Side(machine, seconds), Side(machine, seconds / faster), machine)
+    assert math.exp(pairs.interval.mean) == pytest.approx(faster, rel=0.02)
+    assert max(pairs.charges) == 0
+    assert not pairs.late
+
+
+def test_what_is_free_is_never_more_than_a_quarter_and_little_of_a_long_block():
+    assert free_seconds(40e-6) == pytest.approx(10e-6)
+    assert free_seconds(20e-3) == pytest.approx(1.15e-3)
+
+
+def test_time_beyond_what_is_free_is_charged():
+    ours = Sample(1e-3, 2e-3, rest=500e-6)
+    free = free_seconds(2e-3)
+    late = Sample(1e-3, 2e-3, rest=500e-6 + free + 1e-3)
+    assert late.charged(ours) == pytest.approx(1.5e-3)
+    assert Sample(1e-3, 2e-3, rest=500e-6 + free).charged(ours) == pytest.approx(1e-3)
+    assert Sample(1e-3, 2e-3, rest=0.0).charged(ours) == 1e-3
+
+
+def test_a_comparison_that_is_charged_is_late():
+    free = Pairs(1e-4, 1e-4, [0.0], False, [(0.0, 0.0)], 2e-3, charges=[0.0, 0.0, 0.3])
+    assert not free.late
+    assert replace(free, charges=[0.0, 2 * CHARGE_LIMIT, 0.3]).late

@@ -1,0 +1,106 @@
+"""Stops a process with all of its descendants, and lets it go on.
+
+While one side of a comparison is timed, no process of the other may run. A process that is stopped
+cannot start another one, so that every process is stopped before its children are looked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+LIMIT = 5.0
+"""Seconds in which a process must have stopped: one in a call of the kernel stops at its end."""
+STOPPED = "TtZX"
+"""States in /proc of a thread that does not run: stopped, traced, ended."""
+
+
+class NotStoppedError(RuntimeError):
+    """A process goes on although it was told to stop."""
+
+
+class Pause:
+    """The processes of one worker.
+
+    Args:
+        pid: the first of them.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._known: dict[int, None] = {pid: None}
+
+    def stop_known(self) -> None:
+        """Asks the processes known so far to stop; takes microseconds and waits for nothing."""
+        for pid in self._known:
+            _send(pid, signal.SIGSTOP)
+
+    def stop_all(self, strays: Iterable[int] = ()) -> bool:
+        """Stops every process and waits until none of their threads runs.
+
+        Args:
+            strays: processes that lost their parent and belong to the worker as well.
+
+        Returns:
+            Whether there was one that `stop_known` did not know.
+
+        Raises:
+            NotStoppedError: one does not stop.
+        """
+        before, waiting = self._known, [self._pid, *strays]
+        self._known = {}
+        end = time.monotonic() + LIMIT
+        while waiting:
+            pid = waiting.pop()
+            if pid in self._known:
+                continue
+            self._known[pid] = None
+            _send(pid, signal.SIGSTOP)
+            _wait_until_stopped(pid, end)
+            waiting += children_of(pid)
+        return any(pid not in before for pid in self._known)
+
+    def resume(self) -> None:
+        """Lets all of them go on."""
+        for pid in reversed(self._known):
+            _send(pid, signal.SIGCONT)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _wait_until_stopped(pid: int, end: float) -> None:
+    while any(state not in STOPPED for state in _states(pid)):
+        if time.monotonic() > end:
+            raise NotStoppedError(f"a process of the worker did not stop within {LIMIT:.0f} s")
+
+
+def _states(pid: int) -> Iterable[str]:
+    """The states of a process's threads; none when it is gone."""
+    for task in _tasks(pid):
+        with contextlib.suppress(OSError):
+            stat = (task / "stat").read_text(encoding="utf-8", errors="replace")
+            yield stat.rpartition(")")[2].split()[0]
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started and that still have it for a parent."""
+    found: list[int] = []
+    for task in _tasks(pid):
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text(encoding="ascii").split())
+    return found
+
+
+def _tasks(pid: int) -> list[Path]:
+    folder = Path(f"/proc/{pid}/task")
+    try:
+        return [folder / name for name in os.listdir(folder)]
+    except OSError:
+        return []
