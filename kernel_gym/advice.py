@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kernel_gym.formatting import describe, percent, plain_name, roofline_share
+from kernel_gym.formatting import describe, percent, roofline_share
 from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from kernel_gym.formatting import (
     duration,
     factor,
     percent,
-    plain_name,
     roofline_share,
 )
 from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
 if TYPE_CHECKING:

@@ -37,17 +37,6 @@ def roofline_share(result: WorkloadResult) -> float | None:
     return result.roofline_seconds / result.candidate_seconds
 
 
-def plain_name(symbol: str) -> str:
-    """The name of a kernel as its author wrote it, from the symbol that a C++ compiler made.
-
-    Example:
-        >>> plain_name("_Z11rope_kernelPK6__half")
-        'rope_kernel'
-    """
-    match = re.match(r"_Z(\d+)", symbol)
-    return symbol[match.end() :][: int(match.group(1))] if match else symbol
-
-
 def duration(seconds: float | None) -> str:
     """A time in microseconds.
 

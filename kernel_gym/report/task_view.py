@@ -14,7 +14,6 @@ from kernel_gym.formatting import (
     duration,
     factor,
     percent,
-    plain_name,
     roofline_share,
 )
 from kernel_gym.records import Evaluation, KernelFacts
@@ -22,6 +21,7 @@ from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
 from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.summary import TaskSummary
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks import Task, get_task
 
 _SMALLEST = 0.005
