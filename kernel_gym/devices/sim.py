@@ -29,6 +29,7 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
+from kernel_gym.devices.sim_facts import read_kernels
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
@@ -36,7 +37,6 @@ from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import TemplateError, shared_template
-from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
@@ -209,9 +209,8 @@ class SimSession:
         return None
 
     def facts(self) -> tuple[KernelFacts, ...]:
-        """What the compiler made of the kernels, once each."""
-        found = {k["name"]: k for k in self._ask_device({"do": "facts"})["kernels"]}
-        return tuple(KernelFacts(**k) for k in found.values())
+        """What the compiler made of the kernels of the last call."""
+        return read_kernels(self._ask_device({"do": "facts"})["kernels"])
 
     def close(self) -> None:
         """Ends worker and GPU."""
@@ -264,18 +263,16 @@ class SimSession:
         if described is None or not are_outputs(described):
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
-        longest: dict[str, Any] = max(
-            record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
-        )
         loaded = record["loaded"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
-            launches=len(record["launches"]),
+            launches=record["launches"],
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
             retuned=len(set(loaded)) < len(loaded),
-            profile=_profile(longest),
+            kernels=read_kernels(record["kernels"]),
+            launch_seconds=record["launch_seconds"],
         )
 
     def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
@@ -352,19 +349,6 @@ class SimSession:
         """Remembers a failure after which the worker cannot be asked again."""
         self._dead = failed
         return failed
-
-
-def _profile(launch: dict[str, Any]) -> dict[str, Any]:
-    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
-    profile = launch.get("profile") or {}
-    occupancy = profile.get("occupancy") or {}
-    return {
-        "kernel": launch.get("name"),
-        "bound_by": profile.get("bound_by"),
-        "waves_per_simd": occupancy.get("waves_per_simd"),
-        "occupancy_limiter": occupancy.get("limiter"),
-        "profile": without_folders(profile),
-    }
 
 
 def _toolchain(arch: str) -> HipToolchain:

@@ -13,7 +13,9 @@ from kernel_gym.formatting import (
     describe,
     duration,
     factor,
+    launch_part,
     percent,
+    profiled_workload,
     roofline_share,
 )
 from kernel_gym.records import Evaluation, KernelFacts
@@ -64,6 +66,8 @@ class BestView:
     workloads: list[dict[str, str]]
     profiles: list[tuple[str, list[Bar]]]
     """Of each profiled kernel: its name, and what it spends its time on."""
+    profiled: str
+    """The workload that kernels and profiles belong to; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:
         reference=Markup() if baseline else highlight_source(task.reference_source, "triton"),
         kernels=[_kernel(kernel) for kernel in (*evaluation.kernels, *evaluation.cross_kernels)],
         workloads=_workloads(evaluation),
+        profiled=describe(result) if (result := profiled_workload(evaluation)) else "",
         profiles=[(plain_name(k.name), bars) for k in evaluation.kernels if (bars := _profile(k))],
     )
 
@@ -150,6 +155,7 @@ def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
             "verdict": "right" if result.passed else result.message or "wrong",
             "baseline": duration(result.baseline_seconds),
             "candidate": duration(result.candidate_seconds),
+            "launch": launch_part(result),
             "speedup": factor(result.speedup),
             "roofline": percent(roofline_share(result)),
         }
