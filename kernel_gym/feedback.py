@@ -209,9 +209,8 @@ def _kernels(evaluation: Evaluation) -> str:
 
 
 def _kernel(kernel: KernelFacts) -> str:
-    parts = [f"{kernel.vgprs} VGPRs", f"{kernel.sgprs} SGPRs"]
-    if kernel.agprs:
-        parts.append(f"{kernel.agprs} AGPRs")
+    accumulators = f" ({kernel.agprs} of them AGPRs)" if kernel.agprs else ""
+    parts = [f"{kernel.vgprs} VGPRs{accumulators}", f"{kernel.sgprs} SGPRs"]
     if kernel.vgpr_spills or kernel.sgpr_spills:
         parts.append(f"{kernel.vgpr_spills + kernel.sgpr_spills} registers spilled")
     if kernel.scratch_bytes:

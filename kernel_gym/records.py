@@ -101,7 +101,7 @@ class KernelFacts(Record):
     """
 
     name: str
-    vgprs: int
+    vgprs: int = Field(description="vector registers of a lane, the AGPRs among them")
     agprs: int = 0
     sgprs: int
     vgpr_spills: int = 0

@@ -133,7 +133,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, str]:
     waves = kernel.waves_per_simd
     return {
         "kernel": name,
-        "VGPRs": f"{kernel.vgprs}{f' + {kernel.agprs}' if kernel.agprs else ''}",
+        "VGPRs": f"{kernel.vgprs}{f', {kernel.agprs} AGPRs' if kernel.agprs else ''}",
         "SGPRs": str(kernel.sgprs),
         "spilled": str(kernel.vgpr_spills + kernel.sgpr_spills),
         "LDS": f"{kernel.lds_bytes} B",

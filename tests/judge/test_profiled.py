@@ -20,7 +20,7 @@ from kernel_gym.tasks import Split, get_task, train_workloads
 from kernel_gym.tasks.problem import Scale
 
 TASK = get_task("triton2triton/softmax")
-WHOLE_ROW = """
+SOURCE = """
 import torch, triton, triton.language as tl
 
 @triton.jit
@@ -29,17 +29,41 @@ def whole_row(x_ptr, out_ptr, stride, cols, COLS: tl.constexpr):
     at = tl.arange(0, COLS)
     x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=float("-inf")).to(tl.float32)
     e = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * cols + at, e / tl.sum(e, axis=0), mask=at < LIMIT)
+    tl.store(out_ptr + row * cols + at, e / tl.sum(e, axis=0), mask=at < cols)
+
+@triton.jit
+def long_row(x_ptr, out_ptr, stride, cols, COLS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    top = tl.full([COLS], float("-inf"), tl.float32)
+    total = tl.zeros([COLS], tl.float32)
+    for start in range(0, cols, COLS):
+        at = start + tl.arange(0, COLS)
+        x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=float("-inf"))
+        top = tl.maximum(top, x.to(tl.float32))
+    highest = tl.max(top, axis=0)
+    for start in range(0, cols, COLS):
+        at = start + tl.arange(0, COLS)
+        x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=float("-inf"))
+        total += tl.exp(x.to(tl.float32) - highest)
+    whole = tl.sum(total, axis=0)
+    for start in range(0, cols, COLS):
+        at = start + tl.arange(0, COLS)
+        x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=float("-inf"))
+        e = tl.exp(x.to(tl.float32) - highest)
+        tl.store(out_ptr + row * cols + at, e / whole, mask=at < cols)
 
 def softmax(x):
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    whole_row[(rows,)](x, out, x.stride(0), cols, COLS=triton.next_power_of_2(cols))
+    if cols > 8192:
+        long_row[(rows,)](x, out, x.stride(0), cols, COLS=64, num_warps=1)
+    else:
+        block = max(64, triton.next_power_of_2(cols))
+        whole_row[(rows,)](x, out, x.stride(0), cols, COLS=block, num_warps=1)
     return out
 """
-RIGHT = WHOLE_ROW.replace("LIMIT", "cols")
-BEYOND_ONE_COLUMN = WHOLE_ROW.replace("LIMIT", "tl.maximum(cols, 2)").replace(
-    "triton.next_power_of_2(cols)", "max(2, triton.next_power_of_2(cols))"
+BEYOND_ONE_COLUMN = SOURCE.replace(
+    "axis=0), mask=at < cols", "axis=0), mask=at < tl.maximum(cols, 2)"
 )
 REGISTERS, GRANULE, MOST_WAVES = 512, 8, 8
 
@@ -52,11 +76,11 @@ def evaluator():
 
 @pytest.fixture(scope="module")
 def right(evaluator):
-    return evaluator.evaluate(TASK, RIGHT)
+    return evaluator.evaluate(TASK, SOURCE)
 
 
 def waves_that_fit(kernel: KernelFacts) -> int:
-    granules = -(-max(1, kernel.vgprs + kernel.agprs) // GRANULE)
+    granules = -(-max(1, kernel.vgprs) // GRANULE)  # AGPRs are among them
     return min(MOST_WAVES, REGISTERS // (granules * GRANULE))
 
 
@@ -74,13 +98,14 @@ def test_facts_are_of_the_workload_with_most_left_to_earn(right):
 
 def test_registers_and_waves_are_of_one_binary(right):
     (kernel,) = right.kernels
-    assert kernel.vgprs > 64  # 125 values a lane: the small workloads need far fewer
-    assert kernel.waves_per_simd <= waves_that_fit(kernel) < MOST_WAVES
+    assert kernel.name == "long_row"
+    assert kernel.vgprs < 64  # whole_row has 64 values a lane where a row has 4096
+    assert kernel.waves_per_simd == waves_that_fit(kernel) == MOST_WAVES
     assert len(kernel.binary) == 12
 
 
 def test_equal_evaluations_have_equal_records(evaluator, right):
-    assert evaluator.evaluate(TASK, RIGHT).canonical() == right.canonical()
+    assert evaluator.evaluate(TASK, SOURCE).canonical() == right.canonical()
 
 
 def test_a_failure_on_a_hidden_workload_shows_the_kernel_of_a_train_workload(evaluator, right):
@@ -88,17 +113,17 @@ def test_a_failure_on_a_hidden_workload_shows_the_kernel_of_a_train_workload(eva
     assert (wrong.outcome, wrong.stage) == (Outcome.RUNTIME_ERROR, Stage.ADVERSARIAL)
     (kernel,) = wrong.kernels
     assert wrong.workloads[kernel.workload].split is Split.TRAIN
-    assert kernel.instructions > 0.8 * right.kernels[0].instructions
-    assert kernel.vgprs > 64
+    assert kernel.name == "long_row"
+    assert kernel.instructions == right.kernels[0].instructions
 
 
 def test_a_fault_in_the_first_launch_shows_the_kernel_that_made_it(evaluator):
-    source = RIGHT.replace("mask=at < cols, other", "mask=at < cols + 8192, other")
+    source = SOURCE.replace("stride + at, mask", "(stride + 1) + at, mask")
     wrong = evaluator.evaluate(TASK, source)
     assert wrong.outcome is Outcome.RUNTIME_ERROR
     (kernel,) = wrong.kernels
     assert (kernel.name, kernel.workload) == ("whole_row", None)
-    assert kernel.instructions > 30
+    assert kernel.vgprs > 64
     assert kernel.waves_per_simd <= waves_that_fit(kernel)
 
 
@@ -125,7 +150,7 @@ def timed(candidate: float, baseline: float) -> dict[str, float]:
     [
         ((timed(4e-6, 5e-6), timed(40e-6, 50e-6)), 1),
         ((timed(4e-6, 8e-6), timed(40e-6, 500e-6)), 0),  # the second is paid the most already
-        ((timed(30e-6, 2e-6), timed(20e-6, 40e-6)), 1),  # the first would stay below what is paid
+        ((timed(30e-6, 0.5e-6), timed(20e-6, 40e-6)), 1),  # the first would stay below what is paid
         (({"candidate_seconds": 9e-6}, {"candidate_seconds": 8e-6}), 0),  # nothing to compare with
     ],
 )
@@ -173,6 +198,6 @@ def test_a_missing_barrier_is_named_as_a_race_with_its_line(evaluator):
 
 
 def test_wrong_values_without_a_race_keep_their_message(evaluator):
-    wrong = evaluator.evaluate(TASK, RIGHT.replace("tl.sum(e, axis=0)", "(1 + tl.sum(e, axis=0))"))
+    wrong = evaluator.evaluate(TASK, SOURCE.replace("e / tl.sum", "2 * e / tl.sum"))
     assert wrong.outcome is Outcome.WRONG_VALUES
     assert "cause" not in wrong.message
