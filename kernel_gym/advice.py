@@ -6,11 +6,20 @@ one, write it and name it in :data:`ADVICE`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kernel_gym.formatting import describe, percent, plain_name, roofline_share
+from kernel_gym.formatting import (
+    describe,
+    duration,
+    launch_share,
+    percent,
+    profiled_workload,
+    roofline_share,
+)
 from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
 if TYPE_CHECKING:
@@ -22,11 +31,17 @@ KEPT_SPEED = 0.8
 """Below this retention the speed of the train workloads did not carry over."""
 MANY_LAUNCHES = 3
 FEW_WAVES = 2
+MOSTLY_LAUNCH = 0.5
+"""From this share of its time on, a workload's launches are what its time consists of."""
 
 
 def advice(task: Task, evaluation: Evaluation) -> list[str]:
-    """The sentences of every rule that has something to say, in a fixed order."""
-    return [hint for rule in ADVICE if (hint := rule(task, evaluation))]
+    """The sentences of every rule that has something to say, in a fixed order.
+
+    Of a kernel that fails they are about the failure alone: its speed does not matter yet.
+    """
+    rules = ADVICE if evaluation.outcome is Outcome.PASSED else (_advise_on_failure,)
+    return [hint for rule in rules if (hint := rule(task, evaluation))]
 
 
 def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
@@ -44,7 +59,14 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
     }
     if evaluation.stage is Stage.ADVERSARIAL and evaluation.outcome is not Outcome.HACK:
         return f"{generic} Use the strides given, not the ones of a contiguous tensor."
-    return hints.get(evaluation.outcome, "")
+    shown = evaluation.stage not in (Stage.ADVERSARIAL, Stage.UNSEEN)
+    cause = _cause(evaluation.message) if shown else ""
+    return cause or hints.get(evaluation.outcome, "")
+
+
+def _cause(message: str) -> str:
+    """What helps against a failure that its message names."""
+    return next((hint for pattern, hint in CAUSES.items() if re.search(pattern, message)), "")
 
 
 def _advise_on_spills(task: Task, evaluation: Evaluation) -> str:
@@ -63,7 +85,26 @@ def _advise_on_launches(task: Task, evaluation: Evaluation) -> str:
 
 def _advise_on_bound(task: Task, evaluation: Evaluation) -> str:
     bound = next((k.bound_by for k in evaluation.kernels if k.bound_by), None)
-    return BOUND_HINTS.get(bound or "", "")
+    if bound != "launch":
+        return BOUND_HINTS.get(bound or "", "")
+    result = profiled_workload(evaluation)
+    results = evaluation.by_split(Split.TRAIN) if result is None else (result,)
+    if max((result.launches or 0 for result in results), default=0) > 1:
+        return "Bound by the launches themselves: fewer of them, more work in each."
+    return ""
+
+
+def _advise_on_launch_share(task: Task, evaluation: Evaluation) -> str:
+    shares = [(launch_share(result) or 0.0, result) for result in evaluation.by_split(Split.TRAIN)]
+    mostly = [(share, result) for share, result in shares if share >= MOSTLY_LAUNCH]
+    if not mostly:
+        return ""
+    _, result = max(mostly, key=lambda pair: pair[0])
+    return (
+        f"On {len(mostly)} of {len(shares)} train workloads most of the time is the launch "
+        f"({duration(result.launch_seconds)} of {duration(result.candidate_seconds)} on "
+        f"{describe(result)}): only the rest can become shorter."
+    )
 
 
 def _advise_on_occupancy(task: Task, evaluation: Evaluation) -> str:
@@ -83,9 +124,12 @@ def _advise_on_roofline(task: Task, evaluation: Evaluation) -> str:
     ]
     if not shares:
         return ""
-    share, worst = min(shares, key=lambda pair: pair[0])
-    if share >= CLOSE_TO_ROOFLINE:
+    if min(share for share, _ in shares) >= CLOSE_TO_ROOFLINE:
         return "Every train workload is close to its roofline: little is left to gain."
+    profiled = profiled_workload(evaluation)
+    if profiled is not None and (share := roofline_share(profiled)) is not None:
+        return f"Most is left to gain on {describe(profiled)} ({percent(share)} of its roofline)."
+    share, worst = min(shares, key=lambda pair: pair[0])
     return f"Furthest from its roofline ({percent(share)}): {describe(worst)}."
 
 
@@ -103,14 +147,35 @@ BOUND_HINTS = {
     "lds": "Bound by LDS: avoid bank conflicts, keep values in registers.",
     "latency": "Bound by latency: more loads in flight, more waves, fewer dependent steps.",
     "compute": "Bound by arithmetic: use matrix instructions, hoist work out of loops.",
-    "launch": "Bound by the launch itself: fewer launches, more work in each.",
 }
+
+CAUSES = {
+    "the source is empty": "Send the whole source in one fenced code block.",
+    "is refused on device tensors": (
+        "Compute this in a kernel of your own: around kernels only allocations, views and copies "
+        "of tensors are allowed."
+    ),
+    r"\brace:": (
+        "Order the two accesses: a barrier between them within a workgroup; an atomic, or another "
+        "launch, across workgroups."
+    ),
+    "lost write:": "Let one lane write each address: reduce first, or use an atomic.",
+    "s_waitcnt is missing": "Wait for loads and writes in inline assembler before they are used.",
+    "uninitialised": "Write registers and shared memory in every lane before they are read.",
+    "deadlock:": "Let every wave of a workgroup reach each barrier, outside of branches.",
+    "not aligned": "Use accesses as wide as the alignment of the address allows.",
+    r"bytes of LDS|LDS of \d+ bytes": "Use smaller blocks or fewer stages: LDS is too small.",
+    "^OutOfResources": "Use smaller blocks or fewer stages: the kernel needs too much of the GPU.",
+    r"^\w*(Error|Exception|Interrupt|Exit)\b": "Fix the host code that raises this error.",
+}
+"""By what a message says, before the hint of the outcome; the first that matches counts."""
 
 ADVICE: tuple[Callable[[Task, Evaluation], str], ...] = (
     _advise_on_failure,
     _advise_on_spills,
     _advise_on_launches,
     _advise_on_bound,
+    _advise_on_launch_share,
     _advise_on_occupancy,
     _advise_on_roofline,
     _advise_on_transfer,

@@ -26,6 +26,7 @@ from kernel_gym.devices.sim import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.expected import ExpectedCache
+from kernel_gym.judge.profiled import profiled_kernels
 from kernel_gym.judge.protocol import (
     DEVICE_RETRIES,
     INFRA_RETRIES,
@@ -200,7 +201,7 @@ class Evaluator:
             detail=verdict.detail if verdict else "",
             labels=tuple(attempt.labels),
             workloads=tuple(results),
-            kernels=_with_profile(attempt),
+            kernels=profiled_kernels(attempt),
             cross_kernels=attempt.cross,
             speedup=train if passed else None,
             speedup_low=geometric_speedup(results, Split.TRAIN, "speedup_low") if passed else None,
@@ -266,10 +267,3 @@ def _open_device(name: str) -> Device:
 
 def _sha256(source: str) -> str:
     return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()
-
-
-def _with_profile(attempt: Attempt) -> tuple[KernelFacts, ...]:
-    """Adds what limits the slowest kernel of the first call, as the device's model saw it."""
-    update = dict(attempt.profile)
-    name = update.pop("kernel", None)
-    return tuple(k.model_copy(update=update) if k.name == name else k for k in attempt.facts)

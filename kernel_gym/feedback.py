@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym.advice import advice
@@ -18,11 +18,13 @@ from kernel_gym.formatting import (
     describe,
     duration,
     factor,
+    launch_part,
     percent,
-    plain_name,
+    profiled_workload,
     roofline_share,
 )
 from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def feedback(task: Task, evaluation: Evaluation) -> str:
     sections = [_headline(evaluation)]
     if evaluation.outcome is not Outcome.PASSED:
         sections += [_failure(evaluation), _progress(evaluation)]
-    sections += [_times(evaluation), _transfer(evaluation), _kernels(evaluation.kernels)]
+    sections += [_times(evaluation), _transfer(evaluation), _kernels(evaluation)]
     sections += [_advice(task, evaluation)]
     return _shortened("\n\n".join(section for section in sections if section), MAX_CHARS)
 
@@ -168,16 +170,17 @@ def _progress(evaluation: Evaluation) -> str:
 
 
 def _times(evaluation: Evaluation) -> str:
-    """A line a train workload: times, speedup, and the share of the roofline reached."""
+    """A line a train workload: times and the launches in them, speedup, share of the roofline."""
     timed = [w for w in evaluation.by_split(Split.TRAIN) if w.candidate_seconds is not None]
     if not timed:
         return ""
-    rows = [("workload", "baseline", "yours", "speedup", "roofline", "of roofline")]
+    rows = [("workload", "baseline", "yours", "launch", "speedup", "roofline", "of roofline")]
     rows += [
         (
             describe(result),
             duration(result.baseline_seconds),
             duration(result.candidate_seconds),
+            launch_part(result),
             factor(result.speedup),
             duration(result.roofline_seconds),
             percent(roofline_share(result)),
@@ -195,21 +198,26 @@ def _transfer(evaluation: Evaluation) -> str:
     return f"On unseen workloads: {factor(evaluation.unseen_speedup)} ({evaluation.clock}){kept}."
 
 
-def _kernels(kernels: Iterable[KernelFacts]) -> str:
-    """A line a kernel: what the compiler made of it and what limits it."""
-    lines = [_kernel(kernel) for kernel in kernels]
-    return "\n".join(["Kernels as compiled:", *lines]) if lines else ""
+def _kernels(evaluation: Evaluation) -> str:
+    """A line a kernel: what the compiler made of it and what limits it, on one workload."""
+    lines = [_kernel(kernel) for kernel in evaluation.kernels]
+    if not lines:
+        return ""
+    result = profiled_workload(evaluation)
+    where = "" if result is None else f" for {describe(result)}"
+    return "\n".join([f"Kernels as compiled{where}:", *lines])
 
 
 def _kernel(kernel: KernelFacts) -> str:
-    parts = [f"{kernel.vgprs} VGPRs", f"{kernel.sgprs} SGPRs"]
-    if kernel.agprs:
-        parts.append(f"{kernel.agprs} AGPRs")
+    accumulators = f" ({kernel.agprs} of them AGPRs)" if kernel.agprs else ""
+    parts = [f"{kernel.vgprs} VGPRs{accumulators}", f"{kernel.sgprs} SGPRs"]
     if kernel.vgpr_spills or kernel.sgpr_spills:
         parts.append(f"{kernel.vgpr_spills + kernel.sgpr_spills} registers spilled")
     if kernel.scratch_bytes:
         parts.append(f"{kernel.scratch_bytes} B scratch")
     parts += [f"{kernel.lds_bytes} B LDS", f"{kernel.instructions} instructions"]
+    if kernel.launches > 1:
+        parts.append(f"{kernel.launches} launches")
     if kernel.waves_per_simd is not None:
         limiter = f" (limited by {kernel.occupancy_limiter})" if kernel.occupancy_limiter else ""
         parts.append(f"{kernel.waves_per_simd:g} waves a SIMD{limiter}")
@@ -219,7 +227,7 @@ def _kernel(kernel: KernelFacts) -> str:
 
 
 def _profile(kernel: KernelFacts) -> list[str]:
-    """Where the longest kernel's time goes, on the first train workload."""
+    """Where the longest kernel's time goes."""
     if not kernel.profile:
         return []
     profile: dict[str, Any] = dict(kernel.profile)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernel_gym.records import WorkloadResult
+    from kernel_gym.records import Evaluation, WorkloadResult
 
 PLAIN_LAYOUT = "contiguous"
 NOTHING = "-"
@@ -37,15 +37,27 @@ def roofline_share(result: WorkloadResult) -> float | None:
     return result.roofline_seconds / result.candidate_seconds
 
 
-def plain_name(symbol: str) -> str:
-    """The name of a kernel as its author wrote it, from the symbol that a C++ compiler made.
+def profiled_workload(evaluation: Evaluation) -> WorkloadResult | None:
+    """The train workload that the facts of the kernels belong to; None where that is not known."""
+    places = {kernel.workload for kernel in evaluation.kernels}
+    place = places.pop() if len(places) == 1 else None
+    if place is None or not 0 <= place < len(evaluation.workloads):
+        return None
+    result = evaluation.workloads[place]
+    return result if result.split == "train" else None
 
-    Example:
-        >>> plain_name("_Z11rope_kernelPK6__half")
-        'rope_kernel'
-    """
-    match = re.match(r"_Z(\d+)", symbol)
-    return symbol[match.end() :][: int(match.group(1))] if match else symbol
+
+def launch_share(result: WorkloadResult) -> float | None:
+    """The share of the launches in the candidate's time on a workload; None when not modelled."""
+    if result.launch_seconds is None or not result.candidate_seconds:
+        return None
+    return min(1.0, result.launch_seconds / result.candidate_seconds)
+
+
+def launch_part(result: WorkloadResult) -> str:
+    """The same in words: `2 us (74%)`."""
+    share = launch_share(result)
+    return NOTHING if share is None else f"{duration(result.launch_seconds)} ({percent(share)})"
 
 
 def duration(seconds: float | None) -> str:
@@ -72,7 +84,9 @@ def percent(share: float | None) -> str:
     """A share.
 
     Example:
-        >>> percent(0.456)
-        '46%'
+        >>> percent(0.456), percent(0.004)
+        ('46%', '<1%')
     """
-    return NOTHING if share is None else f"{share:.0%}"
+    if share is None:
+        return NOTHING
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"

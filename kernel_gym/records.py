@@ -87,13 +87,21 @@ class WorkloadResult(Record):
     speedup_low: float | None = Field(None, description="lower bound; equal on the simulator")
     speedup_high: float | None = None
     launches: int | None = None
+    launch_seconds: float | None = Field(
+        None, description="part of candidate_seconds that is the cost of launching; modelled only"
+    )
 
 
 class KernelFacts(Record):
-    """What the compiler made of one kernel."""
+    """What the compiler made of one kernel, and how that ran on one workload.
+
+    All figures belong to one binary: a kernel that is compiled anew for other sizes has facts of
+    its own for each. An evaluation on the simulator has those of the binaries that one train
+    workload launched, which is the one with most left to earn.
+    """
 
     name: str
-    vgprs: int
+    vgprs: int = Field(description="vector registers of a lane, the AGPRs among them")
     agprs: int = 0
     sgprs: int
     vgpr_spills: int = 0
@@ -103,12 +111,18 @@ class KernelFacts(Record):
     instructions: int = 0
     arch: str = Field("", description="what it was compiled for; empty: the evaluation's device")
     error: str = Field("", description="why it does not compile for that architecture")
+    binary: str = Field("", description="hash of the code; empty where the device has none")
+    workload: int | None = Field(
+        None, description="place in `workloads` of what it was launched for; None: not known"
+    )
+    launches: int = Field(0, description="on that workload")
+    seconds: float | None = Field(None, description="of all its launches there")
     waves_per_simd: float | None = None
     occupancy_limiter: str | None = None
     bound_by: str | None = None
-    """What limits it on the first train workload: compute, hbm, l2, latency, launch ..."""
+    """What limits its longest launch there: compute, hbm, l2, latency, launch ..."""
     profile: dict[str, JsonValue] = Field(default_factory=dict)
-    """The device's profile of its longest launch there; empty where the device has none."""
+    """The device's profile of that launch, of the kernel that took longest; else empty."""
 
 
 class Evaluation(Record):

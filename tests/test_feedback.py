@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.feedback import MAX_CHARS, feedback
-from kernel_gym.records import Clock, Element, Outcome, Stage
+from kernel_gym.records import Clock, Element, KernelFacts, Outcome, Stage
 from kernel_gym.tasks.workload import Split
 from tests.records import evaluation, failure, passing, workload
 
@@ -153,3 +153,71 @@ def test_equal_evaluations_read_alike():
     one = passing(2.0, 1.5)
     other = one.model_copy(update={"wall_seconds": {"build": 99.0}})
     assert feedback(TASK, one) == feedback(TASK, other)
+
+
+LAUNCH_BOUND = workload(speedup=10.0).model_copy(update={"launch_seconds": 1.6e-6})
+
+
+def kernel(**fields):
+    return KernelFacts(name="k", vgprs=8, sgprs=8, workload=0, **fields)
+
+
+def told(*results, kernels=(), **fields):
+    return feedback(TASK, evaluation(Outcome.PASSED, workloads=results, kernels=kernels, **fields))
+
+
+def test_the_launch_in_each_modelled_time_is_shown():
+    text = told(LAUNCH_BOUND)
+    assert "1.6 us (80%)" in text
+    assert "On 1 of 1 train workloads most of the time is the launch (1.6 us of 2 us" in text
+    assert "launch" not in told(workload(speedup=10.0))  # a measured time has no modelled launch
+
+
+def test_advice_to_launch_less_is_for_several_launches():
+    kernels = (kernel(bound_by="launch"),)
+    assert "fewer" not in told(LAUNCH_BOUND, kernels=kernels)
+    several = LAUNCH_BOUND.model_copy(update={"launches": 2})
+    assert "fewer of them" in told(several, kernels=kernels)
+
+
+def test_a_wrong_kernel_gets_no_advice_on_speed():
+    failed = LAUNCH_BOUND.model_copy(update={"passed": False})
+    record = evaluation(
+        Outcome.WRONG_VALUES,
+        Stage.TRAIN,
+        [failed],
+        kernels=(kernel(bound_by="latency", vgpr_spills=3),),
+    )
+    advice = feedback(TASK, record).partition("Next:")[2]
+    assert "masks" in advice
+    assert "latency" not in advice
+    assert "spills" not in advice
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message", "hint"),
+    [
+        (
+            Outcome.RUNTIME_ERROR,
+            "RuntimeError: torch operator aten.exp.default is refused on device tensors: only",
+            "in a kernel of your own",
+        ),
+        (Outcome.RUNTIME_ERROR, "TypeError: softmax() got an argument", "host code"),
+        (Outcome.RUNTIME_ERROR, "read of 2 bytes at 0x... is out of bounds", "Check bounds"),
+        (Outcome.SCREENED, "the source is empty", "whole source"),
+        (Outcome.SCREENED, "line 1: import of 'os'", "leave out everything else"),
+        (Outcome.WRONG_VALUES, "output 'out': wrong; cause: race: byte 4 of LDS", "barrier"),
+        (Outcome.WRONG_VALUES, "output 'out': wrong", "masks"),
+    ],
+)
+def test_advice_fits_what_the_message_says(outcome, message, hint):
+    record = evaluation(outcome, Stage.TRAIN, message=message)
+    advice = feedback(TASK, record).partition("Next:")[2]
+    assert hint in advice
+    assert advice.count("\n  - ") == 1
+
+
+def test_the_cause_of_a_hidden_failure_gives_no_advice_of_its_own():
+    record = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN)
+    record = record.model_copy(update={"message": "race: byte 31337 of LDS"})
+    assert "barrier between them" not in feedback(TASK, record)

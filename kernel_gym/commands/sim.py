@@ -145,6 +145,7 @@ def _messages(child: Any, timeout: float) -> Iterator[dict[str, Any]]:
 
 def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
     from kernel_gym.sim.profile import without_folders
+    from kernel_gym.symbols import plain_name
 
     launches: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
@@ -152,7 +153,7 @@ def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
         if "launch" in message:
             launch = message["launch"]
             launches.append(launch | {"profile": without_folders(launch["profile"])})
-            status.update(f"{len(launches)} launches, last {launches[-1]['name']}")
+            status.update(f"{len(launches)} launches, last {plain_name(launches[-1]['name'])}")
         else:
             end = message
     kernels: dict[str, dict[str, Any]] = {}
@@ -176,6 +177,7 @@ def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
 
 def _show(result: dict[str, Any]) -> None:
     from kernel_gym.sim.profile import profile_text
+    from kernel_gym.symbols import plain_name
 
     if result["output"]:
         console.print(result["output"].rstrip(), markup=False, highlight=False, soft_wrap=True)
@@ -186,7 +188,7 @@ def _show(result: dict[str, Any]) -> None:
         table.add_column(header, justify="left" if header in ("kernel", "bound by") else "right")
     for name, kernel in kernels:
         table.add_row(
-            name,
+            plain_name(name),
             str(kernel["launches"]),
             "x".join(map(str, kernel["grid"])),
             "x".join(map(str, kernel["block"])),
@@ -198,5 +200,5 @@ def _show(result: dict[str, Any]) -> None:
         console.print(table)
     for name, kernel in kernels[:_LONGEST]:
         console.print()
-        text = profile_text(name, kernel["profile"])
+        text = profile_text(plain_name(name), kernel["profile"])
         console.print(text, markup=False, highlight=False, soft_wrap=True)

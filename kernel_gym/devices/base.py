@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -89,8 +89,10 @@ class Call:
     refused: tuple[str, ...] = ()
     retuned: bool = False
     """Kernels were tried out during this call: its time is not that of the next one."""
-    profile: Mapping[str, Any] = field(default_factory=dict)
-    """Of its longest launch."""
+    kernels: tuple[KernelFacts, ...] = ()
+    """What it launched, the longest first; empty where the device does not look."""
+    launch_seconds: float | None = None
+    """Part of `seconds` that is the cost of launching; None where that is not known."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

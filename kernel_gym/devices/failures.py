@@ -8,6 +8,7 @@ from typing import Any
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.formatting import anonymous
 from kernel_gym.sandbox.spawn import Child
+from kernel_gym.symbols import plain_name
 
 
 def read_failure(error: Any) -> Failed:
@@ -31,7 +32,7 @@ def describe_exit(worker: Child) -> str:
 def describe_fault(fault: dict[str, Any]) -> Failed:
     """What stopped a launch on the simulated device: what, in which kernel, where."""
     kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
-    where = [f"kernel {fault['kernel']}", fault.get("instruction") or ""]
+    where = [f"kernel {plain_name(fault['kernel'])}", fault.get("instruction") or ""]
     if fault.get("source"):
         where.append(f"at {fault['source']}")
     detail = ", ".join(w for w in where if w)

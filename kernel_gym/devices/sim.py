@@ -31,6 +31,7 @@ from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.compiling import compile_hip
 from kernel_gym.devices.failures import describe_fault
+from kernel_gym.devices.sim_facts import read_kernels
 from kernel_gym.devices.sim_outputs import are_outputs, parse_output
 from kernel_gym.devices.sim_worker import SimWorker
 from kernel_gym.devices.specs import SIMULATED
@@ -39,7 +40,6 @@ from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
-from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
@@ -229,12 +229,11 @@ class SimSession:
         return None
 
     def facts(self) -> tuple[KernelFacts, ...]:
-        """What the compiler made of the kernels, once each."""
+        """What the compiler made of the kernels of the last call."""
         try:
-            kernels = self._ask_device({"do": "facts"})["kernels"]
+            return read_kernels(self._ask_device({"do": "facts"})["kernels"])
         except DeviceLostError:  # nothing is judged by them
             return ()
-        return tuple(KernelFacts(**k) for k in {k["name"]: k for k in kernels}.values())
 
     def close(self) -> None:
         """Ends worker and GPU."""
@@ -287,18 +286,16 @@ class SimSession:
         if described is None or not are_outputs(described):
             return self._worker.fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
-        longest: dict[str, Any] = max(
-            record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
-        )
         loaded = record["loaded"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
-            launches=len(record["launches"]),
+            launches=record["launches"],
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
             retuned=len(set(loaded)) < len(loaded),
-            profile=_profile(longest),
+            kernels=read_kernels(record["kernels"]),
+            launch_seconds=record["launch_seconds"],
         )
 
     def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
@@ -357,17 +354,6 @@ class SimSession:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
 
 
-def _profile(launch: dict[str, Any]) -> dict[str, Any]:
-    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
-    profile = launch.get("profile") or {}
-    occupancy = profile.get("occupancy") or {}
-    return {
-        "kernel": launch.get("name"),
-        "bound_by": profile.get("bound_by"),
-        "waves_per_simd": occupancy.get("waves_per_simd"),
-        "occupancy_limiter": occupancy.get("limiter"),
-        "profile": without_folders(profile),
-    }
 
 
 class _DeviceFull(Exception):

@@ -18,6 +18,7 @@ import torch
 
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.base import Audit
+from kernel_gym.devices.sim_facts import CallFacts, describe_kernel
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.sim_requests import (
     RefusedError,
@@ -92,13 +93,14 @@ class DeviceServer:
         self.before += self.seconds
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
+        self.used = CallFacts()
         self.loaded: list[str] = []
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         return {}
 
     def end(self) -> dict[str, Any]:
-        """Ends a call: modelled seconds, launches with their profiles, faults, refusals.
+        """Ends a call: modelled seconds, what was launched, faults, refusals.
 
         From here to the next `begin` the worker is refused everything, so that no work is done
         after the clock was read and before the outputs are.
@@ -106,7 +108,9 @@ class DeviceServer:
         self.open = False
         return {
             "seconds": self.seconds,
-            "launches": self.launches,
+            "launches": len(self.launches),
+            "launch_seconds": self.used.launch_seconds,
+            "kernels": self.used.described(),
             "loaded": self.loaded,
             "refused": self.refused,
             "fault": self.fault,
@@ -205,6 +209,7 @@ class DeviceServer:
         if self._allocations_changed:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
+        self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
         result = self.engine.launch(
             code,
             tuple(grid),
@@ -220,6 +225,7 @@ class DeviceServer:
         if result.fault:
             self.fault = asdict(result.fault)
             raise RefusedError(result.fault.message)
+        self.used.end(code, result)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
         self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
@@ -229,6 +235,7 @@ class DeviceServer:
         """Sets a tensor to a constant, charged as a fill kernel."""
         target = self._tensor(tensor, written=True)
         target.fill_(value)
+        self.used.launch_seconds += self.spec.launch_seconds
         self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
         return {}
 
@@ -238,6 +245,7 @@ class DeviceServer:
         if into.dtype != out_of.dtype:
             raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
         into.copy_(out_of)
+        self.used.launch_seconds += self.spec.launch_seconds
         self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
         return {}
 
@@ -263,8 +271,9 @@ class DeviceServer:
         return {"seconds": self.before + self.seconds + self._pretended}
 
     def facts(self) -> dict[str, Any]:
-        """What the compiler made of every kernel loaded so far."""
-        return {"kernels": [_describe_kernel(k) for k in self.kernels]}
+        """What the compiler made of the kernels of the last call, or of all when it had none."""
+        described = self.used.described() or [describe_kernel(k) for k in self.kernels]
+        return {"kernels": described}
 
     def _kernel(self, index: int) -> Kernel:
         if not 0 <= index < len(self.kernels):
@@ -364,20 +373,6 @@ def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     if not isinstance(do, str) or do not in _FOR_WORKER:
         raise RefusedError(f"the device does not know the request {do!r}")
     return _FOR_WORKER[do](server, **header)
-
-
-def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
-    return {
-        "name": kernel.name,
-        "vgprs": kernel.vgprs,
-        "agprs": kernel.agprs,
-        "sgprs": kernel.sgprs,
-        "vgpr_spills": kernel.vgpr_spills,
-        "sgpr_spills": kernel.sgpr_spills,
-        "lds_bytes": kernel.lds_bytes,
-        "scratch_bytes": kernel.scratch_bytes,
-        "instructions": kernel.instructions,
-    }
 
 
 def _describe_launch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
@@ -45,7 +44,8 @@ class Attempt:
     cross: tuple[KernelFacts, ...] = ()
     repeated_seconds: float | None = None
     """Time of the second call on the first train workload's data."""
-    profile: Mapping[str, object] = field(default_factory=dict)
+    launched: dict[int, tuple[KernelFacts, ...]] = field(default_factory=dict)
+    """What train workloads launched, by their place in `results`."""
     kept: Kept = field(default_factory=Kept)
     """Timed calls that are still to be checked."""
 

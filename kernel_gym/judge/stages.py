@@ -12,6 +12,7 @@ import torch
 from kernel_gym.devices.base import Audit, Call, Failed, Turn
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.expected import Expected, compare
+from kernel_gym.judge.explained import explain
 from kernel_gym.judge.measured import build_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import NOOP_SHARE, PHYSICS_MARGIN, TIME_AGREEMENT
@@ -53,7 +54,7 @@ def check_train(attempt: Attempt) -> Verdict | None:
         if verdict is None and index == 0:
             verdict = _check_again(attempt, workload, expected, outputs)
         if verdict is not None:
-            return verdict
+            return explain(attempt, verdict, workload, expected)
     return None
 
 
@@ -157,10 +158,15 @@ def _check(
         call = attempt.call(workload, expected, audit=audit)
         verdict, fields, outputs = _judge(problem, workload, expected, call)
     if isinstance(call, Call):
-        attempt.profile = attempt.profile or call.profile
+        if workload.split is Split.TRAIN and call.kernels:
+            attempt.launched[len(attempt.results)] = call.kernels
         for operator in call.refused if workload.split is Split.TRAIN else ():
             attempt.label(f"refused {operator}")  # of hidden workloads it might tell the sizes
-        fields |= {"candidate_seconds": call.seconds or None, "launches": call.launches}
+        fields |= {
+            "candidate_seconds": call.seconds or None,
+            "launches": call.launches,
+            "launch_seconds": call.launch_seconds,
+        }
     attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)
     return verdict, expected, outputs
 

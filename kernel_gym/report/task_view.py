@@ -13,8 +13,9 @@ from kernel_gym.formatting import (
     describe,
     duration,
     factor,
+    launch_part,
     percent,
-    plain_name,
+    profiled_workload,
     roofline_share,
 )
 from kernel_gym.records import Evaluation, KernelFacts
@@ -22,6 +23,7 @@ from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
 from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.summary import TaskSummary
+from kernel_gym.symbols import plain_name
 from kernel_gym.tasks import Task, get_task
 
 _SMALLEST = 0.005
@@ -64,6 +66,8 @@ class BestView:
     workloads: list[dict[str, str]]
     profiles: list[tuple[str, list[Bar]]]
     """Of each profiled kernel: its name, and what it spends its time on."""
+    profiled: str
+    """The workload that kernels and profiles belong to; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:
         reference=Markup() if baseline else highlight_source(task.reference_source, "triton"),
         kernels=[_kernel(kernel) for kernel in (*evaluation.kernels, *evaluation.cross_kernels)],
         workloads=_workloads(evaluation),
+        profiled=describe(result) if (result := profiled_workload(evaluation)) else "",
         profiles=[(plain_name(k.name), bars) for k in evaluation.kernels if (bars := _profile(k))],
     )
 
@@ -128,7 +133,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, str]:
     waves = kernel.waves_per_simd
     return {
         "kernel": name,
-        "VGPRs": f"{kernel.vgprs}{f' + {kernel.agprs}' if kernel.agprs else ''}",
+        "VGPRs": f"{kernel.vgprs}{f', {kernel.agprs} AGPRs' if kernel.agprs else ''}",
         "SGPRs": str(kernel.sgprs),
         "spilled": str(kernel.vgpr_spills + kernel.sgpr_spills),
         "LDS": f"{kernel.lds_bytes} B",
@@ -150,6 +155,7 @@ def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
             "verdict": "right" if result.passed else result.message or "wrong",
             "baseline": duration(result.baseline_seconds),
             "candidate": duration(result.candidate_seconds),
+            "launch": launch_part(result),
             "speedup": factor(result.speedup),
             "roofline": percent(roofline_share(result)),
         }

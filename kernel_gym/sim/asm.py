@@ -15,6 +15,7 @@ from kernel_gym.sim.errors import AsmError
 from kernel_gym.sim.expressions import integer
 from kernel_gym.sim.metadata import KernelMetadata, read_metadata
 from kernel_gym.sim.operands import NAMED_SCALARS
+from kernel_gym.sim.source_lines import SourceLines
 
 ENCODINGS = ("_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa")
 MNEMONIC = re.compile(r"(s|v|ds|buffer|global|flat|scratch|tbuffer)_\w+(\s|$)")
@@ -40,7 +41,7 @@ class Instruction:
         modifiers: ``name:value`` pairs; flags without a value map to ``""``.
         line: 1-based line in the assembler text.
         text: The line, stripped of comments.
-        location: ``(file number, line)`` of the source, from ``.loc``.
+        location: ``(file number, line)`` in the candidate's own file.
     """
 
     mnemonic: str
@@ -49,7 +50,7 @@ class Instruction:
     modifiers: dict[str, str]
     line: int
     text: str
-    location: tuple[int, int] | None
+    location: tuple[int, int] | None = None
 
 
 @dataclass
@@ -111,7 +112,7 @@ def split_words(text: str) -> list[str]:
     return [*words, word] if word else words
 
 
-def parse_instruction(text: str, line: int, location: tuple[int, int] | None = None) -> Instruction:
+def parse_instruction(text: str, line: int) -> Instruction:
     """Parse one instruction line without its comment."""
     mnemonic, _, rest = text.partition(" ")
     if "\t" in mnemonic:
@@ -135,7 +136,7 @@ def parse_instruction(text: str, line: int, location: tuple[int, int] | None = N
             for word in words[1:]:
                 name, _, value = word.partition(":")
                 modifiers[name] = value
-    return Instruction(mnemonic, encoding, tuple(operands), modifiers, line, text, location)
+    return Instruction(mnemonic, encoding, tuple(operands), modifiers, line, text)
 
 
 class _Parser:
@@ -146,8 +147,7 @@ class _Parser:
         self.function_names = set(FUNCTION_TYPE.findall(text))
         self.function: Function | None = None
         self.descriptor: dict[str, int] | None = None
-        self.location: tuple[int, int] | None = None
-        self.own_file: int | None = None
+        self.lines = SourceLines(self.module.files)
         self.in_text = True
         self.reader = DataReader(self.module.data)
         self.symbols: dict[str, str] = {}
@@ -156,11 +156,12 @@ class _Parser:
         """Handle one line that is neither empty nor a comment."""
         label = LABEL.match(stripped)
         if label:
-            self.label(label.group(1))
+            self.label(label.group(1), number)
         elif MNEMONIC.match(stripped):
             if self.function is not None and self.in_text:
                 written = self.with_values(stripped, number)
-                instruction = parse_instruction(written, number, self.location)
+                instruction = parse_instruction(written, number)
+                self.lines.place(instruction)
                 self.function.instructions.append(instruction)
         elif stripped.startswith("."):
             name, _, argument = stripped.replace("\t", " ").partition(" ")
@@ -189,12 +190,14 @@ class _Parser:
             return text
         return _NAME.sub(lambda m: self.symbols.get(m[0], m[0]), text)
 
-    def label(self, name: str) -> None:
+    def label(self, name: str, number: int) -> None:
         """Begin a function or data object, or note a branch target."""
+        if name.startswith(IGNORED_LABELS):
+            self.lines.label(name, number)
         if name in self.function_names:
             self.function = self.module.functions.setdefault(name, Function(name))
             self.in_text = True
-            self.location = self.own_file = None
+            self.lines.begin_function()
         elif not self.in_text:
             self.reader.label(name)
         elif self.function is not None and not name.startswith(IGNORED_LABELS):
@@ -207,9 +210,9 @@ class _Parser:
         elif name in (".section", ".text", ".data", ".rodata", ".bss"):
             self.section(argument if name == ".section" else name)
         elif name == ".loc" and self.in_text:
-            self.location = self.located(argument)
+            self.lines.loc(argument)
         elif name == ".file":
-            self.file(argument)
+            self.lines.file(argument)
         elif name == ".amdgcn_target":
             self.module.target = argument.strip('"')
         elif name in _ASSIGNS:
@@ -224,26 +227,6 @@ class _Parser:
         elif name in (".p2align", ".fill"):
             self.drop_preload_header(name, argument)
 
-    def located(self, argument: str) -> tuple[int, int] | None:
-        """The place of ``.loc 1 20 10 ; inner.py:20:10 @[ kernel.py:7:3 ]`` in the kernel's file.
-
-        Code inlined from a library belongs to the line that called it, if the compiler says which,
-        else to the last line before it. Line 0 is code of the compiler's own.
-        """
-        words = argument.split()
-        file, line = int(words[0]), int(words[1])
-        if self.own_file is None:
-            self.own_file = file
-        if line == 0:
-            return self.location
-        if file == self.own_file:
-            return file, line
-        own = self.module.files.get(self.own_file, "").rpartition("/")[2]
-        for name, place in re.findall(r"@\[ ([^\s:]+):(\d+)", argument):
-            if name.rpartition("/")[2] == own:
-                return self.own_file, int(place)
-        return self.location or (file, line)
-
     def descriptor_line(self, name: str, argument: str) -> None:
         """Handle a line of a kernel descriptor."""
         if name == ".amdhsa_kernel":
@@ -257,13 +240,6 @@ class _Parser:
         """Enter a section."""
         self.in_text = argument.startswith(".text")
         self.reader.section(argument)
-
-    def file(self, argument: str) -> None:
-        """Note ``.file 1 "directory" "name"``."""
-        numbered = re.match(r"(\d+)\s+(.*)", argument)
-        if numbered:
-            parts = re.findall(r'"([^"]*)"', numbered.group(2))
-            self.module.files[int(numbered.group(1))] = "/".join(parts[:2])
 
     def drop_preload_header(self, name: str, argument: str) -> None:
         """Forget a header that only traps: the code proper follows 256 bytes later.
@@ -304,6 +280,7 @@ def parse(text: str) -> Module:
         stripped = (raw if whole else raw.partition(";")[0]).strip()
         if stripped and not stripped.startswith((";", "#", "//")):
             parser.line(number, stripped)
+    parser.lines.finish(text)
     module = parser.module
     if not module.descriptors:
         raise AsmError("no kernel found: the text has no .amdhsa_kernel")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from kernel_gym.sim import native
 from kernel_gym.sim.faults import KINDS, NUMBERS, Fault, describe, describe_other
 from kernel_gym.sim.kernel import Kernel
+from kernel_gym.symbols import plain_name
 
 BEFORE, AFTER = 0, 1  # contents that the engine keeps
 REGISTER, LDS, RACE = 0, 1, 2  # enum SuspectKind in csrc/audit.h
@@ -112,7 +113,7 @@ def fault_of(
         where = request.fault_other_wave, request.fault_other_workgroup
         what = f"{what}; {describe_other(kind, text, other_source, *where)}"
     message = (
-        f"{what}; kernel {kernel.name}, {f'{source}, ' if source else ''}"
+        f"{what}; kernel {plain_name(kernel.name)}, {f'{source}, ' if source else ''}"
         f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
         f"{instruction}"
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes as ct
+import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
@@ -106,6 +108,13 @@ class Kernel:
     program: Program = field(repr=False)
     descriptor: dict[str, int] = field(repr=False)
     files: dict[int, str] = field(repr=False)
+
+    @cached_property
+    def binary(self) -> str:
+        """Tells compiled kernels of one name apart: a hash of the code, not of its build folder."""
+        texts = (instruction.text for instruction in self.decoded.instructions)
+        code = "\n".join((self.name, self.arch, str(self.lds_bytes), *texts))
+        return hashlib.sha256(code.encode(errors="replace")).hexdigest()[:12]
 
     @property
     def total_registers(self) -> int:
