@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import kernel_gym.tasks
-from tests.test_store import CONFIG, RunStore, record
+from tests.test_store import CONFIG, RunStore, end_all, record
 
 HEAVY = ("torch", "triton", "scipy", "matplotlib", "transformers", "ray", "jinja2")
 LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
@@ -30,6 +30,7 @@ def heavy(code, *arguments):
 def run(tmp_path_factory):
     store = RunStore.start(tmp_path_factory.mktemp("light") / "run", CONFIG)
     store.append(record(CONFIG.tasks[0], 1), "x")
+    end_all(store)
     return store.folder
 
 

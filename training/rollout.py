@@ -6,7 +6,7 @@ A policy that generates is asked for all episodes that wait for it at once, whil
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Protocol
@@ -80,7 +80,7 @@ class Rollout:
         """
         samples = range(1, self.store.config.samples + 1)
         try:
-            self._waiting.extend(self._recorded(task, k) for task in tasks for k in samples)
+            self._waiting.extend(self._unfinished(tasks, samples))
             while self._waiting or self._ready or self._pending:
                 if len(self._ready) < self.pool.room:
                     self._ask()
@@ -103,6 +103,7 @@ class Rollout:
         replies = self.policy.reply([self._converse(e) for e in going]) if going else []
         for episode, reply in zip(going, replies, strict=True):
             if reply is None:
+                self.store.end(episode.task.id, episode.sample)
                 self.on_end(episode.task, len(episode.turns))
             else:
                 self._ready.append((episode, reply))
@@ -131,6 +132,15 @@ class Rollout:
         if self.prompt is None or isinstance(self.policy, Scripted):
             return Conversation(episode)
         return converse(episode, self.prompt)
+
+    def _unfinished(self, tasks: Iterable[Task], samples: range) -> Iterator[Episode]:
+        """The episodes that are not over, as far as the store has them."""
+        for task in tasks:
+            for sample in samples:
+                if self.store.is_over(task.id, sample):
+                    self.on_end(task, len(self.store.turns(task.id, sample)))
+                else:
+                    yield self._recorded(task, sample)
 
     def _recorded(self, task: Task, sample: int) -> Episode:
         """The episode as far as the store has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -77,6 +78,8 @@ def styled_outcome(outcome: str) -> str:
 def summary_table(summary: Any) -> Table:
     """A run's summary as a table, one row a task."""
     title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    if summary.unfinished:
+        title += f", {summary.unfinished} of {len(summary.tasks)} unfinished"
     if summary.clock:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
@@ -109,20 +112,26 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(BAD_INPUT) from None
 
 
-def _bad_input() -> tuple[type[Exception], ...]:
-    """The errors that only bad input causes."""
-    from kernel_gym.devices import UnknownDevice
-    from kernel_gym.executors import UnknownExecutor
-    from kernel_gym.exploits import ExploitError
-    from kernel_gym.rewards import RewardError, UnknownReward
-    from kernel_gym.store import StoreError
-    from kernel_gym.tasks import SuiteError, TasksPathError, UnknownName
-    from kernel_gym.tasks.small_floats import UnfitDevice
-    from kernel_gym.training.config import ConfigError
-    from kernel_gym.training.corpus import CorpusError
-    from kernel_gym.training.policies import PolicyError
+_BAD_INPUT = (
+    "kernel_gym.devices:UnknownDevice",
+    "kernel_gym.executors:UnknownExecutor",
+    "kernel_gym.exploits:ExploitError",
+    "kernel_gym.lines:StoreError",
+    "kernel_gym.rewards:RewardError",
+    "kernel_gym.rewards:UnknownReward",
+    "kernel_gym.tasks.registry:TasksPathError",
+    "kernel_gym.tasks.registry:UnknownName",
+    "kernel_gym.tasks.small_floats:UnfitDevice",
+    "kernel_gym.tasks.suite:SuiteError",
+    "kernel_gym.training.config:ConfigError",
+    "kernel_gym.training.corpus:CorpusError",
+    "kernel_gym.training.policies.base:PolicyError",
+)
+"""The errors that only bad input causes."""
 
-    names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
-    ours = (ConfigError, CorpusError, PolicyError)
-    tasks = (SuiteError, TasksPathError, UnfitDevice)
-    return (*names, *tasks, RewardError, StoreError, ExploitError, *ours)
+
+def _bad_input() -> tuple[type[Exception], ...]:
+    """Those of them that can have been raised: a module that is not loaded raises nothing."""
+    places = [name.split(":") for name in _BAD_INPUT]
+    loaded = [(sys.modules[module], name) for module, name in places if module in sys.modules]
+    return tuple(getattr(module, name) for module, name in loaded)
