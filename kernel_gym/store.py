@@ -29,59 +29,13 @@ from kernel_gym.lines import (
     write_lines,
     write_whole,
 )
-from kernel_gym.records import Evaluation, Outcome, Record
+from kernel_gym.records import Outcome
+from kernel_gym.run_records import EpisodeEnd, RunConfig, TurnRecord
 
-RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 ENDS = "ends.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
-
-
-class RunConfig(Record):
-    """What was run."""
-
-    schema_version: int = RUN_SCHEMA_VERSION
-    policy: str
-    suite: str
-    tasks: tuple[str, ...]
-    device: str
-    reward: str
-    turns: int
-    samples: int = 1
-    """Episodes a task."""
-    seed: int | None = None
-
-
-class TurnRecord(Record):
-    """One submission: which, what it earned, what it was found to be."""
-
-    task: str
-    turn: int
-    """From 1."""
-    source: str
-    """Where its text lies in the run folder."""
-    reward: float | None
-    """None when the machine failed and not the submission."""
-    terms: dict[str, float]
-    evaluation: Evaluation
-    sample: int = 1
-    """Which episode of the task, from 1."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    """US dollars, where the policy knows what it was charged."""
-
-
-class EpisodeEnd(Record):
-    """An episode that ended before its last turn."""
-
-    task: str
-    sample: int = 1
-    turns: int
-    """Submissions that it has."""
-    reason: str = ""
-    """Why it ended, where there is more to say than that the policy wanted no more turns."""
 
 
 class RunStore:
@@ -133,8 +87,10 @@ class RunStore:
     @classmethod
     def _continue(cls, folder: Path, config: RunConfig) -> RunStore:
         store = cls(folder)
-        for key, found in store.config.model_dump().items():
-            if found != (asked := getattr(config, key)):
+        recorded, wanted = store.config.identity(), config.identity()
+        for key in dict.fromkeys((*recorded, *wanted)):
+            found, asked = recorded.get(key), wanted.get(key)
+            if found != asked:
                 raise StoreError(
                     f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
                     "give --overwrite or another folder"
@@ -185,7 +141,7 @@ class RunStore:
 
     def end(self, task_id: str, sample: int = 1, reason: str = "") -> None:
         """Notes that an episode is over before its last turn; it is not gone on with later."""
-        turns = len(self.turns(task_id, sample))
+        turns = sum(key[:2] == (task_id, sample) for key in self._records)
         end = EpisodeEnd(task=task_id, sample=sample, turns=turns, reason=reason)
         append_line(self.folder / ENDS, end)
         self._ends[task_id, sample] = end

@@ -102,11 +102,12 @@ class Rollout:
                 self.on_end(episode.task, len(episode.turns))
         replies = self.policy.reply([self._converse(e) for e in going]) if going else []
         for episode, reply in zip(going, replies, strict=True):
-            if reply is None:
-                self.store.end(episode.task.id, episode.sample)
-                self.on_end(episode.task, len(episode.turns))
-            else:
+            if isinstance(reply, Reply):
                 self._ready.append((episode, reply))
+            else:
+                reason = reply.reason if reply else ""
+                self.store.end(episode.task.id, episode.sample, reason)
+                self.on_end(episode.task, len(episode.turns))
 
     def _submit(self) -> None:
         """Queues as many replies as the pool takes without blocking."""
@@ -147,7 +148,7 @@ class Rollout:
         episode = Episode(task, sample=sample)
         for record in self.store.turns(task.id, sample):
             result = RewardResult(record.reward, record.terms)
-            text = feedback(task, record.evaluation)
+            text = _told(record.problem, feedback(task, record.evaluation))
             episode = episode.after(
                 Turn(self.store.source(record), record.evaluation, result, text)
             )
@@ -168,11 +169,17 @@ class Rollout:
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             cost=reply.cost,
+            problem=reply.problem,
         )
         self.store.append(record, source)
         self.on_turn(record)
-        told = feedback(task, evaluation)
+        told = _told(reply.problem, feedback(task, evaluation))
         return episode.after(Turn(source, evaluation, result, told, reply.text))
+
+
+def _told(problem: str, text: str) -> str:
+    """The feedback, with what was wrong with the reply before it."""
+    return f"{problem}\n{text}" if problem else text
 
 
 def _context(episode: Episode) -> Context:

@@ -1,48 +1,64 @@
-"""What the commands share: consoles, JSON output, exit codes and one-line errors."""
+"""What the commands share: options, consoles, exit codes, one-line errors and tables."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from kernel_gym.commands.errors import BAD_INPUT, FAILED, INTERRUPTED, one_line_errors
+from kernel_gym.commands.names import (
+    DeviceOption,
+    OptionalSuiteOption,
+    PolicyOption,
+    RewardOption,
+    SuiteOption,
+    TaskArgument,
+    TaskOption,
+    TasksOption,
+)
+from kernel_gym.commands.output import console, messages, note, print_json
 from kernel_gym.formatting import factor
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-
-console = Console()
-"""Results go here: standard output."""
-messages = Console(stderr=True)
-"""Everything else goes here: progress, notes, errors."""
+__all__ = [
+    "BAD_INPUT",
+    "FAILED",
+    "INTERRUPTED",
+    "DeviceOption",
+    "ExecutorOption",
+    "JsonOption",
+    "OptionalSuiteOption",
+    "PolicyOption",
+    "RewardOption",
+    "SeedOption",
+    "SuiteOption",
+    "TaskArgument",
+    "TaskOption",
+    "TasksOption",
+    "console",
+    "executor_arguments",
+    "messages",
+    "note",
+    "one_line_errors",
+    "print_json",
+    "styled_outcome",
+    "summary_table",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-DeviceOption = Annotated[
-    str, typer.Option("--device", "-d", help="A device name; auto takes a GPU when there is one.")
-]
 SeedOption = Annotated[
     int | None,
     typer.Option(
         "--seed",
+        min=0,
         help="Draw unseen workloads and data from this seed; without it, from the system.",
     ),
 ]
 
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
-]
-RewardOption = Annotated[
-    str,
-    typer.Option(
-        "--reward", help="What scores a submission: a name, a .toml file, or module:function."
-    ),
 ]
 
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
@@ -58,16 +74,6 @@ def executor_arguments(
     if executor != "inline":
         arguments["workers"] = workers or default_workers(device)
     return arguments
-
-
-def print_json(data: Any) -> None:
-    """Writes JSON to standard output, unformatted by the terminal."""
-    print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def note(text: str) -> None:
-    """Writes one line to standard error."""
-    messages.print(escape(text), highlight=False, soft_wrap=True)
 
 
 def styled_outcome(outcome: str) -> str:
@@ -96,42 +102,3 @@ def summary_table(summary: Any) -> Table:
         speedups = factor(task.speedup), factor(task.unseen_speedup)
         table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
     return table
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turns bad input into one line on standard error and exit code 2; our own faults raise."""
-    try:
-        yield
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if not isinstance(error, _bad_input()):
-            raise
-        note(f"error: {error}")
-        raise typer.Exit(BAD_INPUT) from None
-
-
-_BAD_INPUT = (
-    "kernel_gym.devices:UnknownDevice",
-    "kernel_gym.executors:UnknownExecutor",
-    "kernel_gym.exploits:ExploitError",
-    "kernel_gym.lines:StoreError",
-    "kernel_gym.rewards:RewardError",
-    "kernel_gym.rewards:UnknownReward",
-    "kernel_gym.tasks.registry:TasksPathError",
-    "kernel_gym.tasks.registry:UnknownName",
-    "kernel_gym.tasks.small_floats:UnfitDevice",
-    "kernel_gym.tasks.suite:SuiteError",
-    "kernel_gym.training.config:ConfigError",
-    "kernel_gym.training.corpus:CorpusError",
-    "kernel_gym.training.policies.base:PolicyError",
-)
-"""The errors that only bad input causes."""
-
-
-def _bad_input() -> tuple[type[Exception], ...]:
-    """Those of them that can have been raised: a module that is not loaded raises nothing."""
-    places = [name.split(":") for name in _BAD_INPUT]
-    loaded = [(sys.modules[module], name) for module, name in places if module in sys.modules]
-    return tuple(getattr(module, name) for module, name in loaded)
