@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kernel_gym.tasks import Task, get_task, load_suite
-from kernel_gym.tasks.generated import PREFIX
+from kernel_gym.tasks.names import PREFIX
 from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
 TaskChoice = str | Sequence[str] | Mapping[str, float]

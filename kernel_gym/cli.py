@@ -31,8 +31,16 @@ from kernel_gym.commands.common import one_line_errors
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
+
+
+def _version(asked: bool) -> None:
+    """Prints the version and ends."""
+    if asked:
+        from importlib.metadata import version
+
+        print(f"kernel-gym {version('kernel-gym')}")
+        raise typer.Exit()
 
 
 @app.callback()
@@ -41,6 +49,9 @@ def common(
         list[Path] | None,
         typer.Option(help="A folder of further problems, one folder each; may be repeated."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run."""
     for folder in tasks_path or ():

@@ -5,6 +5,7 @@
     results.jsonl    one submission a line: evaluation, turn, reward
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
+    ends.jsonl       the episodes that ended before their last turn, and why
     metrics.json     what `kernel-gym eval` made of it
     reflections.jsonl  what a reflective agent thought of its turns
     report.html      written by `kernel-gym report`
@@ -30,48 +31,14 @@ from kernel_gym.lines import (
     write_lines,
     write_whole,
 )
-from kernel_gym.records import Evaluation, Outcome, Record
+from kernel_gym.records import Outcome
+from kernel_gym.run_records import EpisodeEnd, RunConfig, TurnRecord
 from kernel_gym.secret import PUBLIC, SECRET, RunSecret, read_secret
 
-RUN_SCHEMA_VERSION = 1
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
+ENDS = "ends.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
-
-
-class RunConfig(Record):
-    """What was run."""
-
-    schema_version: int = RUN_SCHEMA_VERSION
-    policy: str
-    suite: str
-    tasks: tuple[str, ...]
-    device: str
-    reward: str
-    turns: int
-    samples: int = 1
-    """Episodes a task."""
-    seed: int | None = None
-
-
-class TurnRecord(Record):
-    """One submission: which, what it earned, what it was found to be."""
-
-    task: str
-    turn: int
-    """From 1."""
-    source: str
-    """Where its text lies in the run folder."""
-    reward: float | None
-    """None when the machine failed and not the submission."""
-    terms: dict[str, float]
-    evaluation: Evaluation
-    sample: int = 1
-    """Which episode of the task, from 1."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    """US dollars, where the policy knows what it was charged."""
 
 
 class RunStore:
@@ -85,6 +52,7 @@ class RunStore:
         self.folder = folder
         self.config = _read_config(folder)
         self._records = {_key(r): r for r in read_lines(folder / RESULTS, TurnRecord)}
+        self._ends = {(e.task, e.sample): e for e in read_lines(folder / ENDS, EpisodeEnd)}
 
     @classmethod
     def start(
@@ -125,6 +93,7 @@ class RunStore:
         if secret is not PUBLIC:
             (secret or RunSecret.fresh()).write(folder / SECRET)
         write_whole(folder / RESULTS, "")
+        write_whole(folder / ENDS, "")
         write_whole(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
         return cls(folder)
 
@@ -134,8 +103,10 @@ class RunStore:
         own = store.secret.sha256
         if secret is not None and secret.sha256 != own:
             raise StoreError(f"{folder} holds another run: its secret is another one")
-        for key, found in store.config.model_dump().items():
-            if found != (asked := getattr(config, key)):
+        recorded, wanted = store.config.identity(), config.identity()
+        for key in dict.fromkeys((*recorded, *wanted)):
+            found, asked = recorded.get(key), wanted.get(key)
+            if found != asked:
                 raise StoreError(
                     f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
                     "give --overwrite or another folder"
@@ -164,6 +135,7 @@ class RunStore:
             for (task, sample, turn), record in self._records.items()
             if turn < first.get((task, sample), turn + 1)
         }
+        self._ends = {key: end for key, end in self._ends.items() if key not in first}
 
     def records(self) -> list[TurnRecord]:
         """Every submission so far, by task in the run's order, sample and turn."""
@@ -192,9 +164,33 @@ class RunStore:
         append_line(self.folder / RESULTS, record)
         self._records[_key(record)] = record
 
+    def end(self, task_id: str, sample: int = 1, reason: str = "") -> None:
+        """Notes that an episode is over before its last turn; it is not gone on with later."""
+        turns = sum(key[:2] == (task_id, sample) for key in self._records)
+        end = EpisodeEnd(task=task_id, sample=sample, turns=turns, reason=reason)
+        append_line(self.folder / ENDS, end)
+        self._ends[task_id, sample] = end
+
+    def ends(self) -> list[EpisodeEnd]:
+        """The episodes that ended before their last turn, by task in the run's order and sample."""
+        position = {task: i for i, task in enumerate(self.config.tasks)}
+        return sorted(self._ends.values(), key=lambda end: (position[end.task], end.sample))
+
+    def is_over(self, task_id: str, sample: int = 1) -> bool:
+        """Whether an episode has all its turns, or ended before."""
+        last = (task_id, sample, self.config.turns)
+        return (task_id, sample) in self._ends or last in self._records
+
+    def unfinished(self) -> list[tuple[str, int]]:
+        """The episodes that are not over, or have not begun, as pairs of task and sample."""
+        samples = range(1, self.config.samples + 1)
+        every = [(task, sample) for task in self.config.tasks for sample in samples]
+        return [episode for episode in every if not self.is_over(*episode)]
+
     def finish(self) -> None:
         """Puts the lines in order."""
         write_lines(self.folder / RESULTS, self.records())
+        write_lines(self.folder / ENDS, self.ends())
 
 
 def _key(record: TurnRecord) -> tuple[str, int, int]:
@@ -213,7 +209,7 @@ def _read_config(folder: Path) -> RunConfig:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, SECRET, RESULTS, REPORT, METRICS, REFLECTIONS):
+    for name in (CONFIG, SECRET, RESULTS, ENDS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     for name in (SOURCES, FIGURES):
         shutil.rmtree(folder / name, ignore_errors=True)

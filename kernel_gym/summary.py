@@ -33,6 +33,8 @@ class RunSummary:
 
     tasks: tuple[TaskSummary, ...]
     submissions: int
+    unfinished: int
+    """Tasks with an episode that is not over, of those that were to be played."""
     solved: int
     speedup: float | None
     unseen_speedup: float | None
@@ -54,11 +56,20 @@ def summarise(store: RunStore) -> RunSummary:
     Returns:
         One line a task, and the figures over all of them.
     """
-    return summarise_records(store.config.tasks, store.records())
+    unfinished = len({task for task, _ in store.unfinished()})
+    return summarise_records(store.config.tasks, store.records(), unfinished)
 
 
-def summarise_records(task_ids: Iterable[str], records: Sequence[TurnRecord]) -> RunSummary:
-    """Sums up records that need not be those of a store, over the given tasks."""
+def summarise_records(
+    task_ids: Iterable[str], records: Sequence[TurnRecord], unfinished: int
+) -> RunSummary:
+    """Sums up records that need not be those of a store, over the given tasks.
+
+    Args:
+        task_ids: The tasks, in the order wanted.
+        records: Submissions on them.
+        unfinished: How many of the tasks have an episode that is not over.
+    """
     turns: dict[str, list[TurnRecord]] = {task_id: [] for task_id in task_ids}
     for record in records:
         turns[record.task].append(record)
@@ -68,6 +79,7 @@ def summarise_records(task_ids: Iterable[str], records: Sequence[TurnRecord]) ->
     return RunSummary(
         tasks=tasks,
         submissions=len(records),
+        unfinished=unfinished,
         solved=len(solved),
         speedup=geometric_mean(task.speedup for task in solved),
         unseen_speedup=geometric_mean(task.unseen_speedup for task in solved),

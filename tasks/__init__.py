@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernel_gym.tasks.distributions import DISTRIBUTIONS, draw, draw_index
+    from kernel_gym.tasks.names import Mode, UnknownName, problem_names, task_ids
     from kernel_gym.tasks.problem import (
         CATEGORIES,
         Axis,
@@ -25,13 +26,10 @@ if TYPE_CHECKING:
     from kernel_gym.tasks.prompting import prompt
     from kernel_gym.tasks.registry import (
         TasksPathError,
-        UnknownName,
         add_tasks_path,
         get_problem,
         get_task,
         get_tuning,
-        problem_names,
-        task_ids,
         tunable_names,
     )
     from kernel_gym.tasks.sampling import (
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     )
     from kernel_gym.tasks.signature import c_prototype, python_prototype
     from kernel_gym.tasks.suite import Suite, SuiteError, load_suite, suites
-    from kernel_gym.tasks.task import Mode, Task
+    from kernel_gym.tasks.task import Task
     from kernel_gym.tasks.tuning import Tuning
     from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
@@ -95,12 +93,12 @@ _NAMES = {
     "distributions": "DISTRIBUTIONS draw draw_index",
     "problem": "CATEGORIES Axis Check Dims Output Problem ScalarArg Scale TensorArg Value points",
     "prompting": "prompt",
-    "registry": "TasksPathError UnknownName add_tasks_path get_problem get_task get_tuning "
-    "problem_names task_ids tunable_names",
+    "names": "Mode UnknownName problem_names task_ids",
+    "registry": "TasksPathError add_tasks_path get_problem get_task get_tuning tunable_names",
     "sampling": "adversarial_workloads make_inputs train_workloads unseen_workloads",
     "signature": "c_prototype python_prototype",
     "suite": "Suite SuiteError load_suite suites",
-    "task": "Mode Task",
+    "task": "Task",
     "tuning": "Tuning",
     "workload": "UNSEEN_KINDS Kind Layout Split Workload",
 }

@@ -29,10 +29,10 @@ from kernel_gym.tasks.graph_kernels import (
 )
 from kernel_gym.tasks.graphs import DEPTHS, Extra, Graph, Kind, Step, graph
 from kernel_gym.tasks.models import models
+from kernel_gym.tasks.names import PREFIX
 from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, Scale, TensorArg, Value, points
 from kernel_gym.tasks.workload import Workload
 
-PREFIX = "generated:"
 _NAME = re.compile(r"generated:seed=(\d+),depth=(\d+)")
 _TRAIN = 4
 """Train workloads, and as many for production."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.tasks.names import KERNEL_FILES
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.workload import Workload
 
@@ -41,9 +42,6 @@ CATEGORIES = (
     "Reduce-and-scan",
 )
 
-
-KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"})
-"""The file of a start kernel, by language."""
 _SHARED = "kernel_gym.tasks.shared."
 
 

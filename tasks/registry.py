@@ -6,40 +6,28 @@ which worker processes inherit, and from a seed: `generated:seed=1,depth=3`.
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import kernel_gym.tasks.problems as package
-from kernel_gym.tasks.generated import PREFIX, generated_problem
+from kernel_gym.tasks.generated import generated_problem
+from kernel_gym.tasks.names import (
+    PREFIX,
+    PROBLEMS,
+    Mode,
+    UnknownName,
+    is_problem,
+    names_in,
+    problem_folders,
+    problem_names,
+    task_ids,
+)
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.problems import TASKS_PATH
-from kernel_gym.tasks.task import Mode, Task, modes_of
+from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
-
-_PROBLEMS = Path(__file__).parent / "problems"
-
-
-class UnknownName(KeyError):
-    """No problem, task or suite has this name; the message lists those near to it."""
-
-    def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        """States what was looked for and which known names resemble it, or another hint."""
-        names = sorted(known)
-        self.what, self.name, self.hint = what, name, hint
-        self.near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        near = f"did you mean {' or '.join(self.near)}?" if self.near else f"known: {names}"
-        self.message = f"unknown {what} {name!r}; {hint or near}"
-        super().__init__(self.message)
-
-    def __str__(self) -> str:
-        return self.message
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (UnknownName, (self.what, self.name, self.near, self.hint))
 
 
 class TasksPathError(ValueError):
@@ -56,7 +44,7 @@ def add_tasks_path(folder: str | Path) -> None:
         TasksPathError: There is no problem in it, or one of a name that is taken.
     """
     path = Path(folder).resolve()
-    found = _names_in(path)
+    found = names_in(path)
     if not found:
         raise TasksPathError(f"{folder}: found no <name>/problem.py, expected a folder of problems")
     known = os.environ.get(TASKS_PATH, "").split(os.pathsep)
@@ -66,17 +54,6 @@ def add_tasks_path(folder: str | Path) -> None:
     if taken:
         raise TasksPathError(f"{folder}: {taken[0]!r} is the name of another problem; rename it")
     os.environ[TASKS_PATH] = os.pathsep.join(filter(None, [*known, str(path)]))
-
-
-def problem_folders() -> tuple[Path, ...]:
-    """The folders that hold problem folders, the package's own first."""
-    outside = os.environ.get(TASKS_PATH, "").split(os.pathsep)
-    return (_PROBLEMS, *(Path(folder) for folder in outside if folder))
-
-
-def problem_names() -> list[str]:
-    """Every problem that is in a folder, sorted; imports none of them."""
-    return sorted(set().union(*map(_names_in, problem_folders())))
 
 
 def get_problem(name: str) -> Problem:
@@ -90,7 +67,7 @@ def get_problem(name: str) -> Problem:
             return generated_problem(name)
         except ValueError as error:
             raise UnknownName("problem", name, (), str(error)) from error
-    if not _is_problem(name):
+    if not is_problem(name):
         raise UnknownName("problem", name, problem_names())
     return _import_problem(name, problem_folders())
 
@@ -107,19 +84,9 @@ def _import_problem(name: str, folders: tuple[Path, ...]) -> Problem:
     return problem
 
 
-def _is_problem(name: str) -> bool:
-    """Whether a folder of that name holds a problem; looks at no other folder."""
-    paths = (folder / name / "problem.py" for folder in problem_folders())
-    return name.isidentifier() and any(path.is_file() for path in paths)
-
-
-def _names_in(folder: Path) -> set[str]:
-    return {path.parent.name for path in folder.glob("*/problem.py")}
-
-
 def tunable_names() -> list[str]:
     """The problems with a schedule space, sorted; imports none of them."""
-    return sorted(path.parent.name for path in _PROBLEMS.glob("*/tune.py"))
+    return sorted(path.parent.name for path in PROBLEMS.glob("*/tune.py"))
 
 
 def get_tuning(problem_name: str) -> Tuning:
@@ -131,18 +98,6 @@ def get_tuning(problem_name: str) -> Tuning:
     if problem_name not in tunable_names():
         raise UnknownName("schedule space", problem_name, tunable_names())
     return import_module(f"{package.__name__}.{problem_name}.tune").TUNING
-
-
-def task_ids() -> tuple[str, ...]:
-    """Every task id of a problem in a folder, by problem and then mode."""
-    return _task_ids(tuple(problem_names()))
-
-
-@cache
-def _task_ids(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        Task(problem, mode).id for problem in map(get_problem, names) for mode in modes_of(problem)
-    )
 
 
 def get_task(task_id: str) -> Task:
@@ -161,7 +116,7 @@ def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
     mode, _, name = task_id.partition("/")
     if mode not in {m.value for m in Mode}:
         raise UnknownName("task", task_id, task_ids())
-    if not name.startswith(PREFIX) and not _is_problem(name):
+    if not name.startswith(PREFIX) and not is_problem(name):
         raise UnknownName("task", task_id, task_ids())
     problem = get_problem(name)
     known = [Task(problem, m).id for m in modes_of(problem)]

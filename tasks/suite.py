@@ -22,12 +22,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from kernel_gym.tasks.admission import Status, status_of
 from kernel_gym.tasks.families import operator_family
-from kernel_gym.tasks.registry import UnknownName, get_task, task_ids
+from kernel_gym.tasks.names import (
+    RULES,
+    SUITES,
+    UnknownName,
+    is_task,
+    require_suite,
+    suite_names,
+    task_ids,
+)
+from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.task import Task
-
-_SUITES = Path(__file__).parent / "suites"
-_RULES = _SUITES / "rules.toml"
-"""The package's suites by rule, in one file."""
 
 
 class SuiteError(ValueError):
@@ -99,8 +104,7 @@ def chosen_tasks(rule: Rule) -> tuple[Task, ...]:
 
 def suites() -> list[str]:
     """The names of the suites that come with the package, sorted."""
-    files = (path.stem for path in _SUITES.glob("*.toml") if path != _RULES)
-    return sorted([*files, *_rules()])
+    return suite_names()
 
 
 def suite_rule(name: str) -> Rule | None:
@@ -110,31 +114,37 @@ def suite_rule(name: str) -> Rule | None:
 
 
 def load_suite(name_or_path: str | Path) -> Suite:
-    """A suite by name, or from a TOML file by path (anything that ends in `.toml`).
+    """A suite by name, from a TOML file by path (anything that ends in `.toml`), or of one task.
 
     Raises:
-        UnknownName: No such suite; the message lists near ones.
-        SuiteError: The file is malformed, or no task fits its rule.
+        UnknownName: No such suite or task; the message lists near ones.
+        SuiteError: The file cannot be read or is malformed, or no task fits its rule.
     """
     text = str(name_or_path)
+    require_suite(text)
+    if is_task(text):
+        task = get_task(text)
+        return Suite(task.id, task.problem.summary, (task,))
     if text.endswith(".toml"):
         return _resolve(Path(text), _parse(Path(text), _load(Path(text))))
     if text in _rules():
-        return _resolve(_RULES, _rules()[text])
-    if text not in suites():
-        raise UnknownName("suite", text, suites())
-    return load_suite(_SUITES / f"{text}.toml")
+        return _resolve(RULES, _rules()[text])
+    return load_suite(SUITES / f"{text}.toml")
 
 
 @cache
 def _rules() -> dict[str, _SuiteFile]:
-    entries = (_parse(_RULES, entry) for entry in _load(_RULES)["suite"])
+    entries = (_parse(RULES, entry) for entry in _load(RULES)["suite"])
     return {entry.name: entry for entry in entries}
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path}: found no UTF-8, expected a suite file") from error
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{path}: found invalid TOML ({error}), expected a suite file") from error
 

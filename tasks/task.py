@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from kernel_gym.tasks.problem import KERNEL_FILES, Problem
-
-
-class Mode(StrEnum):
-    """From what to what a candidate goes."""
-
-    TRITON2TRITON = "triton2triton"
-    """Optimise a given Triton kernel."""
-    TORCH2TRITON = "torch2triton"
-    """Write a Triton kernel from the PyTorch reference."""
-    INSTRUCTION2TRITON = "instruction2triton"
-    """Write a Triton kernel from words alone."""
-    HIP2HIP = "hip2hip"
-    """Optimise a given HIP kernel."""
-    TORCH2HIP = "torch2hip"
-    """Write a HIP kernel from the PyTorch reference."""
-
+from kernel_gym.tasks.names import KERNEL_FILES, LANGUAGES, Mode
+from kernel_gym.tasks.problem import Problem
 
 _START = {Mode.TRITON2TRITON: "triton", Mode.HIP2HIP: "hip"}
 
@@ -42,7 +26,7 @@ class Task:
     @property
     def language(self) -> str:
         """What a candidate is written in: "triton" or "hip"."""
-        return "hip" if self.mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton"
+        return LANGUAGES[self.mode]
 
     @property
     def entry(self) -> str:

@@ -1,12 +1,17 @@
 """The command line, as a user meets it."""
 
+import errno
 import json
+import os
+import shutil
 
 import pytest
 from typer.testing import CliRunner
 
 from kernel_gym import exploits
 from kernel_gym.cli import app
+from kernel_gym.commands.errors import one_line_errors
+from kernel_gym.store import RunStore
 from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.task import kernel_path
 
@@ -146,7 +151,85 @@ def test_other_bad_input_is_one_line_too(tmp_path, suite):
     suite.write_text('name = "one"\nsummary = "One task."\ntasks = ["triton2triton/softmx"]\n')
     malformed = run("eval", "--policy", "baseline", "--suite", suite, "--out", out, code=2)
     assert "tasks.0" in malformed.stderr
+    missing = run("eval", "--policy", "baseline", "--suite", "no.toml", "--out", out, code=2)
+    assert missing.stderr == "error: no.toml: No such file or directory\n"
+    gpu = run("check", TASK, __file__, "--device", "cuda:99", code=2)
+    assert "`kernel-gym doctor`" in gpu.stderr
+    assert gpu.stderr.count("\n") == 1
     run("eval", "--out", out, code=2)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    tmp_path.chmod(0o500)
+    arguments = ("eval", "--policy", "baseline", "--suite", TASK, "--device", DEVICE)
+    result = run(*arguments, "--out", tmp_path / "run", code=2)
+    assert result.stderr == f"error: {tmp_path / 'run'}: Permission denied\n"
+
+
+def test_a_run_folder_in_a_file_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    arguments = ("eval", "--policy", "baseline", "--suite", TASK, "--device", DEVICE)
+    result = run(*arguments, "--out", tmp_path / "file" / "run", code=2)
+    assert result.stderr == f"error: {tmp_path / 'file' / 'run'}: Not a directory\n"
+
+
+def test_a_full_disk_ends_a_run_in_one_line_and_it_is_resumed(tmp_path, monkeypatch):
+    append = RunStore.append
+
+    def full(store, record, source):
+        raise OSError(errno.ENOSPC, "No space left on device", str(store.folder))
+
+    out = tmp_path / "run"
+    arguments = ("eval", "--policy", "baseline", "--suite", TASK, "--device", DEVICE)
+    arguments += ("--executor", "inline", "--out", out, "--resume")
+    monkeypatch.setattr(RunStore, "append", full)
+    result = run(*arguments, code=2)
+    assert result.stderr.endswith(
+        f"error: {out}: No space left on device; to continue, give the same command with --resume\n"
+    )
+    monkeypatch.setattr(RunStore, "append", append)
+    assert json.loads(run(*arguments, "--json").stdout)["solved"] == 1
+
+
+def test_sources_that_are_gone_are_one_line_of_a_report(tmp_path):
+    out = tmp_path / "run"
+    arguments = ("eval", "--policy", "baseline", "--suite", TASK, "--device", DEVICE)
+    run(*arguments, "--executor", "inline", "--out", out)
+    shutil.rmtree(out / "sources")
+    assert "turn_1.py: No such file or directory" in run("report", out, code=2).stderr
+
+
+def test_a_task_stands_for_a_suite_of_its_own():
+    assert load_suite(TASK).tasks == (get_task(TASK),)
+    assert [t.id for t in load_suite("generated:seed=1,depth=2").tasks] == [
+        "triton2triton/generated:seed=1,depth=2"
+    ]
+    rows = json.loads(run("tasks", "list", "--suite", TASK, "--json").stdout)
+    assert [row["id"] for row in rows] == [TASK]
+
+
+def test_an_error_of_the_program_is_no_bad_input():
+    for error in (RuntimeError("ours"), OSError("ours"), KeyError("ours")):
+        with pytest.raises(type(error)), one_line_errors():
+            raise error
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("kernel-gym check triton2triton/softm", TASK),
+        ("kernel-gym eval --suite quick", "quickstart"),
+        ("kernel-gym eval --policy refl", "reflective:"),
+        ("kernel-gym check --device sim:gfx9", DEVICE),
+        ("kernel-gym rescore --reward kev", "kevin"),
+    ],
+)
+def test_a_shell_completes_names(words, offered):
+    variables = {"_KERNEL_GYM_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    variables["COMP_CWORD"] = str(len(words.split()) - 1)
+    result = runner.invoke(app, [], env=variables, prog_name="kernel-gym")
+    assert offered in result.stdout.split()
 
 
 def test_check_passes_the_baseline_and_fails_a_wrong_kernel(kernels):

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from importlib import import_module
+from importlib.metadata import version
 
 import pytest
 
 import kernel_gym.tasks
-from tests.test_store import CONFIG, RunStore, record
+from kernel_gym.commands.errors import _BAD_INPUT
+from tests.test_store import CONFIG, RunStore, end_all, record
 
 HEAVY = ("torch", "triton", "scipy", "matplotlib", "transformers", "ray", "jinja2")
 LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
@@ -30,6 +33,7 @@ def heavy(code, *arguments):
 def run(tmp_path_factory):
     store = RunStore.start(tmp_path_factory.mktemp("light") / "run", CONFIG)
     store.append(record(CONFIG.tasks[0], 1), "x")
+    end_all(store)
     return store.folder
 
 
@@ -45,6 +49,54 @@ def run(tmp_path_factory):
 def test_commands_that_read_load_nothing_they_do_not_need(run, arguments, loaded):
     given = [str(run) if word == "RUN" else word for word in arguments.split()]
     assert heavy(RUN, *given) == loaded
+
+
+TYPING_ERRORS = (
+    "check triton2triton/softmaxx SOURCE",
+    "check triton2triton/softmax SOURCE --reward kernel_op",
+    "check triton2triton/softmax SOURCE --device sim:gfx943",
+    "check triton2triton/softmax SOURCE --device tpu:0",
+    "check triton2triton/softmax SOURCE --seed -5",
+    "tasks show softmax",
+    "tasks list --suite quikstart",
+    "admit --task softmax",
+    "eval --out OUT --policy baselin",
+    "eval --out OUT --policy baseline --suite quikstart",
+    "eval --out OUT --policy baseline --suite triton2triton/softmaxx",
+    "eval --out OUT --policy baseline --suite no.toml",
+    "eval --out OUT --policy baseline --device sim:gfx",
+    "eval --out OUT --policy baseline --reward kernel_op",
+    "bench envs --task softmax",
+    "rescore RUN --reward kernel_op",
+)
+
+
+@pytest.mark.parametrize("arguments", TYPING_ERRORS)
+def test_a_typing_error_is_answered_before_anything_heavy_is_loaded(run, arguments, tmp_path):
+    (tmp_path / "source.py").write_text("x = 1\n")
+    names = {"RUN": run, "OUT": tmp_path / "out", "SOURCE": tmp_path / "source.py"}
+    given = [str(names.get(word, word)) for word in arguments.split()]
+    command = [sys.executable, "-c", RUN, *given]
+    result = subprocess.run(command, capture_output=True, text=True)
+    *said, loaded = result.stderr.splitlines()
+    assert result.returncode == 2
+    assert loaded == "[]"
+    assert "Traceback" not in result.stderr
+    assert said[0].startswith("error: ") == ("--seed" not in arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_version_is_said_and_nothing_is_loaded():
+    command = [sys.executable, "-c", RUN, "--version"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.stdout.strip() == f"kernel-gym {version('kernel-gym')}"
+    assert result.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("path", _BAD_INPUT)
+def test_every_error_of_bad_input_exists(path):
+    module, _, name = path.partition(":")
+    assert issubclass(getattr(import_module(module), name), Exception)
 
 
 def test_records_and_rewards_load_nothing_heavy():

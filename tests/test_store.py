@@ -34,6 +34,12 @@ def record(task: str, turn: int, evaluation=None) -> TurnRecord:
     )
 
 
+def end_all(store):
+    """Ends every episode that has fewer turns than it may have."""
+    for task, sample in store.unfinished():
+        store.end(task, sample)
+
+
 @pytest.fixture
 def store(tmp_path):
     return RunStore.start(tmp_path / "run", CONFIG)
@@ -82,6 +88,24 @@ def test_resume_plays_what_the_machine_failed_on_again_and_what_came_after(store
     RunStore.start(store.folder, CONFIG, resume=True)
     left = [(r.task, r.turn) for r in RunStore(store.folder).records()]
     assert left == [(TASKS[1], 1)]
+
+
+def test_an_episode_that_ended_early_is_over_when_the_run_is_resumed(store):
+    store.append(record(TASKS[0], 1), "source")
+    assert store.unfinished() == [(TASKS[0], 1), (TASKS[1], 1)]
+    store.end(TASKS[0], reason="the prompt does not fit")
+    resumed = RunStore.start(store.folder, CONFIG, resume=True)
+    assert resumed.unfinished() == [(TASKS[1], 1)]
+    (end,) = resumed.ends()
+    assert (end.task, end.turns, end.reason) == (TASKS[0], 1, "the prompt does not fit")
+
+
+def test_the_end_of_an_episode_falls_with_the_turn_that_the_machine_failed_on(store):
+    store.append(record(TASKS[0], 1, failure(Outcome.INFRA, Stage.BUILD)), "source")
+    store.end(TASKS[0])
+    resumed = RunStore.start(store.folder, CONFIG, resume=True)
+    assert resumed.ends() == []
+    assert (TASKS[0], 1) in resumed.unfinished()
 
 
 def test_resume_starts_a_run_where_there_is_none(tmp_path):

@@ -13,7 +13,7 @@ from kernel_gym.training.conversation import Prompt, converse
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.estimators import Estimate, paired
 from kernel_gym.training.journal import gym_metrics
-from kernel_gym.training.policies import Policy
+from kernel_gym.training.policies import Policy, Reply
 from kernel_gym.training.scoring import Scorer
 
 ASSESSMENT = "evaluation.json"
@@ -81,7 +81,8 @@ def assess(
     ids = [task for task in (*train, *held_out) for _ in range(samples)]
     replies = policy.reply([converse(Episode(get_task(task)), prompt) for task in ids])
     batch = [
-        (task, reply.source if reply else "") for task, reply in zip(ids, replies, strict=True)
+        (task, reply.source if isinstance(reply, Reply) else "")
+        for task, reply in zip(ids, replies, strict=True)
     ]
     scored = scorer(batch, draw="assess")  # the same at every checkpoint: they are compared
     tasks: dict[str, dict[str, object]] = {}

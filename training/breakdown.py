@@ -47,7 +47,7 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
         Sections by name, as `docs/metrics.md` lists them; estimates are dictionaries of `value`,
         `low` and `high`, None where a run holds nothing to go by.
     """
-    found, config = attempts(store), store.config
+    found, config, unfinished = attempts(store), store.config, store.unfinished()
     records = store.records()
     sections = {
         "headline": headline(found),
@@ -67,7 +67,9 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
         "tasks": len(config.tasks),
         "samples": config.samples,
         "attempts": len(found),
-        "masked_attempts": len(config.tasks) * config.samples - len(found),
+        "unfinished_attempts": len(unfinished),
+        "unfinished_tasks": len({task for task, _ in unfinished}),
+        "masked_attempts": len(config.tasks) * config.samples - len(unfinished) - len(found),
         **{name: plain(section) for name, section in sections.items()},
     }
 

@@ -18,15 +18,24 @@ class Comparison:
     """One run against the first.
 
     Attributes:
-        tasks: The tasks that both played.
-        left_out: Those that one of them did not.
+        tasks: The tasks with attempts in both that are over.
+        left_out: Those without.
+        unfinished: Of each run, the first one first, the attempts that are not over.
+        asked: Of each run, the attempts that it was to make.
         changes: By measure: the first run's value, this run's, and the change with its interval; a
             difference, or where values are geometric means a factor.
     """
 
     tasks: tuple[str, ...]
     left_out: tuple[str, ...]
+    unfinished: tuple[int, int]
+    asked: tuple[int, int]
     changes: dict[str, Change]
+
+    @property
+    def complete(self) -> bool:
+        """Whether both runs played all that they were to play."""
+        return not any(self.unfinished)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,10 @@ class Change:
 def compare(first: RunStore, other: RunStore) -> Comparison:
     """Compares two runs over the tasks that both played, each task counting equally.
 
+    Only attempts that are over count, so that a run that was stopped has no failures for tasks that
+    it never reached. The tasks that it did reach may still be the easier ones:
+    :attr:`Comparison.complete` says whether both are whole.
+
     The interval is a paired bootstrap: tasks are drawn anew, each with both runs' attempts, so that
     what makes a task hard does not count as a difference (Efron and Tibshirani 1993, chapter 8).
 
@@ -54,7 +67,8 @@ def compare(first: RunStore, other: RunStore) -> Comparison:
         The changes. Rewards are compared only where both runs were scored alike.
 
     Raises:
-        StoreError: The runs have no task in common, or were not made on the same device.
+        StoreError: The runs have no task in common that both played, or were not made on the same
+            device.
     """
     mine, theirs = first.config, other.config
     if mine.device != theirs.device:
@@ -63,13 +77,22 @@ def compare(first: RunStore, other: RunStore) -> Comparison:
             "their times cannot be compared"
         )
     before, after = by_task(attempts(first)), by_task(attempts(other))
+    for store, played in ((first, before), (other, after)):
+        if not played:
+            raise StoreError(f"{store.folder} has no attempt that is over: nothing to compare")
     tasks = tuple(task for task in before if task in after)
     if not tasks:
-        raise StoreError(f"{first.folder} and {other.folder} have no task in common")
+        raise StoreError(f"{first.folder} and {other.folder} played no task in common")
     left_out = tuple(sorted({*mine.tasks, *theirs.tasks} - set(tasks)))
     names = [name for name in MEASURES if name != "reward" or mine.reward == theirs.reward]
     pairs = [(before[task], after[task]) for task in tasks]
-    return Comparison(tasks, left_out, {name: _change(name, pairs) for name in names})
+    return Comparison(
+        tasks=tasks,
+        left_out=left_out,
+        unfinished=(len(first.unfinished()), len(other.unfinished())),
+        asked=(len(mine.tasks) * mine.samples, len(theirs.tasks) * theirs.samples),
+        changes={name: _change(name, pairs) for name in names},
+    )
 
 
 def _change(name: str, pairs: Sequence[tuple[list[Attempt], list[Attempt]]]) -> Change:

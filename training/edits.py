@@ -106,7 +106,7 @@ def submission(episode: Episode, reply: str) -> str:
         why: they do not compile, and whoever reads the submission learns the reason.
     """
     if not _EDIT.search(reply):
-        return extract_source(reply)
+        return extract_source(reply, episode.task)
     try:
         return apply_edits(editable(episode), reply)
     except EditError as error:

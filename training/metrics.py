@@ -1,9 +1,10 @@
 """What a recorded run says about its policy, in the measures of the field.
 
 `docs/metrics.md` gives each formula with its source. An attempt is an episode: one sample of one
-task. Tasks count by their attempts; intervals are bootstraps over tasks. Submissions on which the
-machine failed (`infra`) are left out, and attempts with no others; an attempt that submitted
-nothing at all is a failure.
+task. Tasks count by their attempts; intervals are bootstraps over tasks. Only attempts that are
+over count: those that an unfinished run has not begun, or has not ended, are left out. Submissions
+on which the machine failed (`infra`) are left out, and attempts with no others; an attempt that
+ended without a submission is a failure.
 """
 
 from __future__ import annotations
@@ -106,16 +107,18 @@ MEASURES: dict[str, Measure] = {
 
 
 def attempts(store: RunStore) -> list[Attempt]:
-    """The episodes of a run, by task in the run's order and then sample."""
-    found: dict[tuple[str, int], list[TurnRecord]] = {
+    """The episodes of a run that are over, by task in the run's order and then sample."""
+    played: dict[tuple[str, int], list[TurnRecord]] = {
         (task, sample): []
         for task in store.config.tasks
         for sample in range(1, store.config.samples + 1)
+        if store.is_over(task, sample)
     }
     for record in store.records():
-        found[record.task, record.sample].append(record)
+        if (record.task, record.sample) in played:
+            played[record.task, record.sample].append(record)
     kept = []
-    for (task, sample), records in found.items():
+    for (task, sample), records in played.items():
         turns = tuple(r for r in records if r.evaluation.outcome is not Outcome.INFRA)
         if turns or not records:
             kept.append(Attempt(task, sample, turns))

@@ -59,6 +59,8 @@ def write_rescored(
     copy = RunStore.start(out, config, overwrite=overwrite, secret=secret_of(store))
     for record in records:
         copy.append(record, store.source(record))
+    for end in store.ends():
+        copy.end(end.task, end.sample, end.reason)
     copy.finish()
     return copy
 

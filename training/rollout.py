@@ -6,7 +6,7 @@ A policy that generates is asked for all episodes that wait for it at once, whil
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Protocol
@@ -80,7 +80,7 @@ class Rollout:
         """
         samples = range(1, self.store.config.samples + 1)
         try:
-            self._waiting.extend(self._recorded(task, k) for task in tasks for k in samples)
+            self._waiting.extend(self._unfinished(tasks, samples))
             while self._waiting or self._ready or self._pending:
                 if len(self._ready) < self.pool.room:
                     self._ask()
@@ -102,10 +102,12 @@ class Rollout:
                 self.on_end(episode.task, len(episode.turns))
         replies = self.policy.reply([self._converse(e) for e in going]) if going else []
         for episode, reply in zip(going, replies, strict=True):
-            if reply is None:
-                self.on_end(episode.task, len(episode.turns))
-            else:
+            if isinstance(reply, Reply):
                 self._ready.append((episode, reply))
+            else:
+                reason = reply.reason if reply else ""
+                self.store.end(episode.task.id, episode.sample, reason)
+                self.on_end(episode.task, len(episode.turns))
 
     def _submit(self) -> None:
         """Queues as many replies as the pool takes without blocking."""
@@ -132,12 +134,21 @@ class Rollout:
             return Conversation(episode)
         return converse(episode, self.prompt)
 
+    def _unfinished(self, tasks: Iterable[Task], samples: range) -> Iterator[Episode]:
+        """The episodes that are not over, as far as the store has them."""
+        for task in tasks:
+            for sample in samples:
+                if self.store.is_over(task.id, sample):
+                    self.on_end(task, len(self.store.turns(task.id, sample)))
+                else:
+                    yield self._recorded(task, sample)
+
     def _recorded(self, task: Task, sample: int) -> Episode:
         """The episode as far as the store has it."""
         episode = Episode(task, sample=sample)
         for record in self.store.turns(task.id, sample):
             result = RewardResult(record.reward, record.terms)
-            text = feedback(task, record.evaluation)
+            text = _told(record.problem, feedback(task, record.evaluation))
             episode = episode.after(
                 Turn(self.store.source(record), record.evaluation, result, text)
             )
@@ -158,11 +169,17 @@ class Rollout:
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             cost=reply.cost,
+            problem=reply.problem,
         )
         self.store.append(record, source)
         self.on_turn(record)
-        told = feedback(task, evaluation)
+        told = _told(reply.problem, feedback(task, evaluation))
         return episode.after(Turn(source, evaluation, result, told, reply.text))
+
+
+def _told(problem: str, text: str) -> str:
+    """The feedback, with what was wrong with the reply before it."""
+    return f"{problem}\n{text}" if problem else text
 
 
 def _context(episode: Episode) -> Context:

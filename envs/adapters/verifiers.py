@@ -17,10 +17,11 @@ from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.kernel_opt import DEFAULT_SUITE
 from kernel_gym.envs.reply import extract_source
 from kernel_gym.executors import Executor, make_executor
+from kernel_gym.tasks import get_task
 
 
 class KernelChat(vf.MultiTurnEnv):
-    """One task a row of the dataset, one submission a reply: its last fenced block, or all of it.
+    """One task a row of the dataset, one submission a reply: the block that defines the function.
 
     Rollouts run side by side, as many evaluations at a time as the executor has workers. When the
     machine failed in every turn, the rollout ends with an `InfraError`, and its reward means
@@ -68,7 +69,8 @@ class KernelChat(vf.MultiTurnEnv):
             InfraError: The machine failed in every turn of the episode, which is over.
         """
         episode: TextEpisode = state["episode"]
-        told = await asyncio.to_thread(episode.submit, extract_source(_text(messages[-1])))
+        source = extract_source(_text(messages[-1]), get_task(episode.task))
+        told = await asyncio.to_thread(episode.submit, source)
         answer = [{"role": "user", "content": told}]
         if episode.over:
             state["final_env_response"] = answer

@@ -16,6 +16,8 @@ from kernel_gym.commands.common import (
     INTERRUPTED,
     DeviceOption,
     JsonOption,
+    OptionalSuiteOption,
+    TasksOption,
     console,
     messages,
     note,
@@ -34,10 +36,8 @@ _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
 
 def admit(
-    suite: Annotated[str | None, typer.Option("--suite", "-s", help="Tasks of this suite.")] = None,
-    task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="This task; may be repeated.")
-    ] = None,
+    suite: OptionalSuiteOption = None,
+    task: TasksOption = None,
     device: DeviceOption = "sim:gfx942",
     resume: Annotated[
         bool, typer.Option(help="Only problems without a verdict on their present content.")

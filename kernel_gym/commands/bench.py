@@ -16,6 +16,7 @@ from kernel_gym.commands.common import (
     DeviceOption,
     ExecutorOption,
     JsonOption,
+    TaskOption,
     console,
     messages,
     note,
@@ -34,7 +35,7 @@ def bench() -> None:
 
 @app.command()
 def envs(
-    task: Annotated[str, typer.Option(help="A task id.")] = "triton2triton/layer_norm",
+    task: TaskOption = "triton2triton/layer_norm",
     steps: Annotated[int, typer.Option(min=8, help="Submissions each way.")] = 64,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Of the vector env; by default as many as fit.")

@@ -20,6 +20,7 @@ from kernel_gym.commands.common import (
     DeviceOption,
     ExecutorOption,
     JsonOption,
+    SuiteOption,
     console,
     executor_arguments,
     messages,
@@ -189,7 +190,7 @@ def throughput(
     broken: Annotated[
         bool, typer.Option("--broken", help="Candidates that do not compile.")
     ] = False,
-    suite: Annotated[str, typer.Option(help="Whose baselines are submitted.")] = "quickstart",
+    suite: SuiteOption = "quickstart",
     executor: ExecutorOption = "local",
     device: DeviceOption = "auto",
     json: JsonOption = False,

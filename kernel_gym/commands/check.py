@@ -14,6 +14,7 @@ from kernel_gym.commands.common import (
     RewardOption,
     SecretOption,
     SeedOption,
+    TaskArgument,
     console,
     note,
     one_line_errors,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    task_id: Annotated[str, typer.Argument(metavar="TASK", help="A task id.")],
+    task_id: TaskArgument,
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: DeviceOption = "auto",
     seed: SeedOption = None,
@@ -53,6 +54,7 @@ def check(
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
+        source = file.read_text(encoding="utf-8", errors="replace")
         task, scored = get_task(task_id), get_reward(reward)
         draws = PUBLIC if secret is None else read_secret(secret)
         try:
@@ -61,7 +63,6 @@ def check(
             )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
-    source = file.read_text(encoding="utf-8", errors="replace")
     with evaluator, one_line_errors():
         evaluation = evaluator.evaluate(task, source)
     _show(task, evaluation, scored(evaluation, Context().of(source)), json)

@@ -1,36 +1,60 @@
-"""What the commands share: consoles, JSON output, exit codes and one-line errors."""
+"""What the commands share: options, consoles, exit codes, one-line errors and tables."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from kernel_gym.commands.errors import BAD_INPUT, FAILED, INTERRUPTED, one_line_errors
+from kernel_gym.commands.names import (
+    DeviceOption,
+    OptionalSuiteOption,
+    PolicyOption,
+    RewardOption,
+    SuiteOption,
+    TaskArgument,
+    TaskOption,
+    TasksOption,
+)
+from kernel_gym.commands.output import console, messages, note, print_json
 from kernel_gym.formatting import factor
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-
-console = Console()
-"""Results go here: standard output."""
-messages = Console(stderr=True)
-"""Everything else goes here: progress, notes, errors."""
+__all__ = [
+    "BAD_INPUT",
+    "FAILED",
+    "INTERRUPTED",
+    "DeviceOption",
+    "ExecutorOption",
+    "JsonOption",
+    "OptionalSuiteOption",
+    "PolicyOption",
+    "RewardOption",
+    "SecretOption",
+    "SeedOption",
+    "SuiteOption",
+    "TaskArgument",
+    "TaskOption",
+    "TasksOption",
+    "console",
+    "executor_arguments",
+    "messages",
+    "note",
+    "one_line_errors",
+    "print_json",
+    "styled_outcome",
+    "summary_table",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-DeviceOption = Annotated[
-    str, typer.Option("--device", "-d", help="A device name; auto takes a GPU when there is one.")
-]
 SeedOption = Annotated[
     int | None,
     typer.Option(
         "--seed",
+        min=0,
         help="Draw unseen workloads and data from this seed; without it, from the system.",
     ),
 ]
@@ -45,12 +69,6 @@ SecretOption = Annotated[
 
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
-]
-RewardOption = Annotated[
-    str,
-    typer.Option(
-        "--reward", help="What scores a submission: a name, a .toml file, or module:function."
-    ),
 ]
 
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
@@ -68,16 +86,6 @@ def executor_arguments(
     return arguments
 
 
-def print_json(data: Any) -> None:
-    """Writes JSON to standard output, unformatted by the terminal."""
-    print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def note(text: str) -> None:
-    """Writes one line to standard error."""
-    messages.print(escape(text), highlight=False, soft_wrap=True)
-
-
 def styled_outcome(outcome: str) -> str:
     """An outcome in its colour."""
     return f"[{_OUTCOME_STYLE.get(outcome, 'red')}]{outcome}[/]"
@@ -86,6 +94,8 @@ def styled_outcome(outcome: str) -> str:
 def summary_table(summary: Any) -> Table:
     """A run's summary as a table, one row a task."""
     title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    if summary.unfinished:
+        title += f", {summary.unfinished} of {len(summary.tasks)} unfinished"
     if summary.clock:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
@@ -102,36 +112,3 @@ def summary_table(summary: Any) -> Table:
         speedups = factor(task.speedup), factor(task.unseen_speedup)
         table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
     return table
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turns bad input into one line on standard error and exit code 2; our own faults raise."""
-    try:
-        yield
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if not isinstance(error, _bad_input()):
-            raise
-        note(f"error: {error}")
-        raise typer.Exit(BAD_INPUT) from None
-
-
-def _bad_input() -> tuple[type[Exception], ...]:
-    """The errors that only bad input causes."""
-    from kernel_gym.devices import UnknownDevice
-    from kernel_gym.executors import UnknownExecutor
-    from kernel_gym.exploits import ExploitError
-    from kernel_gym.rewards import RewardError, UnknownReward
-    from kernel_gym.store import StoreError
-    from kernel_gym.tasks import SuiteError, TasksPathError, UnknownName
-    from kernel_gym.tasks.small_floats import UnfitDevice
-    from kernel_gym.training.config import ConfigError
-    from kernel_gym.training.corpus import CorpusError
-    from kernel_gym.training.policies import PolicyError
-
-    names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
-    ours = (ConfigError, CorpusError, PolicyError)
-    tasks = (SuiteError, TasksPathError, UnfitDevice)
-    return (*names, *tasks, RewardError, StoreError, ExploitError, *ours)

@@ -10,10 +10,18 @@ import typer
 from rich import box
 from rich.table import Table
 
-from kernel_gym.commands.common import JsonOption, console, note, one_line_errors, print_json
+from kernel_gym.commands.common import (
+    FAILED,
+    JsonOption,
+    console,
+    note,
+    one_line_errors,
+    print_json,
+)
 from kernel_gym.commands.metrics_table import described
 
 if TYPE_CHECKING:
+    from kernel_gym.store import RunStore
     from kernel_gym.training.compare import Comparison
 
 
@@ -23,9 +31,10 @@ def compare(
     ],
     json: JsonOption = False,
 ) -> None:
-    """Compare runs with the first, over the tasks that both played.
+    """Compare runs with the first, over the tasks that both played. Exit code 1: one is unfinished.
 
     Intervals are paired bootstraps over tasks; one that holds no change is no evidence of one.
+    Attempts that a stopped or running run has not ended do not count.
 
     Example: kernel-gym compare runs/before runs/after
     """
@@ -37,20 +46,38 @@ def compare(
         raise typer.Exit(2)
     with one_line_errors():
         first, *others = [RunStore(folder) for folder in folders]
-        found = [compare(first, other) for other in others]
+        results = [compare(first, other) for other in others]
     if json:
-        runs = zip(others, found, strict=True)
-        rows = [{"run": str(other.folder), **asdict(one)} for other, one in runs]
+        runs = zip(others, results, strict=True)
+        rows = [
+            {"run": str(run.folder), "complete": one.complete, **asdict(one)} for run, one in runs
+        ]
         print_json({"first": str(first.folder), "others": rows})
-        return
-    for other, one in zip(others, found, strict=True):
-        if one.left_out:
-            note(f"{len(one.left_out)} tasks left out, not in both: {', '.join(one.left_out)}")
-        console.print(_table(f"{other.folder} against {first.folder}", one))
+    else:
+        for other, one in zip(others, results, strict=True):
+            _show(first, other, one)
+    if not all(one.complete for one in results):
+        raise typer.Exit(FAILED)
 
 
-def _table(title: str, found: Comparison) -> Table:
-    table = Table(title=f"{title}, {len(found.tasks)} tasks", title_style="bold", box=box.SIMPLE)
+def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
+    """Prints a comparison, with what limits it on standard error."""
+    for store, left, asked in zip((first, other), found.unfinished, found.asked, strict=True):
+        if left:
+            note(
+                f"{store.folder} is unfinished: {left} of {asked} attempts are not over and do not "
+                "count; tasks that end early may be the easier ones"
+            )
+    if found.left_out:
+        note(f"{len(found.left_out)} tasks left out, not in both: {', '.join(found.left_out)}")
+    mark = "" if found.complete else ", unfinished"
+    title = f"{other.folder} against {first.folder}, {len(found.tasks)} tasks{mark}"
+    console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
+    console.print(_table(found))
+
+
+def _table(found: Comparison) -> Table:
+    table = Table(box=box.SIMPLE)
     table.add_column("metric", no_wrap=True)
     for header in ("before", "after", "change"):
         table.add_column(header, justify="right", no_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +19,17 @@ from rich.progress import (
 from rich.text import Text
 
 from kernel_gym.commands.common import (
+    BAD_INPUT,
     FAILED,
     INTERRUPTED,
     DeviceOption,
     ExecutorOption,
     JsonOption,
+    PolicyOption,
     RewardOption,
     SecretOption,
     SeedOption,
+    SuiteOption,
     console,
     executor_arguments,
     messages,
@@ -35,19 +39,31 @@ from kernel_gym.commands.common import (
     summary_table,
 )
 from kernel_gym.commands.metrics_table import metrics_table
+from kernel_gym.commands.sampling import (
+    ExtraBody,
+    MaxTokens,
+    Parallel,
+    PriceIn,
+    PriceOut,
+    Rate,
+    Temperature,
+    TopP,
+    policy_options,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
 
+    from kernel_gym.run_records import RunConfig
     from kernel_gym.store import RunStore
     from kernel_gym.tasks import Task
-    from kernel_gym.training.policies import Policy
+    from kernel_gym.training.policies import Options, Policy
 
 
 def evaluate(
-    policy: Annotated[str, typer.Option(help="baseline, examples, folder:PATH, hf:PATH ...")],
+    policy: PolicyOption,
     out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
-    suite: Annotated[str, typer.Option(help="A suite's name, or a TOML file.")] = "quickstart",
+    suite: SuiteOption = "quickstart",
     device: DeviceOption = "auto",
     reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
@@ -58,6 +74,14 @@ def evaluate(
         int | None, typer.Option(min=1, help="Evaluations at a time; by default as many as fit.")
     ] = None,
     executor: ExecutorOption = "local",
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    extra_body: ExtraBody = None,
+    parallel: Parallel = None,
+    rate: Rate = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Throw away the run in --out.")
@@ -70,40 +94,92 @@ def evaluate(
 
     Example: kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
     """
-    from kernel_gym.devices import resolve
-    from kernel_gym.secret import read_secret
-    from kernel_gym.store import RunConfig, RunStore
-    from kernel_gym.tasks import load_suite
-    from kernel_gym.training.policies import PolicyError, make_policy
-
     if resume and overwrite:
         note("error: give --resume or --overwrite, not both")
-        raise typer.Exit(2)
+        raise typer.Exit(BAD_INPUT)
     with one_line_errors():
-        device = resolve(device)
-        tasks = _runnable(load_suite(suite).tasks, device)
-        config = RunConfig(
-            policy=policy,
-            suite=suite,
-            tasks=tuple(task.id for task in tasks),
-            device=device,
-            reward=reward,
-            turns=turns,
-            samples=samples,
-            seed=seed,
+        _known_executor(executor)
+        replies = policy_options(
+            max_tokens, temperature, top_p, extra_body, parallel, rate, price_in, price_out
         )
-        player = make_policy(policy)
-        _known(reward, executor)
-        given = secret and read_secret(secret)
-        store = RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
+        device, tasks = _tasks(suite, device)
+        player = _player(policy, replies)
+        config = _config(policy, suite, tasks, device, reward, turns, samples, seed, player)
+        store = _store(out, config, resume, overwrite, secret)
+    _play_to_the_end(player, tasks, store, executor, workers)
+    with one_line_errors():
+        _show(store, json)
+
+
+def _tasks(suite: str, device: str) -> tuple[str, list[Task]]:
+    """The device's full name, and the tasks of the suite that it can build and run."""
+    from kernel_gym.devices import resolve
+    from kernel_gym.tasks import load_suite
+
+    device = resolve(device)
+    return device, _runnable(load_suite(suite).tasks, device)
+
+
+def _player(policy: str, replies: Options) -> Policy:
+    from kernel_gym.training.policies import make_policy
+
+    return make_policy(policy, replies)
+
+
+def _config(
+    policy: str,
+    suite: str,
+    tasks: list[Task],
+    device: str,
+    reward: str,
+    turns: int,
+    samples: int,
+    seed: int | None,
+    player: Policy,
+) -> RunConfig:
+    """What is run, as it is recorded."""
+    from kernel_gym.run_records import RunConfig
+
+    return RunConfig(
+        policy=policy,
+        suite=suite,
+        tasks=tuple(task.id for task in tasks),
+        device=device,
+        reward=reward,
+        turns=turns,
+        samples=samples,
+        seed=seed,
+        sampling=getattr(player, "sampling", None),
+    )
+
+
+def _store(
+    out: Path, config: RunConfig, resume: bool, overwrite: bool, secret: Path | None
+) -> RunStore:
+    from kernel_gym.secret import read_secret
+    from kernel_gym.store import RunStore
+
+    given = secret and read_secret(secret)
+    return RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
+
+
+def _play_to_the_end(
+    player: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
+) -> None:
+    """Plays; when something ends the run before, says in one line how to go on."""
+    from kernel_gym.training.policies import PolicyError
+
+    go_on = "; to continue, give the same command with --resume"
     try:
-        _play(player, tasks, store, executor, workers)
-    except (PolicyError, KeyboardInterrupt) as error:
-        broken = isinstance(error, PolicyError)
-        said = f"error: {error}" if broken else "stopped"
-        note(f"{said}; to continue, give the same command with --resume ({out})")
-        raise typer.Exit(FAILED if broken else INTERRUPTED) from None
-    _show(store, json)
+        with one_line_errors(go_on):
+            try:
+                _play(player, tasks, store, executor, workers)
+            except PolicyError as error:
+                note(f"error: {error}{go_on}")
+                raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        note(f"stopped{go_on} ({store.folder})")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
@@ -124,12 +200,10 @@ def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
     return [task for task in built if task.id not in foreign]
 
 
-def _known(reward: str, executor: str) -> None:
+def _known_executor(name: str) -> None:
     from kernel_gym.executors import require_executor
-    from kernel_gym.rewards import get_reward
 
-    get_reward(reward)
-    require_executor(executor)
+    require_executor(name)
 
 
 def _play(
@@ -203,9 +277,17 @@ def _show(store: RunStore, json: bool) -> None:
     masked = [record for record in store.records() if record.reward is None]
     if masked:
         note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
+    _note_ends(store)
     if json:
         print_json({"folder": str(store.folder), **summary.as_dict(), "metrics": metrics})
         return
     console.print(summary_table(summary))
     console.print(metrics_table(metrics))
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
+
+
+def _note_ends(store: RunStore) -> None:
+    """Says why episodes ended before their last turn, the most frequent reason first."""
+    reasons = Counter(end.reason for end in store.ends() if end.reason)
+    for reason, count in reasons.most_common(5):
+        note(f"{count} episode{'s' if count > 1 else ''} ended early: {reason}")

@@ -18,6 +18,8 @@ def metrics_table(metrics: dict[str, Any]) -> Table:
         metrics: What `kernel_gym.training.breakdown.run_metrics` gave.
     """
     attempts = f"{metrics['attempts']} attempts at {metrics['tasks']} tasks"
+    if left := metrics["unfinished_attempts"]:
+        attempts += f", {left} more unfinished"
     table = Table(title=attempts, title_style="bold", box=box.SIMPLE)
     table.add_column("metric", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

@@ -42,7 +42,8 @@ def rescore(
         records = rescore(store, scored)
         if out is not None:
             write_rescored(store, records, reward, out, overwrite)
-    summary = summarise_records(store.config.tasks, records)
+    unfinished = len({task for task, _ in store.unfinished()})
+    summary = summarise_records(store.config.tasks, records, unfinished)
     if json:
         turns = [{"task": r.task, "turn": r.turn, "reward": r.reward} for r in records]
         print_json({"reward": reward, **summary.as_dict(), "turns": turns})

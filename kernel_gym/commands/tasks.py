@@ -8,7 +8,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernel_gym.commands.common import JsonOption, console, one_line_errors, print_json
+from kernel_gym.commands.common import (
+    DeviceOption,
+    JsonOption,
+    OptionalSuiteOption,
+    TaskArgument,
+    console,
+    one_line_errors,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from kernel_gym.tasks import Task
@@ -18,9 +26,6 @@ app = typer.Typer()
 ROOMY = 110
 """Columns of a terminal that show all there is to a task in one line."""
 
-SuiteOption = Annotated[
-    str | None, typer.Option("--suite", "-s", help="Only the tasks of this suite.")
-]
 CategoryOption = Annotated[
     list[str] | None, typer.Option("--category", help="Only of this category; may be repeated.")
 ]
@@ -56,7 +61,7 @@ def tasks(context: typer.Context, json: JsonOption = False) -> None:
 
 @app.command("list")
 def list_tasks(
-    suite: SuiteOption = None,
+    suite: OptionalSuiteOption = None,
     category: CategoryOption = None,
     level: LevelOption = None,
     mode: ModeOption = None,
@@ -116,10 +121,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 @app.command()
 def show(
-    task_id: Annotated[str, typer.Argument(metavar="ID", help="For instance hip2hip/rope.")],
-    device: Annotated[
-        str, typer.Option("--device", "-d", help="Whose facts the prompt states.")
-    ] = ("sim:gfx942"),
+    task_id: TaskArgument,
+    device: DeviceOption = "sim:gfx942",
     json: JsonOption = False,
 ) -> None:
     """Show one task: its facts, the prompt that a policy reads, baseline and reference.

@@ -19,7 +19,7 @@ from kernel_gym.commands.common import (
 def train(
     config: Annotated[Path, typer.Argument(help="A TOML file; docs/training.md explains it.")],
     out: Annotated[Path | None, typer.Option(help="The run folder, instead of its own.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed, instead of its own.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed, instead of its own.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run.")] = False,
 ) -> None:
     """Train a policy: warm start on a corpus of kernels, then GRPO on the gym's rewards.

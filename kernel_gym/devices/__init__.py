@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from kernel_gym.devices.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
 
-__all__ = ["DeviceStatus", "UnknownDevice", "describe_devices", "device_names", "resolve"]
+__all__ = [
+    "DeviceStatus",
+    "UnknownDevice",
+    "describe_devices",
+    "device_names",
+    "require_device",
+    "resolve",
+]
 
 SIMULATED_NAMES = ("sim:gfx942", "sim:gfx90a", "sim:gfx950")
+_GPU_NAME = re.compile(r"(?:rocm|cuda):\d{1,3}")
 SIMULATED = SIMULATED_NAMES[0]
 """The default; what they are is in `kernel_gym.devices.specs`, which loads PyTorch."""
 
@@ -130,12 +139,27 @@ def _describe_simulated(name: str) -> DeviceStatus:
     return DeviceStatus(name, arch, Clock.MODELLED, True, languages, problems, mends)
 
 
+def require_device(name: str) -> None:
+    """Does nothing when a device may have that name; looks for no GPU, which loads PyTorch.
+
+    Raises:
+        UnknownDevice: None has such a name; the message lists near ones.
+    """
+    known = ("auto", *SIMULATED_NAMES)
+    if name not in known and not _GPU_NAME.fullmatch(name):
+        near = difflib.get_close_matches(name, known, cutoff=0.3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        names = f"{', '.join(known)}, and GPUs as rocm:0 or cuda:0"
+        raise UnknownDevice(f"unknown device {name!r}; known: {names}{hint}")
+
+
 def resolve(name: str) -> str:
     """The full name of a device; `auto` is the best one here.
 
     Raises:
         UnknownDevice: no such device.
     """
+    require_device(name)
     if name in SIMULATED_NAMES:
         return name
     gpus = gpu_names()
@@ -143,6 +167,5 @@ def resolve(name: str) -> str:
         return gpus[0] if gpus else SIMULATED
     if name in gpus:
         return name
-    near = difflib.get_close_matches(name, device_names(), cutoff=0.3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise UnknownDevice(f"unknown device {name!r}; known: {', '.join(device_names())}{hint}")
+    seen = f"the GPUs here are {', '.join(gpus)}" if gpus else "PyTorch sees no GPU here"
+    raise UnknownDevice(f"unknown device {name!r}: {seen}; `kernel-gym doctor` says what there is")

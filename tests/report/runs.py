@@ -5,7 +5,7 @@ from kernel_gym.report import Measures, render_report
 from kernel_gym.store import RunStore
 from kernel_gym.training.breakdown import attempt_rows, run_metrics
 from tests.records import failure, passing
-from tests.test_store import CONFIG, record
+from tests.test_store import CONFIG, end_all, record
 
 TASKS = ("triton2triton/softmax", "hip2hip/transpose", "torch2triton/gelu")
 CONFIG = CONFIG.model_copy(update={"tasks": TASKS})
@@ -29,6 +29,7 @@ def played(folder):
     store.append(record(TASKS[1], 1, passing(0.5, 4.0)), "// hip\n")
     hack = failure(Outcome.HACK, Stage.SCREEN).model_copy(update={"message": MARKUP})
     store.append(record(TASKS[2], 1, hack), "x = '" + "y" * 400 + "'\n")
+    end_all(store)
     return store
 
 

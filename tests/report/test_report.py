@@ -9,7 +9,7 @@ from kernel_gym.report import write_report
 from kernel_gym.store import RunStore
 from tests.records import passing
 from tests.report.runs import CONFIG, MARKUP, TASKS, measures, played, rendered
-from tests.test_store import record
+from tests.test_store import end_all, record
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +120,19 @@ def test_a_run_without_submissions_has_a_report(tmp_path):
     assert "<svg" not in text
 
 
+def test_an_unfinished_run_says_so(tmp_path, text):
+    store = RunStore.start(tmp_path, CONFIG)
+    store.append(record(TASKS[0], 1, passing(2.0, 1.5)), "x")
+    store.end(TASKS[0])
+    assert "2 of 3 tasks unfinished" in rendered(store)
+    assert "unfinished" not in text
+
+
 def test_a_run_in_which_nothing_is_right_has_a_report(tmp_path):
     store = played(tmp_path)
     only = RunStore.start(tmp_path / "wrong", CONFIG)
     only.append(store.turns(TASKS[2])[0], "x")
+    end_all(only)
     names = re.findall(r'aria-label="([^"]+)"', rendered(only))
     assert names == ["fast_p over p", "speedup by category and mode"]
 

@@ -14,7 +14,7 @@ from kernel_gym.training.breakdown import run_metrics
 from kernel_gym.training.compare import compare
 from kernel_gym.training.metrics import attempts
 from tests.records import failure, passing, workload
-from tests.test_store import CONFIG, record
+from tests.test_store import CONFIG, end_all, record
 
 A, B, C = "triton2triton/softmax", "torch2triton/softmax", "hip2hip/transpose"
 CRASH = failure(Outcome.RUNTIME_ERROR, Stage.TRAIN)
@@ -52,6 +52,7 @@ def make(folder, played=PLAYED, **fields):
                 "cost": 0.25,
             }
             store.append(one.model_copy(update=update), "x")
+    end_all(store)
     return store
 
 
@@ -161,7 +162,7 @@ def test_they_are_plain_data_even_of_an_empty_run(tmp_path, metrics):
     json.dumps(metrics, allow_nan=False)
     empty = run_metrics(RunStore.start(tmp_path / "empty", CONFIG))
     json.dumps(empty, allow_nan=False)
-    assert value(empty, "execution_accuracy") == 0.0
+    assert value(empty, "execution_accuracy") is None
     assert value(empty, "geometric_speedup_of_correct") is None
 
 
@@ -224,6 +225,52 @@ def test_what_cannot_be_compared_is_left_out_or_refused(tmp_path):
         compare(first, make(tmp_path / "d", device="cuda:0"))
 
 
+def cut(store, folder, attempts):
+    """The run as it was when so many attempts were over, and the next one had begun."""
+    part = RunStore.start(folder, store.config)
+    for one in store.records()[: attempts + 1]:
+        part.append(one, "x")
+    for end in store.ends()[: max(attempts, 0)]:
+        part.end(end.task, end.sample)
+    return part
+
+
+def test_attempts_that_a_stopped_run_did_not_end_are_no_failures(tmp_path):
+    whole = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+    part = cut(whole, tmp_path / "b", 2)
+    assert len(part.records()) == 3
+    found = compare(whole, part)
+    assert (found.tasks, found.complete) == (whole.config.tasks[:2], False)
+    assert (found.unfinished, found.asked) == ((0, 4), (6, 6))
+    for name, change in found.changes.items():
+        assert (name, change.after) == (name, change.before)
+    metrics = run_metrics(part)
+    counted = ("attempts", "unfinished_attempts", "unfinished_tasks", "masked_attempts")
+    assert [metrics[name] for name in counted] == [2, 4, 4, 0]
+    assert value(metrics, "execution_accuracy") == 1.0
+
+
+def test_a_run_in_which_no_attempt_is_over_is_not_compared(tmp_path):
+    whole = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+    for number, other in enumerate((cut(whole, tmp_path / "b", 0), cut(whole, tmp_path / "c", -1))):
+        assert len(other.records()) == 1 - number
+        with pytest.raises(StoreError, match="no attempt that is over"):
+            compare(whole, other)
+
+
+def test_the_command_marks_a_comparison_with_an_unfinished_run(tmp_path):
+    whole = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+    cut(whole, tmp_path / "b", 2)
+    runs = [str(tmp_path / name) for name in "ab"]
+    result = CliRunner().invoke(app, ["compare", *runs])
+    assert result.exit_code == 1
+    assert "4 of 6 attempts are not over" in result.stderr
+    assert "2 tasks, unfinished" in result.stdout
+    result = CliRunner().invoke(app, ["compare", *runs, "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["others"][0]["complete"] is False
+
+
 def test_the_command_compares_each_run_with_the_first(tmp_path):
     before = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     speeds(tmp_path / "b", 0.21, 0.55, 1.1, 2.1, 4.4, 8.4)
@@ -233,6 +280,7 @@ def test_the_command_compares_each_run_with_the_first(tmp_path):
     assert said.count("against") == 2
     found = json.loads(CliRunner().invoke(app, ["compare", *runs, "--json"]).stdout)
     (other,) = found["others"]
+    assert other["complete"] is True
     change = other["changes"]["geometric_speedup_of_all"]["change"]
     assert 1.05 <= change["low"] < change["value"] < change["high"] <= 1.1
     assert len(other["tasks"]) == len(before.config.tasks)

@@ -74,6 +74,10 @@ def test_a_policy_may_end_an_episode(tmp_path):
     play(store, policy, on_end=lambda task, turns: ended.update({task.id: turns}))
     assert ended == {IDS[0]: 3, IDS[1]: 1, IDS[2]: 0}
     assert len(keys(store)) == 4
+    assert RunStore(tmp_path).unfinished() == []
+    resumed, policy = RunStore.start(tmp_path, CONFIG, resume=True), Counting()
+    play(resumed, policy)
+    assert policy.asked == []
 
 
 @pytest.mark.parametrize("answers", [1, 4, 8])

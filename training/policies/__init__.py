@@ -2,7 +2,7 @@
 
 A policy is a class with one method (:class:`~kernel_gym.training.policies.base.Policy`). To add
 one, write the class in a module of its own and name it in
-:mod:`kernel_gym.training.policies.make`.
+:mod:`kernel_gym.training.policy_names`.
 """
 
 from kernel_gym.training.policies.base import (
@@ -11,11 +11,15 @@ from kernel_gym.training.policies.base import (
     Policy,
     PolicyError,
     Reply,
+    Response,
     Scripted,
+    Stop,
 )
-from kernel_gym.training.policies.make import POLICIES, make_policy
+from kernel_gym.training.policies.make import make_policy
+from kernel_gym.training.policies.options import Options
 from kernel_gym.training.policies.scripted import Baseline, Examples, Folder, Recorded, Reference
 from kernel_gym.training.policies.search import ScheduleSearch
+from kernel_gym.training.policy_names import POLICIES
 
 __all__ = [
     "POLICIES",
@@ -24,12 +28,15 @@ __all__ = [
     "Examples",
     "Folder",
     "Message",
+    "Options",
     "Policy",
     "PolicyError",
     "Recorded",
     "Reference",
     "Reply",
+    "Response",
     "ScheduleSearch",
     "Scripted",
+    "Stop",
     "make_policy",
 ]

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
 from kernel_gym.training.episode import Episode
+from kernel_gym.training.policy_names import PolicyError
 
-
-class PolicyError(ValueError):
-    """A policy cannot be made from its name; the message says why."""
+__all__ = [
+    "Conversation",
+    "Message",
+    "Policy",
+    "PolicyError",
+    "Reply",
+    "Response",
+    "Scripted",
+    "Stop",
+]
 
 
 class Message(TypedDict):
@@ -44,6 +52,8 @@ class Reply:
         prompt_tokens: Tokens read, where they are counted.
         completion_tokens: Tokens written.
         cost: US dollars, where they are charged.
+        problem: Why the reply may not be what was asked for, as a sentence: it was cut off, or
+            empty. The policy reads it with the feedback.
     """
 
     text: str
@@ -51,19 +61,31 @@ class Reply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Ends an episode for a reason that is recorded with it."""
+
+    reason: str
+
+
+Response = Reply | Stop | None
+"""What a policy does in a turn; None ends the episode with nothing more to say."""
 
 
 class Policy(Protocol):
     """Anything that writes kernels."""
 
-    def reply(self, conversations: Sequence[Conversation], /) -> list[Reply | None]:
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
         """Answers many conversations.
 
         Args:
             conversations: Any number of them, in any order.
 
         Returns:
-            One reply a conversation, in their order; None ends its episode.
+            One reply a conversation, in their order; a :class:`Stop` or None ends its episode.
         """
         ...
 
@@ -71,7 +93,7 @@ class Policy(Protocol):
 class Scripted(ABC):
     """A policy that looks at the task and the turns, not at the words."""
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
+    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
         """One submission after another; each is the whole reply."""
         sources = [self.submit(conversation.episode) for conversation in conversations]
         return [None if source is None else Reply(source, source) for source in sources]

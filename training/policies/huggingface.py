@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernel_gym.run_records import Sampling
 from kernel_gym.training.edits import submission
-from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
+from kernel_gym.training.policies.base import Conversation, PolicyError, Reply, Response
+from kernel_gym.training.policies.options import Options
 
 if TYPE_CHECKING:
     import torch
@@ -25,11 +27,13 @@ class Manner:
         prompt: How tasks are put, one of `kernel_gym.training.conversation.PROMPTS`.
         max_tokens: Length of a reply, at most.
         temperature: 0 takes the likeliest token.
+        top_p: Tokens are drawn from the likeliest whose chances add up to this.
     """
 
     prompt: str = "full"
     max_tokens: int = 4096
     temperature: float = 1.0
+    top_p: float = 1.0
 
     @classmethod
     def of(cls, folder: Path) -> Manner:
@@ -83,6 +87,20 @@ class HuggingFace:
         torch.manual_seed(seed)
 
     @classmethod
+    def at(cls, path: str, options: Options) -> HuggingFace:
+        """The policy with what was asked for in place of what the checkpoint says."""
+        asked = options.only_sampling("hf")
+        return cls(path, replace(Manner.of(Path(path)), **asked))
+
+    @property
+    def sampling(self) -> Sampling:
+        """How replies are drawn."""
+        manner = self.manner
+        return Sampling(
+            max_tokens=manner.max_tokens, temperature=manner.temperature, top_p=manner.top_p
+        )
+
+    @classmethod
     def of(cls, model: Any, tokenizer: Any, manner: Manner, batch_size: int = 32) -> HuggingFace:
         """The policy of a model that is in memory already, such as one in training."""
         policy = cls.__new__(cls)
@@ -94,10 +112,10 @@ class HuggingFace:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.manner, self.prompt = manner, manner.prompt
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
+    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
         """Answers all, the batch at a time."""
         prompts = [self.prompt_ids(conversation) for conversation in conversations]
-        replies: list[Reply | None] = []
+        replies: list[Response] = []
         for chat, prompt, written in zip(
             conversations, prompts, self.generate(prompts), strict=True
         ):
@@ -153,7 +171,7 @@ class HuggingFace:
         from transformers import GenerationConfig
 
         heat = self.manner.temperature
-        sampling = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": 1.0}
+        sampling = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": self.manner.top_p}
         return GenerationConfig(
             max_new_tokens=self.manner.max_tokens,
             eos_token_id=self.tokenizer.eos_token_id,

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
+from typing import Any
 
-from kernel_gym.training.policies.base import Policy, PolicyError
-
-_HERE = "kernel_gym.training.policies"
-POLICIES = {
-    "baseline": f"{_HERE}.scripted:Baseline",
-    "examples": f"{_HERE}.scripted:Examples",
-    "folder:PATH": f"{_HERE}.scripted:Folder.at",
-    "hf:PATH": f"{_HERE}.huggingface:HuggingFace",
-    "openai:URL": f"{_HERE}.openai:OpenAI",
-    "reference": f"{_HERE}.scripted:Reference",
-    "reflective:POLICY": f"{_HERE}.reflective:Reflective.over",
-    "replay:RUN": f"{_HERE}.scripted:Recorded.of",
-    "search": f"{_HERE}.search:ScheduleSearch",
-}
-"""What makes each policy. The text after the colon, where a name has one, is its only argument."""
+from kernel_gym.training.policies.base import Policy
+from kernel_gym.training.policies.options import Options
+from kernel_gym.training.policy_names import DRAWING, POLICIES, require_policy
 
 
-def make_policy(name: str) -> Policy:
+def make_policy(name: str, options: Options | None = None) -> Policy:
     """The policy of that name.
 
     Args:
         name: One of :data:`POLICIES`, with a value in place of the capitals.
+        options: How replies are asked for, where not as usual.
 
     Returns:
         The policy.
 
     Raises:
-        PolicyError: The name is unknown, or what it points to cannot be used.
+        PolicyError: The name is unknown, what it points to cannot be used, or the policy does not
+            have an option that is given.
     """
+    path = POLICIES[require_policy(name)]
     kind, _, argument = name.partition(":")
-    for known, path in POLICIES.items():
-        wanted, _, label = known.partition(":")
-        if kind == wanted and bool(argument) == bool(label):
-            module, _, attribute = path.partition(":")
-            maker = import_module(module)
-            for part in attribute.split("."):
-                maker = getattr(maker, part)
-            return maker(argument) if label else maker()  # type: ignore[operator]
-    near = difflib.get_close_matches(name, POLICIES, n=2, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(POLICIES)}"
-    raise PolicyError(f"unknown policy {name!r}; {hint}")
+    options = options or Options()
+    module, _, attribute = path.partition(":")
+    maker: Any = import_module(module)
+    for part in attribute.split("."):
+        maker = getattr(maker, part)
+    if kind in DRAWING:
+        return maker(argument, options)
+    options.none(kind)
+    return maker(argument) if argument else maker()

@@ -2,208 +2,160 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
+from kernel_gym.run_records import Sampling
 from kernel_gym.training.edits import submission
 from kernel_gym.training.episode import Episode
-from kernel_gym.training.policies.base import Conversation, PolicyError, Reply
+from kernel_gym.training.policies.answers import Answer, UnusableAnswer, read_answer
+from kernel_gym.training.policies.base import (
+    Conversation,
+    Message,
+    PolicyError,
+    Reply,
+    Response,
+    Stop,
+)
+from kernel_gym.training.policies.endpoint import KEY, Endpoint, message_in
+from kernel_gym.training.policies.options import Options
+from kernel_gym.training.policies.pace import side_by_side
 
 log = logging.getLogger(__name__)
-KEY = "OPENAI_API_KEY"
-AGAIN = (408, 429, 500, 502, 503, 504)
-"""Statuses after which a request is sent again."""
-TOO_LONG = (400, 413)
-"""Statuses by which servers refuse a chat that has outgrown the model's context."""
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How replies are drawn, and what a token costs.
-
-    Attributes:
-        max_tokens: Length of a reply, at most.
-        temperature: 0 takes the likeliest token.
-        prompt_price: US dollars a million tokens read.
-        completion_price: US dollars a million tokens written.
-    """
-
-    max_tokens: int = 4096
-    temperature: float = 1.0
-    prompt_price: float = 0.0
-    completion_price: float = 0.0
+FOR_ALL = (401, 402, 403, 404)
+"""Statuses that are not about one chat: the key, the account, the model or the address."""
+ANSWERS = 3
+"""Answers that cannot be used after which a turn is given up."""
+PARALLEL = 16
+_PROBE = Message(role="user", content="Answer with one word.")
+_LIMITS = ("max_tokens", "max_completion_tokens")
+"""What servers call the longest reply; newer models of OpenAI refuse the first name."""
 
 
 class OpenAI:
     """Writes through `POST URL/chat/completions`.
 
-    The key is taken from the environment, `OPENAI_API_KEY`, where a server wants one. A request is
-    sent again, later each time, after a lost connection or a status that says so, and not before
-    the moment that the server names in `Retry-After`.
+    What goes wrong with one chat ends that chat alone. An answer that cannot be used is asked for
+    again and then scored as a submission that failed. A chat that the server refuses, as it does
+    when the context is full, ends its episode. Only where the server refuses a chat of four words
+    as well is something wrong for all of them.
 
     Args:
         url: Up to and with `/v1`; `#NAME` behind it names the model, else it is the first served.
-        sampling: How replies are drawn.
-        parallel: Requests at a time.
-        per_minute: Requests a minute, at most; None for no limit.
-        tries: How often a request is sent, at most.
-        backoff: Seconds before the second repetition; each later wait is twice as long.
+        sampling: How replies are drawn, what a token costs, and how requests are sent.
+        **waiting: As for :class:`~kernel_gym.training.policies.endpoint.Endpoint`.
 
     Raises:
         PolicyError: urllib3 is missing, the address is none, or the server does not answer.
     """
 
-    def __init__(
-        self,
-        url: str,
-        sampling: Sampling | None = None,
-        parallel: int = 16,
-        per_minute: float | None = None,
-        tries: int = 6,
-        backoff: float = 1.0,
-    ) -> None:
+    def __init__(self, url: str, sampling: Sampling | None = None, **waiting: Any) -> None:
         address, _, model = url.partition("#")
         if not address.startswith(("http://", "https://")):
             raise PolicyError(
                 f"policy 'openai': found {address!r}, expected a URL such as http://HOST:8000/v1"
             )
-        self.url, self.parallel = address.rstrip("/"), parallel
         self.sampling = sampling or Sampling()
-        self.pace = Pace(per_minute)
-        self._http = _client(parallel, tries, backoff)
+        self._parallel = self.sampling.parallel or PARALLEL
+        self._endpoint = Endpoint(address, self._parallel, self.sampling.per_minute, **waiting)
+        self._limit, self._works, self._probing = _LIMITS[0], False, threading.Lock()
         self.model = model or self._first_served()
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
+    @classmethod
+    def of(cls, url: str, options: Options) -> OpenAI:
+        """The policy with what was asked for in place of the usual."""
+        return cls(url, options.over(Sampling()))
+
+    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
         """Answers all, side by side.
 
-        A chat that the server refuses in a later turn, as it does when the context is full, ends
-        its episode.
-
         Raises:
-            PolicyError: A request failed for good.
+            PolicyError: Something is wrong for all chats, or the server is away for too long.
         """
-        with ThreadPoolExecutor(self.parallel) as threads:
-            return list(threads.map(self._answer, conversations))
+        return side_by_side(self._answer, conversations, self._parallel)
 
-    def _answer(self, conversation: Conversation) -> Reply | None:
-        status, found = self._send(
-            "POST",
-            "/chat/completions",
-            {
-                "model": self.model,
-                "messages": list(conversation.messages),
-                "max_tokens": self.sampling.max_tokens,
-                "temperature": self.sampling.temperature,
-            },
-        )
-        if status in TOO_LONG and conversation.episode.turns:
-            log.warning("%s ends here: %s", conversation.episode.task.id, _message(found))
-            return None
-        return self._read(conversation.episode, self._checked(status, found))
+    def _answer(self, conversation: Conversation) -> Reply | Stop:
+        """The reply to one chat, or why it has none."""
+        why = ""
+        for _ in range(ANSWERS):
+            status, data = self._ask(conversation.messages)
+            if status != 200:
+                return self._refused(conversation.episode, status, data)
+            try:
+                found = read_answer(data)
+            except UnusableAnswer as error:
+                why = str(error)
+            else:
+                self._works = True
+                return self._reply(conversation.episode, found)
+        self._require_works(why)
+        log.warning("%s: %s", conversation.episode.task.id, why)
+        return self._reply(conversation.episode, Answer("", 0, 0, f"The server gave {why}"))
 
-    def _read(self, episode: Episode, found: Any) -> Reply:
-        """The reply in an answer."""
-        try:
-            text = found["choices"][0]["message"]["content"] or ""
-            counts = found.get("usage") or {}
-            read, written = (
-                int(counts.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")
-            )
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-            raise self._error(f"an answer without choices: {str(found)[:200]}") from error
+    def _ask(self, messages: Sequence[Message]) -> tuple[int, Any]:
+        """Sends a chat, once more where the server wants the limit by its other name."""
+        limit = self._limit
+        status, data = self._endpoint.send("POST", "/chat/completions", self._body(messages, limit))
+        other = _LIMITS[1 - _LIMITS.index(limit)]
+        if status in (400, 422) and limit in (said := message_in(data)) and other in said:
+            self._limit = other
+            body = self._body(messages, other)
+            status, data = self._endpoint.send("POST", "/chat/completions", body)
+        return status, data
+
+    def _body(self, messages: Sequence[Message], limit: str) -> dict[str, Any]:
+        sampling = self.sampling
+        top_p = {} if sampling.top_p == 1.0 else {"top_p": sampling.top_p}
+        return {
+            "model": self.model,
+            "messages": list(messages),
+            limit: sampling.max_tokens,
+            "temperature": sampling.temperature,
+            **top_p,
+            **sampling.extra,
+        }
+
+    def _refused(self, episode: Episode, status: int, data: Any) -> Stop:
+        """Ends the episode of a chat that the server refuses; raises where it refuses all."""
+        why = f"status {status}: {message_in(data)}" if status else f"no answer: {data}"
+        if status in FOR_ALL:
+            hint = f"; {KEY} holds its key" if status in (401, 403) else ""
+            raise self._endpoint.error(f"{why}{hint}")
+        self._require_works(why)
+        log.warning("%s ends here: %s", episode.task.id, why)
+        return Stop(f"the server did not answer the chat: {why}")
+
+    def _require_works(self, why: str) -> None:
+        """Raises where not even a short chat has an answer, which is then not about one chat."""
+        with self._probing:
+            if self._works:
+                return
+            status, data = self._ask([_PROBE])
+            try:
+                if status == 200:
+                    read_answer(data)
+                    self._works = True
+            except UnusableAnswer:
+                pass
+        if not self._works:
+            raise self._endpoint.error(why)
+
+    def _reply(self, episode: Episode, found: Answer) -> Reply:
+        source = submission(episode, found.text)
+        if not source.strip():
+            source = f"{'//' if episode.task.language == 'hip' else '#'} {found.problem}\n"
         prices = self.sampling
-        cost = (read * prices.prompt_price + written * prices.completion_price) / 1e6
-        return Reply(text, submission(episode, text), read, written, cost)
+        cost = found.read * prices.prompt_price + found.written * prices.completion_price
+        return Reply(found.text, source, found.read, found.written, cost / 1e6, found.problem)
 
     def _first_served(self) -> str:
-        found = self._checked(*self._send("GET", "/models"))
-        try:
-            return str(found["data"][0]["id"])
-        except (KeyError, IndexError, TypeError) as error:
-            raise self._error("it serves no model; name one, URL#NAME") from error
-
-    def _send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Sends a request until it is answered; the status and the JSON of the last answer."""
-        from urllib3.exceptions import HTTPError
-
-        key = os.environ.get(KEY)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.pace.wait()
-        try:
-            answer = self._http.request(method, self.url + path, json=body, headers=headers)
-            return answer.status, json.loads(answer.data)
-        except HTTPError as error:
-            raise self._error(f"no answer: {error}") from error
-        except ValueError:
-            return answer.status, answer.data.decode(errors="replace")
-
-    def _checked(self, status: int, found: Any) -> Any:
+        status, data = self._endpoint.send("GET", "/models")
         if status != 200:
             hint = f"; {KEY} holds its key" if status in (401, 403) else ""
-            raise self._error(f"status {status}: {_message(found)}{hint}")
-        return found
-
-    def _error(self, what: str) -> PolicyError:
-        return PolicyError(f"policy 'openai': {self.url}: {what}")
-
-
-class Pace:
-    """Lets so many through a minute, evenly, from any thread.
-
-    Args:
-        per_minute: How many; None for no limit.
-        clock: Seconds that only grow.
-        sleep: Waits for seconds.
-    """
-
-    def __init__(
-        self,
-        per_minute: float | None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self._gap = 60.0 / per_minute if per_minute else 0.0
-        self._clock, self._sleep = clock, sleep
-        self._next, self._lock = 0.0, threading.Lock()
-
-    def wait(self) -> None:
-        """Returns when it is this caller's turn."""
-        if not self._gap:
-            return
-        with self._lock:
-            now = self._clock()
-            turn = max(now, self._next)
-            self._next = turn + self._gap
-        if turn > now:
-            self._sleep(turn - now)
-
-
-def _client(parallel: int, tries: int, backoff: float) -> Any:
-    try:
-        import urllib3
-    except ImportError as error:
-        mend = "install kernel-gym[openai]"
-        raise PolicyError(f"policy 'openai': {error.name} is missing; {mend}") from error
-    again = urllib3.Retry(
-        total=tries - 1,
-        backoff_factor=backoff / 2,
-        status_forcelist=AGAIN,
-        allowed_methods=None,  # a completion changes nothing on the server
-        raise_on_status=False,
-    )
-    timeout = urllib3.Timeout(connect=10, read=1200)
-    return urllib3.PoolManager(maxsize=parallel, retries=again, timeout=timeout)
-
-
-def _message(found: Any) -> str:
-    """What a server says went wrong; servers differ in where they say it."""
-    inside = found.get("error", found) if isinstance(found, dict) else found
-    text = inside.get("message", inside) if isinstance(inside, dict) else inside
-    return " ".join(str(text).split())[:300]
+            raise self._endpoint.error(f"status {status}: {message_in(data)}{hint}")
+        try:
+            return str(data["data"][0]["id"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise self._endpoint.error("it serves no model; name one, URL#NAME") from error

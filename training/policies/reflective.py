@@ -19,6 +19,7 @@ from pathlib import Path
 
 from kernel_gym.lines import drop_cut_off
 from kernel_gym.records import Outcome
+from kernel_gym.run_records import Sampling
 from kernel_gym.store import REFLECTIONS
 from kernel_gym.tasks import Task, get_task, task_ids
 from kernel_gym.tasks.guide import guide
@@ -29,7 +30,9 @@ from kernel_gym.training.policies.base import (
     Policy,
     PolicyError,
     Reply,
+    Response,
 )
+from kernel_gym.training.policies.options import Options
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -80,12 +83,18 @@ class Reflective:
         self._reflections: dict[_Key, Reply] = {}
         self._memory: Path | None = None
 
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the policy's replies are drawn, where it draws any."""
+        return getattr(self.policy, "sampling", None)
+
     @classmethod
-    def over(cls, name: str) -> Reflective:
+    def over(cls, name: str, options: Options | None = None) -> Reflective:
         """The agent over the policy of that name, less the modules named before it.
 
         Args:
             name: A policy, or `no-MODULE,no-MODULE:` and a policy, such as `no-reflector:search`.
+            options: The policy's.
 
         Raises:
             PolicyError: No such policy or module.
@@ -94,13 +103,13 @@ class Reflective:
 
         switches, _, rest = name.partition(":")
         if not switches.startswith("no-"):
-            return cls(make_policy(name))
+            return cls(make_policy(name, options))
         off = {word.removeprefix("no-"): False for word in switches.split(",")}
         known = [f.name for f in fields(Modules) if isinstance(f.default, bool)]
         for word in off:
             if word not in known:
                 raise PolicyError(f"policy 'reflective': no module {word!r}; {', '.join(known)}")
-        return cls(make_policy(rest), replace(Modules(), **off))
+        return cls(make_policy(rest, options), replace(Modules(), **off))
 
     def remember(self, folder: Path) -> None:
         """Reads the reflections of a run, and keeps those to come there.
@@ -115,13 +124,13 @@ class Reflective:
             found = json.loads(line)
             self._reflections[tuple(found["turn"])] = Reply(**found["reply"])
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Reply | None]:
+    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
         """Reflects on all that have a turn behind them, then writes for all."""
         spent = self._reflect([chat for chat in conversations if chat.episode.turns])
         asked = [Conversation(chat.episode, (_user(self.ask(chat)),)) for chat in conversations]
         replies = self.policy.reply(asked)
         return [
-            reply and _and(reply, spent.get(_key(chat.episode)))
+            _and(reply, spent.get(_key(chat.episode))) if isinstance(reply, Reply) else reply
             for chat, reply in zip(conversations, replies, strict=True)
         ]
 
@@ -134,7 +143,7 @@ class Reflective:
         asked = [Conversation(e, (_user(_question(e)),)) for e in new.values()]
         replies = self.policy.reply(asked) if asked else []
         for key, reply in zip(new, replies, strict=True):
-            if reply:
+            if isinstance(reply, Reply):
                 self._keep(key, reply)
         return {key: self._reflections[key] for key in episodes if key in self._reflections}
 

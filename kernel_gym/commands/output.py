@@ -1,0 +1,24 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+console = Console()
+"""Results go here: standard output."""
+messages = Console(stderr=True)
+"""Everything else goes here: progress, notes, errors."""
+
+
+def print_json(data: Any) -> None:
+    """Writes JSON to standard output, unformatted by the terminal."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Writes one line to standard error."""
+    messages.print(escape(text), highlight=False, soft_wrap=True)
