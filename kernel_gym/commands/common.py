@@ -111,6 +111,7 @@ def one_line_errors() -> Iterator[None]:
 
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors that only bad input causes."""
+    from kernel_gym.benchmarks import BenchmarkError
     from kernel_gym.devices import UnknownDevice
     from kernel_gym.executors import UnknownExecutor
     from kernel_gym.exploits import ExploitError
@@ -125,4 +126,4 @@ def _bad_input() -> tuple[type[Exception], ...]:
     names = (UnknownName, UnknownDevice, UnknownExecutor, UnknownReward)
     ours = (ConfigError, CorpusError, PolicyError)
     tasks = (SuiteError, TasksPathError, UnfitDevice)
-    return (*names, *tasks, RewardError, StoreError, ExploitError, *ours)
+    return (*names, *tasks, RewardError, StoreError, ExploitError, BenchmarkError, *ours)
