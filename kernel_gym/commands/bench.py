@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from kernel_gym.commands import bench_gpu, bench_hostile, bench_scale
+from kernel_gym.commands import bench_gpu, bench_hostile, bench_scale, bench_table
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -208,3 +208,4 @@ app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
 app.command()(bench_scale.scale)
 app.command()(bench_hostile.hostile)
+app.command()(bench_table.table)

@@ -14,6 +14,7 @@ from kernel_gym.commands.output import note
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 _BAD_INPUT = (
+    "kernel_gym.benchmarks:BenchmarkError",
     "kernel_gym.devices:UnknownDevice",
     "kernel_gym.executors:UnknownExecutor",
     "kernel_gym.exploits:ExploitError",

@@ -1,0 +1,169 @@
+"""Current figures of the project: a schema for `benchmarks/results/*.json`, and their loader.
+
+Each file holds one subject. An entry is one figure with its unit, its command, the machine and the
+commit. `benchmarks/machines.json` describes the machines. `kernel-gym bench table` prints them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from kernel_gym.lines import first_line
+from kernel_gym.records import Record
+
+R = TypeVar("R", bound=Record)
+
+RESULTS = Path("benchmarks/results")
+"""Folder of the results, relative to a checkout."""
+
+Text = Annotated[str, Field(min_length=1, pattern=r"^\S(.*\S)?$")]
+"""One line without spaces around it."""
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Number = (
+    Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+)
+"""An integer stays an integer, so that a count is not printed as a float."""
+
+
+class BenchmarkError(ValueError):
+    """A file of results cannot be used. The message names the file and the key."""
+
+
+class Interval(Record):
+    """An interval around a value, or a range where there is no single value."""
+
+    low: Number
+    high: Number
+    kind: Text
+    """For instance `95 % interval, paired over tasks` or `range of 3 runs`."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+
+class Goal(Record):
+    """What the figure should be, and whether it is."""
+
+    text: Text
+    met: bool
+
+
+class Machine(Record):
+    """Where a figure was measured."""
+
+    name: Text
+    """A few words, for tables."""
+    description: Text
+    """Processor or GPU, number of cores, and the versions of the libraries."""
+
+
+class Entry(Record):
+    """One figure."""
+
+    id: Slug
+    """Unique in all files."""
+    subject: Slug
+    """The name of the file without `.json`."""
+    metric: Text
+    value: Number | None = None
+    """None where only a range is known."""
+    unit: Text
+    interval: Interval | None = None
+    clock: Literal["measured", "modelled", "wall", "none"]
+    """`measured`: time of a GPU or of a processor. `modelled`: time of the simulator's model.
+    `wall`: elapsed time. `none`: a count, in which no time enters."""
+    machine: Slug
+    """A key of `machines.json`."""
+    command: Text
+    """What gives the figure again: a command, or an expression in Python."""
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
+    commit_role: Literal["measured", "recorded"] = "measured"
+    """`measured`: the code that ran. `recorded`: the commit that added the figure to the records,
+    for older entries that did not note the code."""
+    date: datetime.date
+    goal: Goal | None = None
+    note: Text | None = None
+    source: Text | None = None
+    """A page and section in `docs/` with the circumstances, for instance `archive/x.md#section`."""
+
+    @model_validator(mode="after")
+    def _has_a_figure(self) -> Self:
+        if self.value is None and self.interval is None:
+            raise ValueError("neither value nor interval is there")
+        if self.value is None or self.interval is None:
+            return self
+        if not self.interval.low <= self.value <= self.interval.high:
+            raise ValueError("value lies outside of its interval")
+        return self
+
+
+class Subject(Record):
+    """One file: the figures of one subject."""
+
+    title: Text
+    entries: tuple[Entry, ...] = Field(min_length=1)
+
+
+class Benchmarks(Record):
+    """All figures: subjects by name, in the order of their names, and the machines by name."""
+
+    subjects: dict[str, Subject]
+    machines: dict[str, Machine]
+
+
+class _Machines(Record):
+    """The file of machines."""
+
+    machines: dict[Slug, Machine]
+
+
+def load_benchmarks(folder: Path = RESULTS) -> Benchmarks:
+    """Reads every file of a folder, and `machines.json` beside the folder.
+
+    Args:
+        folder: the folder of results, `benchmarks/results` of a checkout.
+
+    Raises:
+        BenchmarkError: a file is missing or malformed, an entry names another subject than its
+            file or an unknown machine, or two entries have the same id.
+    """
+    machines = _read(folder.parent / "machines.json", _Machines).machines
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise BenchmarkError(f"{folder}: no file of results is there")
+    subjects = {path.stem: _read(path, Subject) for path in paths}
+    _check_references(folder, subjects, machines)
+    return Benchmarks(subjects=subjects, machines=machines)
+
+
+def _read(path: Path, kind: type[R]) -> R:
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise BenchmarkError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise BenchmarkError(f"{path}: {first_line(error)}") from error
+
+
+def _check_references(
+    folder: Path, subjects: dict[str, Subject], machines: dict[str, Machine]
+) -> None:
+    """Raises BenchmarkError for a wrong subject, an unknown machine or an id that occurs twice."""
+    files: dict[str, str] = {}
+    for name, subject in subjects.items():
+        for index, entry in enumerate(subject.entries):
+            key = f"{folder / name}.json: entries.{index}"
+            if entry.subject != name:
+                raise BenchmarkError(f"{key}.subject: {entry.subject!r} is not the file's name")
+            if entry.machine not in machines:
+                raise BenchmarkError(f"{key}.machine: {entry.machine!r} is not in machines.json")
+            if entry.id in files:
+                raise BenchmarkError(f"{key}.id: {entry.id!r} is also in {files[entry.id]}.json")
+            files[entry.id] = name
