@@ -52,8 +52,12 @@ class Audit(StrEnum):
     """How closely a call is watched for races, lost writes and undefined reads."""
 
     OFF = "off"
+    DRAWN = "drawn"
+    """Each launch or not, by a draw of its own that the candidate cannot foresee."""
+    AGAIN = "again"
+    """As `DRAWN`, and the call is the last one once more: its time is to be the same."""
     ON = "on"
-    """And the call is the last one once more: its time is to be the same."""
+    """Each launch."""
     REVERSED = "reversed"
     """And with the waves of each workgroup in the other order: its time is not comparable."""
 
@@ -91,6 +95,10 @@ class Call:
     """Kernels were tried out during this call: its time is not that of the next one."""
     profile: Mapping[str, Any] = field(default_factory=dict)
     """Of its longest launch."""
+    codes: frozenset[str] = frozenset()
+    """The machine codes that it launched, by digest, where the device knows them."""
+    audited: frozenset[str] = frozenset()
+    """Those of them of which a launch was audited."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

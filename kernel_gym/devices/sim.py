@@ -267,15 +267,16 @@ class SimSession:
         longest: dict[str, Any] = max(
             record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
         )
-        loaded = record["loaded"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
             launches=len(record["launches"]),
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
-            retuned=len(set(loaded)) < len(loaded),
+            retuned=record["tuned"],
             profile=_profile(longest),
+            codes=frozenset(record["codes"]),
+            audited=frozenset(record["audited"]),
         )
 
     def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
