@@ -52,8 +52,12 @@ class Audit(StrEnum):
     """How closely a call is watched for races, lost writes and undefined reads."""
 
     OFF = "off"
+    DRAWN = "drawn"
+    """Each launch or not, by a draw of its own that the candidate cannot foresee."""
+    AGAIN = "again"
+    """As `DRAWN`, and the call is the last one once more: its time is to be the same."""
     ON = "on"
-    """And the call is the last one once more: its time is to be the same."""
+    """Each launch."""
     REVERSED = "reversed"
     """And with the waves of each workgroup in the other order: its time is not comparable."""
 
@@ -93,6 +97,10 @@ class Call:
     """What it launched, the longest first; empty where the device does not look."""
     launch_seconds: float | None = None
     """Part of `seconds` that is the cost of launching; None where that is not known."""
+    codes: frozenset[str] = frozenset()
+    """The machine codes that it launched, by digest, where the device knows them."""
+    audited: frozenset[str] = frozenset()
+    """Those of them of which a launch was audited."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

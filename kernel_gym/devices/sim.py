@@ -286,16 +286,17 @@ class SimSession:
         if described is None or not are_outputs(described):
             return self._worker.fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         outputs = tuple(self._read(o, buffers) for o in described)
-        loaded = record["loaded"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
             launches=record["launches"],
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
-            retuned=len(set(loaded)) < len(loaded),
+            retuned=record["tuned"],
             kernels=read_kernels(record["kernels"]),
             launch_seconds=record["launch_seconds"],
+            codes=frozenset(record["codes"]),
+            audited=frozenset(record["audited"]),
         )
 
     def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:

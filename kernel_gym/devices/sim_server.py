@@ -26,6 +26,7 @@ from kernel_gym.devices.sim_requests import (
     check_registers,
     check_target,
     check_text,
+    digest_of,
     split,
     whole,
 )
@@ -41,6 +42,8 @@ HOST_LINK = 55e9
 HOST_COPY_LATENCY = 10e-6
 
 
+AUDITED_SHARE = 0.2
+"""Of the launches in paid calls, audited."""
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
 PROCESS_MEMORY = 5 << 29
@@ -60,6 +63,8 @@ class DeviceServer:
         self.sample_from(0)
         self._same_samples = options.get("same_samples", False)
         self.kernels: list[Kernel] = []
+        self.codes: list[str] = []
+        """Digests of the machine codes of the kernels."""
         self.worker_bytes = 0
         """Ever allocated by the worker."""
         self.open = True
@@ -73,20 +78,21 @@ class DeviceServer:
         self.begin(noop=False)
 
     def sample_from(self, seed: int) -> dict[str, Any]:
-        """Sets what decides which workgroups the model of time looks at."""
+        """Seeds the draws of sampled workgroups and of audited launches."""
         self._draws = random.Random(seed)
+        self._audit_draws = random.Random(f"audits {seed}")
         self._began = self._draws.getstate()
         return {}
 
     def begin(self, noop: bool, audit: str = Audit.OFF) -> dict[str, Any]:
         """Starts a call: clears counters; with `noop` kernels are accepted but do nothing.
 
-        With `Audit.ON` it is the last one once more, which the model of time looks at through the
-        same samples: if it takes another time, that is not their luck.
+        With `Audit.AGAIN` it is the last one once more, which the model of time looks at through
+        the same samples: if it takes another time, that is not their luck.
         """
         self.noop = noop
         self.audit = Audit(audit)
-        if self.audit is Audit.ON:
+        if self.audit is Audit.AGAIN:
             self._draws.setstate(self._began)
         self._began = self._draws.getstate()
         self.open = True
@@ -94,7 +100,10 @@ class DeviceServer:
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
         self.used = CallFacts()
-        self.loaded: list[str] = []
+        self.new_codes: set[str] = set()
+        self.launched: dict[str, str] = {}
+        """Names of the kernels that this call launched, by machine code."""
+        self.audited: set[str] = set()
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         return {}
@@ -111,10 +120,17 @@ class DeviceServer:
             "launches": len(self.launches),
             "launch_seconds": self.used.launch_seconds,
             "kernels": self.used.described(),
-            "loaded": self.loaded,
+            "tuned": self._has_tuned(),
+            "codes": sorted(self.launched),
+            "audited": sorted(self.audited),
             "refused": self.refused,
             "fault": self.fault,
         }
+
+    def _has_tuned(self) -> bool:
+        """Whether the call tried out several new machine codes of one kernel."""
+        names = [name for code, name in self.launched.items() if code in self.new_codes]
+        return len(set(names)) < len(names)
 
     def allocate(self, size: int, label: str | None = None) -> dict[str, Any]:
         """Allocates poisoned memory; returns its address."""
@@ -160,8 +176,11 @@ class DeviceServer:
         kernel = self.engine.load(text, name, shared)
         check_target(kernel, self.spec)
         check_registers(kernel)
+        code = digest_of(text, kernel.name, kernel.lds_bytes)
+        if code not in self.codes:
+            self.new_codes.add(code)
         self.kernels.append(kernel)
-        self.loaded.append(kernel.name)
+        self.codes.append(code)
         return {
             "kernel": len(self.kernels) - 1,
             "name": kernel.name,
@@ -210,6 +229,7 @@ class DeviceServer:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
+        audited = self._is_audited(code)
         result = self.engine.launch(
             code,
             tuple(grid),
@@ -217,7 +237,7 @@ class DeviceServer:
             pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
-            audit=self.audit is not Audit.OFF,
+            audit=audited,
             reverse_waves=self.audit is Audit.REVERSED,
             # Drawn anew for each launch, so that none can probe the next.
             sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
@@ -226,10 +246,26 @@ class DeviceServer:
             self.fault = asdict(result.fault)
             raise RefusedError(result.fault.message)
         self.used.end(code, result)
+        digest = self.codes[kernel]
+        self.launched[digest] = code.name
+        if audited:
+            self.audited.add(digest)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
         self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
         return {}
+
+    def _is_audited(self, kernel: Kernel) -> bool:
+        """Whether this launch is: a draw of its own, so that none before it tells.
+
+        A kernel that may use loads before they have arrived is watched in every launch.
+        """
+        if self._same_samples or self.audit is Audit.OFF:
+            return False
+        if self.audit in (Audit.ON, Audit.REVERSED):
+            return True
+        drawn = self._audit_draws.random() < AUDITED_SHARE
+        return drawn or not kernel.program.waits_everywhere
 
     def fill(self, tensor: dict[str, Any], value: float | int | bool) -> dict[str, Any]:
         """Sets a tensor to a constant, charged as a fill kernel."""

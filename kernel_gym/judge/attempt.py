@@ -42,10 +42,14 @@ class Attempt:
     workloads: list[Workload] = field(default_factory=list)
     facts: tuple[KernelFacts, ...] = ()
     cross: tuple[KernelFacts, ...] = ()
-    repeated_seconds: float | None = None
-    """Time of the second call on the first train workload's data."""
+    repeated: tuple[int, float] | None = None
+    """Which workload was called twice on the same data, and the second time's seconds."""
     launched: dict[int, tuple[KernelFacts, ...]] = field(default_factory=dict)
     """What train workloads launched, by their place in `results`."""
+    paid: dict[str, Workload] = field(default_factory=dict)
+    """The machine codes that ran in calls which are paid, with a workload of each."""
+    audited: set[str] = field(default_factory=set)
+    """The machine codes of which a launch was audited."""
     kept: Kept = field(default_factory=Kept)
     """Timed calls that are still to be checked."""
 
@@ -70,7 +74,10 @@ class Attempt:
     ) -> Call | Failed:
         """Calls the candidate on a workload."""
         assert self.session is not None
-        return self.session.call(expected.inputs, workload.dims, noop, audit)
+        found = self.session.call(expected.inputs, workload.dims, noop, audit)
+        if isinstance(found, Call):
+            self.audited |= found.audited
+        return found
 
     def note(self, workload: Workload, passed: bool, **fields: object) -> None:
         """Records the result of a workload."""

@@ -49,9 +49,11 @@ def build(attempt: Attempt) -> Verdict | None:
 def check_train(attempt: Attempt) -> Verdict | None:
     """Values on every workload that the policy was shown; a repeat and a no-op replay on one."""
     problem = attempt.task.problem
-    for index, workload in enumerate(train_workloads(problem, attempt.device.scale)):
+    workloads = train_workloads(problem, attempt.device.scale)
+    twice = attempt.data_seed("called twice") % len(workloads)
+    for index, workload in enumerate(workloads):
         verdict, expected, outputs = _check(attempt, workload, "train")
-        if verdict is None and index == 0:
+        if verdict is None and index == twice:
             verdict = _check_again(attempt, workload, expected, outputs)
         if verdict is not None:
             return explain(attempt, verdict, workload, expected)
@@ -79,6 +81,22 @@ def check_unseen(attempt: Attempt) -> Verdict | None:
         if verdict is not None and verdict.outcome in (Outcome.TIMEOUT, Outcome.RUNTIME_ERROR):
             break  # the worker is gone or its device is in error
     return hidden(first, Split.UNSEEN) if first else None
+
+
+def audit_paid(attempt: Attempt) -> Verdict | None:
+    """Every machine code that ran in a paid call is audited once at least (rule 22)."""
+    while missing := attempt.paid.keys() - attempt.audited:
+        workload = attempt.paid[min(missing)]
+        expected = attempt.expected(workload, "audit")
+        call = attempt.call(workload, expected, audit=Audit.ON)
+        verdict, *_ = _judge(attempt.task.problem, workload, expected, call)
+        if verdict is None and min(missing) not in attempt.audited:
+            text = "a kernel that ran in a paid call does not run when that is repeated"
+            verdict = Verdict(Outcome.HACK, text)
+        if verdict is not None:
+            shown = workload.split is Split.TRAIN or verdict.outcome is Outcome.HACK
+            return verdict if shown else hidden(verdict, workload.split)
+    return None
 
 
 def time_workloads(attempt: Attempt) -> Verdict | None:
@@ -131,6 +149,7 @@ PIPELINE: tuple[tuple[Turn, tuple[Step, ...]], ...] = (
             (Stage.TRAIN, check_train),
             (Stage.ADVERSARIAL, check_adversarial),
             (Stage.UNSEEN, check_unseen),
+            (Stage.UNSEEN, audit_paid),
             (Stage.TIME, time_workloads),
             (Stage.TIME, check_timed),
         ),
@@ -144,7 +163,7 @@ who could not be timed meanwhile: one turn for everything on the device costs le
 
 
 def _check(
-    attempt: Attempt, workload: Workload, purpose: str, audit: Audit = Audit.OFF
+    attempt: Attempt, workload: Workload, purpose: str, audit: Audit = Audit.DRAWN
 ) -> tuple[Verdict | None, Expected, tuple[torch.Tensor, ...]]:
     """One workload: call, metadata, launches, values. Records the result either way."""
     problem = attempt.task.problem
@@ -167,6 +186,8 @@ def _check(
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
         }
+        if workload.split is not Split.ADVERSARIAL:
+            attempt.paid |= dict.fromkeys(call.codes, workload)
     attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)
     return verdict, expected, outputs
 
@@ -202,10 +223,11 @@ def _check_again(
 ) -> Verdict | None:
     """The same data twice must agree (rule 9); without its kernels it must fail (rule 10).
 
-    The second time a simulator audits every launch (rule 22).
+    Which workload that is, the candidate cannot know.
     """
-    again = attempt.call(workload, expected, audit=Audit.ON)
-    attempt.repeated_seconds = again.seconds if isinstance(again, Call) else None
+    again = attempt.call(workload, expected, audit=Audit.AGAIN)
+    if isinstance(again, Call):
+        attempt.repeated = len(attempt.results) - 1, again.seconds
     verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
     if verdict is not None:
         return verdict
@@ -240,9 +262,10 @@ def _replay_without_kernels(
 
 def _disagreement(attempt: Attempt) -> str:
     """A candidate that takes another time for the same data keeps state across calls."""
-    first, second = attempt.results[0].candidate_seconds, attempt.repeated_seconds
+    index, second = attempt.repeated or (0, None)
+    first = attempt.results[index].candidate_seconds
     if not first or not second:
-        return "the device reported no time for the first train workload"
+        return "the device reported no time for the workload that was called twice"
     if max(first, second) > TIME_AGREEMENT * min(first, second):
         return f"two calls on the same data took {first * 1e6:.1f} and {second * 1e6:.1f} us"
     return ""

@@ -15,6 +15,7 @@ from kernel_gym.sim.idioms import with_idioms
 from kernel_gym.sim.metadata import KernelArg
 from kernel_gym.sim.occupancy import Occupancy, occupancy
 from kernel_gym.sim.timing import KernelTiming
+from kernel_gym.sim.wait_proof import waits_everywhere
 
 
 class Program:
@@ -55,6 +56,11 @@ class Program:
         if self._timing is None:
             self._timing = KernelTiming(self._library, self.handle, self._decoded, self._figures)
         return self._timing
+
+    @cached_property
+    def waits_everywhere(self) -> bool:
+        """Whether every way through it waits for its loads, as far as that can be proven."""
+        return waits_everywhere(self._decoded)
 
     def prepare_audit(self) -> None:
         """Hand over what an audit needs to know, at its first use."""
