@@ -17,6 +17,7 @@ from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.shared import shared_executor
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.feedback import MAX_CHARS, feedback
+from kernel_gym.hidden import without_hidden
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
@@ -158,8 +159,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
         Returns:
             Observation, reward, terminated, truncated (never true), and info: `task`, `turn`,
-            `outcome`, `stage`, `speedup`, `unseen_speedup`, `masked`, `reward_terms` and the whole
-            `evaluation` but for its wall-clock times.
+            `outcome`, `stage`, `speedup`, `unseen_speedup`, `masked`, `reward_terms` and the
+            `evaluation` but for its wall-clock times and what identifies hidden workloads.
 
         Raises:
             InvalidAction: The action is not a string.
@@ -243,7 +244,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             "unseen_speedup": evaluation.unseen_speedup,
             "masked": result.masked,
             "reward_terms": dict(result.terms),
-            "evaluation": evaluation.model_dump(mode="json", exclude={"wall_seconds"}),
+            "evaluation": without_hidden(evaluation).model_dump(
+                mode="json", exclude={"wall_seconds"}
+            ),
         }
 
     def _text(self) -> str:

@@ -112,7 +112,7 @@ def _failure(evaluation: Evaluation) -> str:
         return ""
     failed = next((result for result in evaluation.workloads if not result.passed), None)
     if evaluation.stage in HIDDEN_STAGES:
-        return _hidden_failure(evaluation, failed)
+        return hidden_failure(evaluation)
     if evaluation.stage is Stage.TIME:
         return HIDDEN_TIMES.get(evaluation.outcome, "")
     message = _anonymous(evaluation.message)
@@ -133,11 +133,15 @@ def _shown_workload(failed: WorkloadResult, told: str) -> list[str]:
     return lines
 
 
-def _hidden_failure(evaluation: Evaluation, failed: WorkloadResult | None) -> str:
+def hidden_failure(evaluation: Evaluation) -> str:
     """Names the split and the kind of failure, and nothing that identifies the workload.
 
     The kind is a fixed phrase: the message itself might name sizes that the policy must not learn.
+
+    Args:
+        evaluation: One that failed on an adversarial or an unseen workload.
     """
+    failed = next((result for result in evaluation.workloads if not result.passed), None)
     how = _phrase(FINDINGS, failed.message if failed else "")
     if how is None and failed and (failed.element or failed.worst_error is not None):
         how = "values are wrong"

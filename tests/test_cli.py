@@ -241,6 +241,29 @@ def test_check_passes_the_baseline_and_fails_a_wrong_kernel(kernels):
     run("check", TASK, wrong, "--device", DEVICE, code=1)
 
 
+def test_check_shows_a_person_the_hidden_workload_and_nobody_else(tmp_path):
+    shown = [tuple(dims.values()) for dims in get_task(TASK).problem.train["sim"]]
+    source, last = get_task(TASK).start_source, f"cols - int((rows, cols) not in {shown})"
+    assert source.count("x.stride(0), cols,") == 1
+    file = tmp_path / "shown_only.py"
+    file.write_text(source.replace("x.stride(0), cols,", f"x.stride(0), {last},"))
+    arguments = ("check", TASK, file, "--device", DEVICE, "--json")
+    told = json.loads(run(*arguments, code=1).stdout)["evaluation"]
+    hidden = [w for w in told["workloads"] if w["split"] != "train"]
+    assert hidden
+    assert {json.dumps(w["dims"]) for w in hidden} == {"{}"}
+    assert (told["seed"], told["detail"]) == (None, "")
+    whole = json.loads(run(*arguments, "--seed", 4, "--reveal", code=1).stdout)["evaluation"]
+    failed = next(w for w in whole["workloads"] if not w["passed"])
+    assert whole["seed"] == 4
+    person = run(*arguments[:-1], "--seed", 4, "--reveal", code=1).stdout
+    assert all(f"{name}={size}" in person for name, size in failed["dims"].items())
+    policy = run(*arguments[:-1], "--seed", 4, code=1).stdout
+    described = " ".join(f"{name}={size}" for name, size in failed["dims"].items())
+    assert described in person
+    assert described not in policy
+
+
 def test_check_needs_a_file_that_is_there():
     run("check", TASK, "no/such/file.py", code=2)
 

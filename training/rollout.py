@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from kernel_gym.feedback import feedback
+from kernel_gym.hidden import without_hidden
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, Reward, RewardResult
 from kernel_gym.store import RunStore, TurnRecord
@@ -150,7 +151,7 @@ class Rollout:
             result = RewardResult(record.reward, record.terms)
             text = _told(record.problem, feedback(task, record.evaluation))
             episode = episode.after(
-                Turn(self.store.source(record), record.evaluation, result, text)
+                Turn(self.store.source(record), without_hidden(record.evaluation), result, text)
             )
         return episode
 
@@ -174,7 +175,7 @@ class Rollout:
         self.store.append(record, source)
         self.on_turn(record)
         told = _told(reply.problem, feedback(task, evaluation))
-        return episode.after(Turn(source, evaluation, result, told, reply.text))
+        return episode.after(Turn(source, without_hidden(evaluation), result, told, reply.text))
 
 
 def _told(problem: str, text: str) -> str:

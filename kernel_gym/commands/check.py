@@ -39,11 +39,17 @@ def check(
         list[str] | None,
         typer.Option(help="On a GPU: compile Triton kernels for this AMD architecture as well."),
     ] = None,
+    reveal: Annotated[
+        bool,
+        typer.Option("--reveal", help="Show the hidden workload that fails: for people alone."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Evaluate one source file on one task. Exit code 0 when it passes, 1 when it does not.
 
-    A seed draws the same on every machine, unless a run's secret is given as well.
+    A seed draws the same on every machine, unless a run's secret is given as well. Adversarial and
+    unseen workloads are withheld, as they are from a policy, unless --reveal is given: an author
+    that knows their sizes can write a kernel for them alone.
 
     Example: kernel-gym check triton2triton/softmax my_softmax.py --device sim:gfx942
     """
@@ -65,12 +71,29 @@ def check(
             raise typer.BadParameter(str(error)) from None
     with evaluator, one_line_errors():
         evaluation = evaluator.evaluate(task, source)
-    _show(task, evaluation, scored(evaluation, Context().of(source)), json)
+    shown = evaluation if reveal else _without_hidden(evaluation, seed)
+    secret = _revealed(evaluation) if reveal else ""
+    _show(task, shown, scored(evaluation, Context().of(source)), secret, json)
     if evaluation.outcome is not Outcome.PASSED:
         raise typer.Exit(FAILED)
 
 
-def _show(task: Task, evaluation: Evaluation, result: RewardResult, json: bool) -> None:
+def _without_hidden(evaluation: Evaluation, seed: int | None) -> Evaluation:
+    """What may be shown; a seed that was drawn would say what was drawn from it."""
+    from kernel_gym.hidden import without_hidden
+
+    return without_hidden(evaluation).model_copy(update={"seed": seed})
+
+
+def _revealed(evaluation: Evaluation) -> str:
+    from kernel_gym.hidden import revealed
+
+    return revealed(evaluation)
+
+
+def _show(
+    task: Task, evaluation: Evaluation, result: RewardResult, secret: str, json: bool
+) -> None:
     from kernel_gym.feedback import feedback
     from kernel_gym.records import Outcome
 
@@ -86,6 +109,8 @@ def _show(task: Task, evaluation: Evaluation, result: RewardResult, json: bool) 
     console.print(f"reward {reward}", highlight=False)
     console.print()
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if secret:
+        console.print(f"\n{secret}", markup=False, highlight=False, soft_wrap=True)
     for kernel in evaluation.cross_kernels:
         console.print(_cross(kernel), markup=False, highlight=False)
 

@@ -1,0 +1,80 @@
+"""What is kept from whoever writes kernels."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_gym.hidden import revealed, without_hidden
+from kernel_gym.records import Element, Evaluation, Outcome, Stage
+from kernel_gym.rewards import get_reward
+from kernel_gym.tasks.workload import Kind, Layout, Split
+from tests.records import failure, passing, workload
+
+SECRET = {"rows": 31337, "cols": 27644}
+ELEMENT = Element(output="out", index=(27643,), expected=0.25, found=31337.5, tolerance=1e-3)
+
+
+def hidden(split, **fields):
+    """A workload with secrets wherever there can be some."""
+    given = {
+        "dims": SECRET,
+        "kind": Kind.EDGE,
+        "distribution": "tiny",
+        "layout": Layout.STRIDED,
+        "message": "out of bounds at row 31337",
+        "element": ELEMENT,
+        "worst_error": 27644.0,
+        "passed": False,
+        **fields,
+    }
+    return workload(split).model_copy(update=given)
+
+
+def evaluation(split, stage):
+    workloads = [workload(), hidden(split)]
+    return failure(
+        Outcome.WRONG_VALUES, stage, detail="rows 31337", workloads=workloads
+    ).model_copy(update={"message": "wrong for cols 27644"})
+
+
+HIDDEN = [(Split.ADVERSARIAL, Stage.ADVERSARIAL), (Split.UNSEEN, Stage.UNSEEN)]
+
+
+@pytest.mark.parametrize(("split", "stage"), HIDDEN)
+def test_nothing_identifies_a_hidden_workload(split, stage):
+    found = without_hidden(evaluation(split, stage))
+    text = found.model_dump_json()
+    for secret in ("31337", "27644", "27643", "tiny", "strided", "out of bounds at"):
+        assert secret not in text
+    assert "a kernel accesses memory out of bounds" in found.message
+    assert Evaluation.model_validate_json(text) == found
+
+
+def test_times_that_name_a_workload_are_withheld():
+    found = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1 us at rows 31337"})
+    assert "31337" not in without_hidden(found).model_dump_json()
+
+
+@given(
+    st.sampled_from(Split), st.dictionaries(st.sampled_from("abc"), st.integers(10**6), max_size=3)
+)
+def test_train_workloads_and_what_decides_rewards_are_left(split, dims):
+    whole = passing(2.0, 1.5)
+    more = workload(split).model_copy(update={"dims": dims})
+    whole = whole.model_copy(update={"workloads": (*whole.workloads, more)})
+    found = without_hidden(whole)
+    assert found.by_split(Split.TRAIN) == whole.by_split(Split.TRAIN)
+    assert len(found.workloads) == len(whole.workloads)
+    assert get_reward()(found) == get_reward()(whole)
+    shown = json.dumps([w.dims for w in found.workloads if w.split is not Split.TRAIN])
+    assert not any(str(size) in shown for size in dims.values())
+
+
+@pytest.mark.parametrize(("split", "stage"), HIDDEN)
+def test_a_person_may_ask_for_the_workload_and_the_element(split, stage):
+    text = revealed(evaluation(split, stage))
+    for part in ("rows=31337 cols=27644", "tiny", "out of bounds", "out[27643]", "31337.5"):
+        assert part in text
+    assert revealed(passing(2.0, 1.5)) == ""
