@@ -15,6 +15,7 @@ from types import MappingProxyType
 import torch
 
 from kernel_gym.tasks.low_precision import accumulated_coarsely
+from kernel_gym.tasks.padding import padded_answers
 from kernel_gym.tasks.problem import Dims, Problem, ScalarArg, TensorArg, Value
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Workload
@@ -154,6 +155,13 @@ def low_precision(case: Case) -> Wrong | str:
     return {"sums": found} if found else "the oracle adds up too few terms to tell"
 
 
+def padding(case: Case) -> Wrong | str:
+    """Zeros beyond the end of an axis take part, as masked lanes do that nobody sets apart."""
+    with torch.no_grad():
+        answers = padded_answers(case.problem, case.dims, case.inputs)
+    return answers or "zeros beyond the end of an axis change nothing"
+
+
 def no_op(case: Case) -> Wrong:
     """Buffers as the judge poisons them: all bits set, which is NaN or -1."""
     return {"poison": tuple(map(_poisoned, case.answer))}
@@ -172,10 +180,13 @@ CONTROLS: Mapping[str, Control] = MappingProxyType(
         "wrong epsilon": wrong_epsilon,
         "dropped residual": dropped_residual,
         "low-precision accumulation": low_precision,
+        "padding takes part": padding,
         "no-op launch": no_op,
     }
 )
 """Every control by name."""
+ON_ADVERSARIAL = frozenset({"padding takes part"})
+"""Controls that adversarial workloads may catch as well: train sizes need not show the mistake."""
 
 
 def same_bits(left: Outputs, right: Outputs) -> bool:

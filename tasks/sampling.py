@@ -43,27 +43,31 @@ def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
 def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
     """The problem's tiny sizes, odd layouts where language and problem allow, sizes off any tile.
 
-    Layouts are a strided and an offset one of the smallest train workload. The last is left out
-    where it is a train workload, which is checked anyway.
+    Tiny sizes are checked under every legal distribution, the larger ones under one each. Which one
+    does not depend on the order in which a problem states its distributions. Layouts are a strided
+    and an offset one of the smallest train workload. The last is left out where it is a train
+    workload, which is checked anyway.
     """
-    cases = [(dims, Layout.CONTIGUOUS) for dims in problem.adversarial]
+    menu = sorted(problem.distributions)
+    tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
+    cases = []
     if language == "triton" and problem.strided:
         smallest = min(problem.train[scale], key=problem.elements)
         cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
     off_tiles = _off_tiles(problem, scale)
     if off_tiles not in problem.train[scale]:
         cases.append((off_tiles, Layout.CONTIGUOUS))
-    menu = problem.distributions[::-1]
+    cases = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(cases)]
     return [
         Workload(
             dims,
             Split.ADVERSARIAL,
             Kind.ADVERSARIAL,
-            distribution=menu[i % len(menu)],
+            distribution=distribution,
             layout=layout,
             name=f"adversarial-{i}",
         )
-        for i, (dims, layout) in enumerate(cases)
+        for i, (dims, layout, distribution) in enumerate([*tiny, *cases])
     ]
 
 
