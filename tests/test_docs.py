@@ -12,6 +12,8 @@ import pytest
 
 from tests.test_architecture import ROOMS, ROOT, modules
 
+LINK = re.compile(r"(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)#\s]+)", re.MULTILINE)
+"""The page of a link, inline or as a definition at the end of a page."""
 FENCE = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -77,7 +79,7 @@ def test_docstring_examples_run(name):
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
             if not link.endswith(".png"):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -18,7 +18,7 @@ EXECUTORS = {
 
 
 MOST_WORKERS, MOST_ON_A_GPU = 8, 6
-"""More on one GPU wait for each other and hold memory meanwhile (docs/measurements.md)."""
+"""More evaluators on one GPU wait and hold memory (docs/decisions/0019)."""
 WORKER_BYTES = 18 << 30
 """Of a GPU's memory, for each evaluator on it."""
 

@@ -1,4 +1,4 @@
-"""The numbers of the evaluation protocol. Changed here and in the measurements, never silently."""
+"""The numbers of the evaluation protocol. A change needs a page in docs/decisions."""
 
 PROTOCOL_VERSION = "1"
 
@@ -38,7 +38,7 @@ RETRY_SECONDS = 120.0
 
 MAX_SOURCE_BYTES = 256 * 1024
 
-# Time on a GPU (rules 11-21). Calibrated on one H100: docs/measurements.md.
+# Time on a GPU (rules 11-21). Calibrated on an H100 and an H200: docs/decisions, 0001 to 0006.
 RING = 12
 """Input sets at addresses of their own; no timed block uses one twice (rule 11)."""
 RING_LEAST, RING_BYTES = 4, 1 << 30
