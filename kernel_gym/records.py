@@ -78,13 +78,13 @@ class WorkloadResult(Record):
     layout: Layout = Layout.CONTIGUOUS
     passed: bool
     message: str = ""
-    worst_error: float | None = Field(None, description="error over tolerance; 1.0 is the limit")
+    worst_error: float | None = Field(default=None, description="error over tolerance; 1.0 is the limit")
     element: Element | None = None
     candidate_seconds: float | None = None
     baseline_seconds: float | None = None
     roofline_seconds: float | None = None
-    speedup: float | None = Field(None, description="baseline over candidate")
-    speedup_low: float | None = Field(None, description="lower bound; equal on the simulator")
+    speedup: float | None = Field(default=None, description="baseline over candidate")
+    speedup_low: float | None = Field(default=None, description="lower bound; equal on the simulator")
     speedup_high: float | None = None
     launches: int | None = None
     launch_seconds: float | None = Field(
@@ -116,7 +116,7 @@ class KernelFacts(Record):
         None, description="place in `workloads` of what it was launched for; None: not known"
     )
     launches: int = Field(0, description="on that workload")
-    seconds: float | None = Field(None, description="of all its launches there")
+    seconds: float | None = Field(default=None, description="of all its launches there")
     waves_per_simd: float | None = None
     occupancy_limiter: str | None = None
     bound_by: str | None = None

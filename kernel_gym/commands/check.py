@@ -72,8 +72,8 @@ def check(
     with evaluator, one_line_errors():
         evaluation = evaluator.evaluate(task, source)
     shown = evaluation if reveal else _without_hidden(evaluation, seed)
-    secret = _revealed(evaluation) if reveal else ""
-    _show(task, shown, scored(evaluation, Context().of(source)), secret, json)
+    hidden = _revealed(evaluation) if reveal else ""
+    _show(task, shown, scored(evaluation, Context().of(source)), hidden, json)
     if evaluation.outcome is not Outcome.PASSED:
         raise typer.Exit(FAILED)
 

@@ -159,7 +159,7 @@ def _store(
     from kernel_gym.secret import read_secret
     from kernel_gym.store import RunStore
 
-    given = secret and read_secret(secret)
+    given = read_secret(secret) if secret else None
     return RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
 
 
