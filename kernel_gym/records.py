@@ -78,13 +78,17 @@ class WorkloadResult(Record):
     layout: Layout = Layout.CONTIGUOUS
     passed: bool
     message: str = ""
-    worst_error: float | None = Field(default=None, description="error over tolerance; 1.0 is the limit")
+    worst_error: float | None = Field(
+        default=None, description="error over tolerance; 1.0 is the limit"
+    )
     element: Element | None = None
     candidate_seconds: float | None = None
     baseline_seconds: float | None = None
     roofline_seconds: float | None = None
     speedup: float | None = Field(default=None, description="baseline over candidate")
-    speedup_low: float | None = Field(default=None, description="lower bound; equal on the simulator")
+    speedup_low: float | None = Field(
+        default=None, description="lower bound; equal on the simulator"
+    )
     speedup_high: float | None = None
     launches: int | None = None
     launch_seconds: float | None = Field(
