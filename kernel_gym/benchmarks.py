@@ -7,6 +7,8 @@ commit. `benchmarks/machines.json` describes the machines. `kernel-gym bench tab
 from __future__ import annotations
 
 import datetime
+import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -23,10 +25,8 @@ RESULTS = Path("benchmarks/results")
 Text = Annotated[str, Field(min_length=1, pattern=r"^\S(.*\S)?$")]
 """One line without spaces around it."""
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-Number = (
-    Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True, allow_inf_nan=False)]
-)
-"""An integer stays an integer, so that a count is not printed as a float."""
+Number = Annotated[int, Field(strict=True)] | Annotated[Decimal, Field(strict=True)]
+"""A count, or a decimal that keeps its last zeros: 0.210 is not printed as 0.21."""
 
 
 class BenchmarkError(ValueError):
@@ -145,11 +145,14 @@ def load_benchmarks(folder: Path = RESULTS) -> Benchmarks:
 
 def _read(path: Path, kind: type[R]) -> R:
     try:
-        return kind.model_validate_json(path.read_bytes())
+        content = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        return kind.model_validate(content)
     except OSError as error:
         raise BenchmarkError(f"{path}: {error.strerror}") from error
     except ValidationError as error:
         raise BenchmarkError(f"{path}: {first_line(error)}") from error
+    except ValueError as error:
+        raise BenchmarkError(f"{path}: {error}") from error
 
 
 def _check_references(

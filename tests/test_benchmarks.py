@@ -76,11 +76,9 @@ def numbers(entry):
 
 
 def spellings(number, entry):
-    """How prose may write a number: 0.1 as 0.10 or 0.100, and 924 s as 15 min 24 s."""
+    """How prose may write a number: 1000 as 1,000, and 924 s as 15 min 24 s."""
     texts = {str(number), f"{number:,}"}
-    if isinstance(number, float):
-        texts |= {f"{number:.2f}", f"{number:.3f}"} if round(number, 2) == number else set()
-    elif entry.unit == "s":
+    if isinstance(number, int) and entry.unit == "s":
         texts.add(f"{number // 60} min {number % 60} s")
     return texts
 
@@ -142,6 +140,21 @@ def test_an_error_names_the_file_and_the_key(tmp_path, change, key):
     assert str(folder / "speed.json") in str(error.value)
     assert "entries.1" in str(error.value)
     assert key in str(error.value)
+
+
+def test_a_decimal_keeps_its_last_zeros(tmp_path):
+    folder = results(tmp_path, {**ENTRY, "value": "NUMBER", "interval": None})
+    file = folder / "speed.json"
+    file.write_text(file.read_text().replace('"NUMBER"', "0.210"))
+    assert "**0.210** a minute" in benchmark_page(load_benchmarks(folder))
+
+
+@pytest.mark.parametrize("content", ["", "[", "[]", '{"title": "x", "entries": []}', "\0"])
+def test_a_malformed_file_is_named(tmp_path, content):
+    folder = results(tmp_path, ENTRY)
+    (folder / "speed.json").write_text(content)
+    with pytest.raises(BenchmarkError, match=re.escape(str(folder / "speed.json"))):
+        load_benchmarks(folder)
 
 
 def test_an_id_occurs_once(tmp_path):
