@@ -69,13 +69,17 @@ def _padded(
     longer = {**dims, axis: size}
     padded = _copied(inputs)
     for arg in tensors:
-        if not re.search(rf"\b{axis}\b", arg.shape):
-            continue
         value = inputs[arg.name]
-        if not isinstance(value, torch.Tensor) or shape_of(arg.shape, dims) != tuple(value.shape):
+        if not isinstance(value, torch.Tensor) or not re.search(rf"\b{axis}\b", arg.shape):
+            continue
+        try:
+            before, after = shape_of(arg.shape, dims), shape_of(arg.shape, longer)
+        except ValueError:  # words: the shape depends on values
             return None
-        filled = value.new_zeros(shape_of(arg.shape, longer))
-        filled[tuple(slice(0, size) for size in value.shape)] = value
+        if before != tuple(value.shape):
+            return None
+        filled = value.new_zeros(after)
+        filled[tuple(slice(0, size) for size in before)] = value
         padded[arg.name] = filled
     return padded
 

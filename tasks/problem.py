@@ -147,7 +147,8 @@ class Problem(ABC):
     production: Mapping[Scale, Sequence[Dims]]
     """Further real model shapes (or their twins) from which unseen workloads are drawn."""
     adversarial: Sequence[Dims]
-    """Tiny sizes, checked and never timed; `adversarial_workloads` adds others."""
+    """Tiny sizes, checked under every distribution and never timed; `adversarial_workloads` adds
+    others."""
     distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
     """Legal distributions of the data; no more than there are train workloads at any scale."""
     exchangeable: bool = True

@@ -16,7 +16,8 @@ _INTRODUCTION = """\
 Written by `kernel-gym tasks controls > docs/tasks.md` from the verdicts that `kernel-gym admit`
 keeps beside each problem. A control is a wrong answer that every task must tell from a right one
 (`tasks/controls.py`): `x` says that the judge's check of values fails it, `-` that it does not
-apply. `zeros`, `stale output` and `no-op launch` also go through a whole evaluation as kernels.
+apply, `?` that the verdict is older than the control. `zeros`, `stale output` and `no-op launch`
+also go through a whole evaluation as kernels.
 
 Head-room is the geometric mean, over train workloads, of the baseline's time over that of the
 roofline and one launch: modelled on the simulator's sizes, measured on full ones where a GPU is
@@ -82,9 +83,9 @@ def _controls_row(name: str, verdict: Verdict | None) -> str:
 
 
 def _mark(found: str) -> str:
-    if found == FAILS:
-        return "x"
-    return "-" if found.startswith("does not apply") else f"**{found or '?'}**"
+    if found in (FAILS, ""):
+        return "x" if found else "?"
+    return "-" if found.startswith("does not apply") else f"**{found}**"
 
 
 def _rooms_row(name: str, verdict: Verdict | None) -> str:

@@ -11,6 +11,7 @@ from kernel_gym.tasks import Kind, Split, Workload, get_problem, problem_names
 from kernel_gym.tasks.control_kernels import KERNELS, no_op, stale, zeros
 from kernel_gym.tasks.controls import CONTROLS, Case, same_bits
 from kernel_gym.tasks.low_precision import accumulated_coarsely
+from kernel_gym.tasks.problem import Output
 
 
 def case(name, dims, seed=0, distribution="normal"):
@@ -18,11 +19,11 @@ def case(name, dims, seed=0, distribution="normal"):
     return Case(get_problem(name), workload, seed)
 
 
-def test_the_twelve_controls_are_there():
+def test_all_controls_are_there():
     assert list(CONTROLS) == [
         *("zeros", "constant", "mean", "stale output", "echo of an input", "bias only"),
         *("last tile unwritten", "half the rows skipped", "wrong epsilon", "dropped residual"),
-        *("low-precision accumulation", "no-op launch"),
+        *("low-precision accumulation", "padding takes part", "no-op launch"),
     ]
 
 
@@ -38,8 +39,8 @@ def test_every_result_is_wrong_and_has_the_form_of_an_answer():
     one = case("layer_norm", {"rows": 4, "cols": 256}, distribution="tiny")
     for name, control in CONTROLS.items():
         found = control(one)
-        if isinstance(found, str):
-            assert name == "dropped residual"
+        if isinstance(found, str):  # 256 columns are whole tiles, and rows do not touch each other
+            assert name in ("dropped residual", "padding takes part")
             continue
         for label, outputs in found.items():
             assert not same_bits(outputs, one.answer), (name, label)
@@ -56,6 +57,8 @@ def test_every_result_is_wrong_and_has_the_form_of_an_answer():
         ("bias only", "matmul", {"m": 2, "n": 3, "k": 4}, "bias"),
         ("echo of an input", "matmul", {"m": 2, "n": 3, "k": 4}, "as many elements"),
         ("low-precision accumulation", "gelu", {"rows": 2, "cols": 128}, "too few terms"),
+        ("padding takes part", "matmul", {"m": 2, "n": 3, "k": 4}, "change nothing"),
+        ("padding takes part", "softmax", {"rows": 2, "cols": 128}, "change nothing"),
         ("mean", "cross_entropy", {"rows": 1, "vocab": 8}, "single number"),
     ],
 )
@@ -146,3 +149,34 @@ def test_a_stale_kernel_answers_from_memory():
 
 def test_kernel_controls_are_named_as_the_others():
     assert {name for kernels in KERNELS.values() for name in kernels} <= set(CONTROLS)
+
+
+def test_padding_that_takes_part_is_that_of_a_kernel_without_masks():
+    one = case("softmax", {"rows": 2, "cols": 130})
+    found = CONTROLS["padding takes part"](one)
+    filled = torch.nn.functional.pad(one.inputs["x"].double(), (0, 126))
+    assert set(found) == {"cols"}  # rows do not touch each other
+    expected = torch.softmax(filled, 1)[:, :130].half()
+    assert torch.equal(found["cols"][0], expected)
+    assert found["cols"][0].shape == one.answer[0].shape
+
+
+class LargestOfRows(type(get_problem("softmax"))):
+    """The largest of each row, of which zeros are a part where all are negative."""
+
+    outputs = (Output("out", torch.float16, shape="rows"),)
+
+    def oracle(self, x):
+        return (x.double().amax(1),)
+
+    def reference(self, x):
+        return (x.amax(1),)
+
+
+def test_padding_takes_part_in_a_maximum_of_negative_values_alone():
+    workload = Workload({"rows": 64, "cols": 2}, Split.TRAIN, Kind.TRAIN)
+    one = Case(LargestOfRows(), workload, 0)
+    (found,) = CONTROLS["padding takes part"](one)["cols"]
+    assert torch.equal(found, one.answer[0].clamp_min(0))
+    wide = Case(LargestOfRows(), Workload({"rows": 4, "cols": 999}, Split.TRAIN, Kind.TRAIN), 0)
+    assert "change nothing" in CONTROLS["padding takes part"](wide)
