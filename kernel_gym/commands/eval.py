@@ -94,7 +94,7 @@ def evaluate(
         )
         player = make_policy(policy)
         _known(reward, executor)
-        given = secret and read_secret(secret)
+        given = read_secret(secret) if secret else None
         store = RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
     try:
         _play(player, tasks, store, executor, workers)

@@ -6,7 +6,7 @@ import ast
 import random
 
 from kernel_gym.mutation.names import free_names, parse, rename, top_level_names, unparse
-from kernel_gym.mutation.python import fresh_name
+from kernel_gym.mutation.python import fresh_names
 
 _FORMS = (
     """
@@ -45,13 +45,14 @@ def combine(first: str, second: str, entry: str, draw: random.Random) -> str | N
     shared -= {name for name, _ in _imports(one) & _imports(two)}
     if not shared <= set(free_names(two, entry)):
         return None
-    rename(two, {name: fresh_name(one, draw) for name in sorted(shared)})
-    names = {word: fresh_name(one, draw) for word in ("first", "second", "turns")}
+    words = ["first", "second", "turns", *sorted(shared)]
+    names = dict(zip(words, fresh_names(one, draw, len(words)), strict=True))
+    rename(two, {name: names[name] for name in shared})
     for tree, name in ((one, names["first"]), (two, names["second"])):
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name == entry:
                 node.name = name
-    form = draw.choice(_FORMS).format(entry=entry, **names)
+    form = draw.choice(_FORMS).format(entry=entry, **{word: names[word] for word in words[:3]})
     body = [*_future(one), *_future(two), *_rest(one), *_rest(two), *ast.parse(form).body]
     return unparse(ast.Module(body, []))
 

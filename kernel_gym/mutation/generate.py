@@ -82,7 +82,8 @@ def apply(task: Task, source: str, draw: random.Random) -> tuple[str, list[str]]
     Returns:
         The other source and the names of the operators that applied; none: it is the same source.
     """
-    menu, applied = operators(task), []
+    menu = operators(task)
+    applied: list[str] = []
     wanted = draw.randint(1, MOST_OPERATORS)
     for name in draw.sample(sorted(menu), len(menu)):
         changed = menu[name](source, task.entry, draw)

@@ -19,7 +19,9 @@ def rename_names(source: str, entry: str, draw: random.Random) -> str | None:
     if tree is None or not names:
         return None
     chosen = draw.sample(names, draw.randint(1, len(names)))
-    return unparse(rename(tree, {name: fresh_name(tree, draw) for name in chosen}))
+    return unparse(
+        rename(tree, dict(zip(chosen, fresh_names(tree, draw, len(chosen)), strict=True)))
+    )
 
 
 def reorder(source: str, entry: str, draw: random.Random) -> str | None:
@@ -45,7 +47,7 @@ def wrap_entry(source: str, entry: str, draw: random.Random) -> str | None:
     own = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == entry]
     if tree is None or len(own) != 1:
         return None
-    inner, other = fresh_name(tree, draw), fresh_name(tree, draw)
+    inner, other = fresh_names(tree, draw, 2)
     own[0].name = inner
     form = draw.choice(_WRAPPERS).format(entry=entry, inner=inner, other=other)
     tree.body += ast.parse(form).body
@@ -115,12 +117,16 @@ PYTHON: Mapping[str, Callable[[str, str, random.Random], str | None]] = {
 }
 
 
-def fresh_name(tree: ast.Module, draw: random.Random) -> str:
-    """A name that the module does not have."""
+def fresh_names(tree: ast.Module, draw: random.Random, count: int) -> list[str]:
+    """Names that the module does not have."""
     known = all_names(tree)
-    while (name := f"n{draw.getrandbits(40):010x}") in known:
-        pass
-    return name
+    found: list[str] = []
+    while len(found) < count:
+        name = f"n{draw.getrandbits(40):010x}"
+        if name not in known:
+            known.add(name)
+            found.append(name)
+    return found
 
 
 def _independent(first: ast.stmt, second: ast.stmt) -> bool:
@@ -136,8 +142,9 @@ def _is_quiet(statement: ast.stmt) -> bool:
     """Whether running it does nothing but bind names."""
     if isinstance(statement, ast.FunctionDef):
         return not any(isinstance(d, ast.Call) for d in statement.decorator_list)
-    plain = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
-    return plain and all(isinstance(target, ast.Name) for target in statement.targets)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return False
+    return all(isinstance(target, ast.Name) for target in statement.targets)
 
 
 def _read_now(statement: ast.stmt) -> set[str]:
@@ -178,10 +185,11 @@ def _host_constants(tree: ast.Module) -> Iterator[ast.Constant]:
                 yield node
 
 
-def _spelling(value: int | str, draw: random.Random) -> ast.expr:
+def _spelling(value: object, draw: random.Random) -> ast.expr:
     if isinstance(value, str):
         cut = draw.randint(1, len(value) - 1)
         return ast.BinOp(ast.Constant(value[:cut]), ast.Add(), ast.Constant(value[cut:]))
+    assert isinstance(value, int)
     part = draw.randint(0, max(1, abs(value)))
     return ast.BinOp(ast.Constant(value + part), ast.Sub(), ast.Constant(part))
 
@@ -196,9 +204,10 @@ class _Replaced(ast.NodeTransformer):
 
 def _host_returns(tree: ast.Module) -> Iterator[ast.Return]:
     for node in _host_nodes(tree):
-        if isinstance(node, ast.Return) and node.value is not None:
-            if not any(isinstance(n, _BOUND_TO_THEIR_SCOPE) for n in ast.walk(node.value)):
-                yield node
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        if not any(isinstance(n, _BOUND_TO_THEIR_SCOPE) for n in ast.walk(node.value)):
+            yield node
 
 
 _BOUND_TO_THEIR_SCOPE = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
