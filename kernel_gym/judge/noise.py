@@ -13,7 +13,7 @@ from typing import Any
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.judge.kept import Kept
-from kernel_gym.judge.pairs import Pairs, quantile_of_noise
+from kernel_gym.judge.pairs import Pairs, interval, quantile_of_noise
 from kernel_gym.judge.protocol import NOISE_EVERY, NOISE_LIMIT
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.sampling import train_workloads
@@ -72,7 +72,7 @@ def measure_noise(device: Any, compare: Callable[..., Any]) -> float:
                 found = compare(task, workload, *sessions, repeat, device, kept)
                 if not isinstance(found, Pairs):
                     raise InfraError(f"the baseline of {task.id} failed: {found.message}")
-                effects.setdefault(workload.key, []).append(found.interval.mean)
+                effects.setdefault(workload.key, []).append(interval(found.effects).mean)
     finally:
         for session in sessions:
             session.close()

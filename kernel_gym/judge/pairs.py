@@ -5,10 +5,9 @@ addresses, each in its own worker; only one runs at a time, the other is stopped
 ABBA, so that a drift of the machine's clocks falls on both alike.
 
 The candidate's stamps come from its own process and may be false. What is paid is therefore bounded
-by the judge's clock: of each block, the time that passed beyond the stamps and beyond the same
-excess of the baseline's block beside it is added to the candidate's time, except a small part that
-is free (`free_seconds`). Pay and clock check use one statistic, the median times the number of
-stamps, so that no distribution of the same sum over the stamps pays more.
+by an effect that does without them: the judge's clock says how long a block of the candidate took,
+and how much of that is no work is taken from the baseline's block beside it. That effect is noisy,
+so that stamps may be better by a part that is free (`free_seconds`), and by no more.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -88,18 +87,33 @@ class Pairs:
     baseline_seconds: float
     candidate_seconds: float
     effects: list[float]
+    """Of each pair of blocks log(baseline / candidate), by the stamps of both."""
     graph: bool
+    bounds: list[float] = field(default_factory=list)
+    """The same by the judge's clock in the candidate's place of stamps."""
     walls: list[tuple[float, float]] = field(default_factory=list)
     """Wall-clock seconds that the stamps do not account for, by block: baseline's, candidate's."""
     claimed: float = 0.0
     """What the candidate's stamps of one block come to, seconds: median over the blocks."""
-    charges: list[float] = field(default_factory=list)
-    """By how much each block of the candidate was charged more than its stamps say, a share."""
+    clocked: float = 0.0
+    """The same by the judge's clock."""
+
+    @property
+    def charge(self) -> float:
+        """By how much the mean effect is above what the judge's clock allows, 0 for an honest one.
+
+        Both means are trimmed in the same way: blocks that are false by turns gain nothing.
+        """
+        if not self.bounds:
+            return 0.0
+        most = interval(self.bounds).mean + math.log1p(free_seconds(self.clocked) / self.clocked)
+        return max(0.0, interval(self.effects).mean - most)
 
     @property
     def interval(self) -> Interval:
-        """The interval of all pairs so far."""
-        return interval(self.effects)
+        """The interval of all pairs so far, within what the judge's clock allows."""
+        by_stamps = interval(self.effects)
+        return replace(by_stamps, mean=by_stamps.mean - self.charge)
 
     @property
     def unaccounted(self) -> float:
@@ -122,7 +136,7 @@ class Pairs:
     @property
     def late(self) -> bool:
         """Whether another try is worth it: an honest candidate is charged for a slow host."""
-        return not self.agrees or statistics.median(self.charges or [0.0]) > CHARGE_LIMIT
+        return not self.agrees or self.charge > CHARGE_LIMIT
 
 
 @dataclass(frozen=True)
@@ -131,7 +145,8 @@ class Sample:
 
     Attributes:
         call: the median of the stamps, of one call.
-        claimed: the median times the number of stamps.
+        claimed: the median times the number of stamps. Not their sum: of that, many a distribution
+            has a smaller median.
         rest: what passed by the judge's clock beyond `claimed`.
     """
 
@@ -139,26 +154,26 @@ class Sample:
     claimed: float
     rest: float
 
-    def charged(self, baseline: Sample) -> float:
-        """Seconds of one call, bounded by the judge's clock.
+    def by_the_clock(self, baseline: Sample) -> float:
+        """Seconds of one call by the judge's clock; half of what is claimed at least.
 
         Args:
             baseline: the block beside it. Both sides flush as often and are asked in the same way,
-                so that its excess is the trusted measure of what is no work.
+                so that what passes beyond its stamps is no work.
         """
-        excess = self.rest - baseline.rest - free_seconds(self.claimed)
-        return self.call * (1 + max(0.0, excess) / self.claimed)
+        seconds = self.claimed + self.rest - baseline.rest
+        return self.call * max(0.5, seconds / self.claimed)
 
 
-def free_seconds(claimed: float) -> float:
-    """Seconds of a block that are not charged, although stamps do not account for them.
+def free_seconds(block: float) -> float:
+    """Seconds by which the stamps of a block may be better than the judge's clock says.
 
     An honest candidate's host takes some 0.1 ms more or less for a block than the baseline's.
 
     Args:
-        claimed: what the stamps of the block come to, seconds.
+        block: seconds that the calls of a block took by the judge's clock.
     """
-    return min(FREE_WALL[0] + FREE_WALL[1] * claimed, WALL_SHARE * claimed)
+    return min(FREE_WALL[0] + FREE_WALL[1] * block, WALL_SHARE * block)
 
 
 def interval(effects: Sequence[float]) -> Interval:
@@ -240,20 +255,23 @@ class Comparison:
         end = self._clock() + MAX_SECONDS
         times: tuple[list[float], list[float]] = ([], [])
         claimed: list[float] = []
+        clocked: list[float] = []
         while not self._done(pairs, end):
             samples = self._round(min(pilot), len(times[1]))
             if not isinstance(samples, list):
                 return samples
             for ours, theirs in ((samples[0], samples[1]), (samples[3], samples[2])):
-                charged = theirs.charged(ours)
-                pairs.effects.append(math.log(ours.call / charged))
+                pairs.effects.append(math.log(ours.call / theirs.call))
+                seconds = theirs.by_the_clock(ours)
+                pairs.bounds.append(math.log(ours.call / seconds))
+                clocked.append(seconds / theirs.call * theirs.claimed)
                 pairs.walls.append((ours.rest, theirs.rest))
-                pairs.charges.append(charged / theirs.call - 1)
                 times[0].append(ours.call)
-                times[1].append(charged)
+                times[1].append(theirs.call)
                 claimed.append(theirs.claimed)
+            pairs.claimed, pairs.clocked = map(statistics.median, (claimed, clocked))
         pairs.baseline_seconds, pairs.candidate_seconds = map(statistics.median, times)
-        pairs.claimed = statistics.median(claimed)
+        pairs.candidate_seconds *= math.exp(pairs.charge)
         return pairs
 
     def _round(self, shortest: float, blocks: int) -> list[Sample] | Any:

@@ -86,10 +86,10 @@ WALL_SHARE = 0.25
 WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
 FREE_WALL = (150e-6, 0.05)
-"""Seconds, and share of a block's claimed time, that are not charged although its stamps do not
-account for them; never more than WALL_SHARE of it. All beyond is added to the candidate's time."""
+"""Seconds, and share of a block's claimed time, by which its stamps may be better than the judge's
+clock says; never more than WALL_SHARE of it. What is beyond is not paid."""
 CHARGE_LIMIT = 0.02
-"""A comparison in which the median block is charged more than this share is made again."""
+"""A comparison whose effect is beyond that by more is made again."""
 TRIES = 3
 """Comparisons of a workload, and of all of them, of which one must agree with the judge's clock."""
 PATIENCE = 3

@@ -11,10 +11,10 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 LIMIT = 5.0
 """Seconds in which a process must have stopped: one in a call of the kernel stops at its end."""
+READ_BYTES = 1 << 16
 STOPPED = "TtZX"
 """States in /proc of a thread that does not run: stopped, traced, ended."""
 
@@ -84,23 +84,33 @@ def _wait_until_stopped(pid: int, end: float) -> None:
 def _states(pid: int) -> Iterable[str]:
     """The states of a process's threads; none when it is gone."""
     for task in _tasks(pid):
-        with contextlib.suppress(OSError):
-            stat = (task / "stat").read_text(encoding="utf-8", errors="replace")
-            yield stat.rpartition(")")[2].split()[0]
+        stat = _read(f"{task}/stat")
+        if stat:
+            yield stat.rpartition(")")[2].split(None, 1)[0]
 
 
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started and that still have it for a parent."""
-    found: list[int] = []
-    for task in _tasks(pid):
-        with contextlib.suppress(OSError):
-            found += map(int, (task / "children").read_text(encoding="ascii").split())
-    return found
+    return [int(child) for task in _tasks(pid) for child in _read(f"{task}/children").split()]
 
 
-def _tasks(pid: int) -> list[Path]:
-    folder = Path(f"/proc/{pid}/task")
+def _tasks(pid: int) -> list[str]:
+    folder = f"/proc/{pid}/task"
     try:
-        return [folder / name for name in os.listdir(folder)]
+        return [f"{folder}/{name}" for name in os.listdir(folder)]
     except OSError:
         return []
+
+
+def _read(path: str) -> str:
+    """A short file of /proc; empty when it is gone. Twice as fast as a file object."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, READ_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
