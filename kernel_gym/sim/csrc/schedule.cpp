@@ -34,12 +34,16 @@ double place(u64 count, u64 slots, const Length& length, std::vector<double>* be
 // when others end, and these on what they waited for: that is repeated until it stays as it is.
 class Handovers {
  public:
-  Handovers(const std::vector<double>& cycles, const std::vector<u64>& totals,
-            const ModelRequest& request, const Sharing& sharing)
-      : cycles_(cycles), request_(request), sharing_(sharing), begin_(cycles.size(), 0),
-        delay_(cycles.size(), 0), rate_(cycles.size(), 0), follows_(cycles.size(), 0),
-        written_(sharing.events().size() + 1, 0) {
-    for (size_t w = 0; w < cycles.size(); w++) rate_[w] = totals[w] ? cycles[w] / (double)totals[w] : 0;
+  Handovers(const std::vector<double>& cycles, const ModelRequest& request, const Sharing& sharing)
+      : cycles_(cycles), request_(request), sharing_(sharing) {
+    begin_.resize(cycles.size());
+    delay_.resize(cycles.size());
+    follows_.resize(cycles.size());
+    written_.resize(sharing.events().size() + 1);
+    for (size_t w = 0; w < cycles.size(); w++) {
+      const u64 total = sharing.totals()[w];
+      rate_.push_back(total ? cycles[w] / (double)total : 0);
+    }
   }
 
   double run() {
@@ -85,7 +89,8 @@ class Handovers {
   const std::vector<double>& cycles_;
   const ModelRequest& request_;
   const Sharing& sharing_;
-  std::vector<double> begin_, delay_, rate_, follows_;  // by workgroup
+  std::vector<double> begin_, delay_, follows_;  // by workgroup
+  std::vector<double> rate_;                     // by workgroup: cycles of a nominal one
   std::vector<double> written_;                         // by number of the event
 };
 
@@ -119,6 +124,6 @@ double schedule(const std::vector<double>& cycles, const Bins& bins, const Model
     while (bin + 1 < bins.size() && w >= bins.first(bin + 1)) bin++;
     each[w] = cycles[bin];
   }
-  if (shares) return Handovers(each, sharing->totals(), request, *sharing).run();
+  if (shares) return Handovers(each, request, *sharing).run();
   return place(count, request.slots, [&](u64 w) { return each[w]; }, nullptr);
 }
