@@ -276,7 +276,21 @@ def test_what_a_lost_try_held_is_free_before_the_next(evaluator, task, monkeypat
     monkeypatch.setattr(evaluator.device, "open", fails)
     monkeypatch.setattr(evaluator.device, "usable", usable)
     assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.RUNTIME_ERROR
-    assert len(held) == 3
+    assert len(held) == 2
+
+
+def test_a_lost_device_is_not_tried_again_late(evaluator, task, monkeypatch):
+    tries = []
+
+    def fails(*_, **__):
+        tries.append(1)
+        raise DeviceLostError("the memory is used up")
+
+    monkeypatch.setattr("kernel_gym.evaluator.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(evaluator.device, "open", fails)
+    monkeypatch.setattr(evaluator.device, "usable", lambda _: True)
+    assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.RUNTIME_ERROR
+    assert len(tries) == 1
 
 
 HOSTILE = {

@@ -58,6 +58,7 @@ class DeviceServer:
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = Arena(options["memory"])
+        self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
         self.sample_from(0)

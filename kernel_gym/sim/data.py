@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes as ct
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 
 _INTEGERS = {
     ".byte": 1,
@@ -22,6 +22,8 @@ _INTEGERS = {
     ".8byte": 8,
 }
 _ALIGNMENT = 256
+MAX_DATA = 128 << 20
+"""Most bytes of one object: a line of text may ask for any number of zeros."""
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
 _SYMBOL = re.compile(r"^([A-Za-z_.$][\w.$]*)\s*(?:\+\s*(\d+))?$")
 
@@ -83,7 +85,7 @@ class DataReader:
     def common(self, argument: str) -> None:
         """Handle ``.comm name, size, alignment``: zeroed data."""
         name, size = (part.strip() for part in argument.split(",")[:2])
-        self._objects[name] = DataObject(name, bytearray(int(size, 0)))
+        self._objects[name] = DataObject(name, bytearray(_bounded(int(size, 0), argument)))
 
     def directive(self, name: str, argument: str, line: int, text: str) -> None:
         """Append what a data directive says."""
@@ -94,14 +96,16 @@ class DataReader:
             for item in argument.split(","):
                 self._integer(item.strip(), _INTEGERS[name], line, text)
         elif name in (".zero", ".space", ".skip"):
-            content += bytes(int(argument.split(",")[0], 0))
+            size = int(argument.split(",")[0], 0)
+            content += bytes(_bounded(len(content) + size, argument) - len(content))
         elif name in (".ascii", ".asciz", ".string"):
             content += _string_bytes(argument) + (b"" if name == ".ascii" else b"\0")
         elif name == ".p2align":
-            alignment = 1 << int(argument.split(",")[0], 0)
+            alignment = 1 << _bounded(int(argument.split(",")[0], 0), argument, most=16)
             content += bytes(-len(content) % alignment)
         elif name == ".fill":
             count, size, value = [int(part, 0) for part in (argument + ",1,0").split(",")[:3]]
+            _bounded(max(size, len(content) + size * count), argument)
             content += (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * count
 
     def _integer(self, value: str, size: int, line: int, text: str) -> None:
@@ -119,6 +123,17 @@ class DataReader:
             self._current.relocations.append((len(content), symbol.group(1), addend))
             number = 0
         content += struct.pack("<Q", number & 0xFFFFFFFFFFFFFFFF)[:size]
+
+
+def _bounded(number: int, text: str, most: int = MAX_DATA) -> int:
+    """A number that an assembler text asks for.
+
+    Raises:
+        UnsupportedInstruction: it is negative or too large.
+    """
+    if not 0 <= number <= most:
+        raise UnsupportedInstruction(f"a data object of {text[:40]}, expected at most {most}")
+    return number
 
 
 class Storage:
@@ -144,3 +159,15 @@ class Storage:
             self.addresses[name] = place
             ct.memmove(place, bytes(item.content), len(item.content))
             place += padded[name]
+
+
+def check_room(data: Mapping[str, DataObject], others: Iterable[Storage], limit: int) -> None:
+    """Checks that the variables of a module fit the device beside those of other modules.
+
+    Raises:
+        AsmError: they do not.
+    """
+    wanted = sum(len(item.content) for item in data.values())
+    held = sum(storage.size for storage in others)
+    if held + wanted > limit:
+        raise AsmError(f"{wanted} bytes of device variables beside {held}, expected {limit} in all")

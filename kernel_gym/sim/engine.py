@@ -22,7 +22,7 @@ from typing import Any
 
 from kernel_gym.sim import findings, native
 from kernel_gym.sim.asm import Module, parse
-from kernel_gym.sim.data import Storage
+from kernel_gym.sim.data import Storage, check_room
 from kernel_gym.sim.decode import decode_kernel
 from kernel_gym.sim.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.faults import Fault
@@ -95,6 +95,8 @@ class Engine:
         self._given: list[tuple[int, int, str]] = []
         self._allocations: list[tuple[int, int, str]] = []
         self._storages: dict[str, Storage] = {}
+        self.variable_limit = 4 << 30
+        """Most bytes of the variables of all modules together."""
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
 
     def __del__(self) -> None:
@@ -197,7 +199,9 @@ class Engine:
 
     def _storage(self, asm_text: str) -> Storage:
         if asm_text not in self._storages:
-            self._storages[asm_text] = Storage(_parse_cached(asm_text).data)
+            data = _parse_cached(asm_text).data
+            check_room(data, self._storages.values(), self.variable_limit)
+            self._storages[asm_text] = Storage(data)
             self._declare()
         return self._storages[asm_text]
 

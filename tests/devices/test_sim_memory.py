@@ -1,11 +1,36 @@
 """The simulated device's allocator."""
 
+import contextlib
+import ctypes
+import mmap
+import os
 import subprocess
 import sys
 
 import pytest
 
-from kernel_gym.devices.sim_memory import ALIGNMENT, ARENA_BASE, GUARD, Arena, DeviceMemoryError
+from kernel_gym.devices.sim_memory import (
+    ALIGNMENT,
+    ARENA_BASE,
+    ARENA_SIZE,
+    GUARD,
+    Arena,
+    DeviceMemoryError,
+    create_file,
+    map_device,
+)
+
+PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture
+def device():
+    """The device's memory, mapped at its addresses; the descriptor of its file."""
+    file = create_file()
+    map_device(file)
+    yield file
+    ctypes.CDLL(None).munmap(ctypes.c_void_p(ARENA_BASE), ctypes.c_size_t(ARENA_SIZE))
+    os.close(file)
 
 
 def test_allocations_are_aligned_apart_and_never_reused():
@@ -30,17 +55,32 @@ def test_a_range_is_located_only_when_it_lies_whole_in_a_live_allocation():
     assert arena.locate(found.start, 1) is None
 
 
-def test_the_capacity_is_of_live_bytes():
-    arena = Arena(1000)
-    first = arena.allocate(600, "a")
-    with pytest.raises(DeviceMemoryError, match="600 of 1000"):
-        arena.allocate(600, "b")
+def test_the_capacity_is_of_live_pages(device):
+    arena = Arena(8 * PAGE)
+    first = arena.allocate(6 * PAGE, "a")
+    with pytest.raises(DeviceMemoryError, match=f"of {8 * PAGE} live"):
+        arena.allocate(6 * PAGE, "b")
     arena.free(first.start)
-    assert arena.allocate(600, "b").size == 600
+    assert arena.allocate(6 * PAGE, "b").size == 6 * PAGE
+
+
+def test_small_allocations_cost_the_pages_that_they_touch(device):
+    arena, memory = Arena(64 * PAGE), os.fstat(device)
+    starts = []
+    with contextlib.suppress(DeviceMemoryError):
+        for _ in range(1000):
+            starts.append(arena.allocate(1, "small").start)
+            ctypes.memset(starts[-1], 1, 1)
+    assert 32 <= len(starts) <= 64
+    assert os.fstat(device).st_blocks * 512 <= memory.st_blocks * 512 + 64 * PAGE
+    for start in starts:
+        arena.free(start)
+    assert arena.live == 0
+    assert os.fstat(device).st_blocks == 0
 
 
 def test_freeing_twice_is_told_not_raised():
-    arena = Arena(1000)
+    arena = Arena(1 << 20)
     found = arena.allocate(10, "a")
     assert arena.free(found.start)
     assert not arena.free(found.start)

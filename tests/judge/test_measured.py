@@ -105,7 +105,7 @@ class Recorder:
 class Worker:
     """A worker in this process; what goes through the pipe goes through JSON."""
 
-    cache, opened, ours = "", False, False
+    cache, opened, ours, family = "", False, False, None
 
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}

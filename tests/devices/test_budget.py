@@ -1,0 +1,121 @@
+"""A candidate's seconds: what they are paid for, and that no pool's deadline is ever reached."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import torch
+
+from kernel_gym.devices import budget
+from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.devices.budget import HostBudget, Spent, processor_seconds
+from kernel_gym.devices.sim import SimDevice
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.executors import make_executor
+from kernel_gym.executors.supervised import DEADLINE
+from kernel_gym.judge.protocol import RETRY_SECONDS
+from kernel_gym.records import Outcome
+from kernel_gym.tasks import get_task
+
+TASK = "triton2triton/softmax"
+INPUTS = {"x": torch.zeros(4)}
+SLEEPS = "import time\n{at_load}\ndef softmax(x):\n    time.sleep({call})\n    return x\n"
+
+
+def test_sleeping_is_paid_by_the_clock():
+    one = HostBudget(host=10, simulated=10, wall=100)
+    one.draw(Spent(4))
+    assert (one.left(Spent(0)), one.used_up) == (6, False)
+    assert one.left(Spent(5)) == 1
+    one.draw(Spent(6))
+    assert one.used_up
+    assert "host time" in one.overrun
+
+
+def test_the_simulated_gpu_and_waiting_for_a_processor_are_not_host_time():
+    one = HostBudget(host=10, simulated=10, wall=100)
+    one.draw(Spent(30, simulated=8, waited=20))
+    assert (one.host, one.simulated, one.wall) == (8, 2, 70)
+    one.draw(Spent(3, simulated=3))
+    assert one.used_up
+    assert "processor" in one.overrun
+
+
+def test_waiting_ends_with_the_wall_time():
+    one = HostBudget(host=10, simulated=10, wall=20)
+    one.draw(Spent(21, waited=21))
+    assert one.used_up
+    assert one.left(Spent(0)) == 0
+
+
+def test_processor_time_is_read_of_this_process_and_of_none():
+    start = processor_seconds(os.getpid())
+    while processor_seconds(os.getpid()) <= start:
+        sum(range(10_000))
+    assert processor_seconds(1 << 30) == 0
+
+
+def test_two_tries_end_before_a_pool_gives_up():
+    """The judge's own work, some ten seconds on a busy machine, has the rest."""
+    assert RETRY_SECONDS + budget.WALL_SECONDS <= DEADLINE - 200
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(HostBudget.__init__, "__defaults__", (1.0, 45.0, 240.0))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"at_load": "time.sleep(5)", "call": 0},
+        {"at_load": "time.sleep(0.7)", "call": 0.4},
+        {"at_load": "", "call": 5},
+    ],
+)
+def test_loads_and_calls_draw_from_one_budget(short, times):
+    session = SimDevice().open(get_task(TASK))
+    try:
+        failed = session.load(SLEEPS.format(**times)) or session.call(INPUTS, {})
+        again = session.call(INPUTS, {})
+    finally:
+        session.close()
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.TIMEOUT
+    assert "has used up its" in failed.message
+    assert again == failed or again.kind is FailureKind.TIMEOUT
+
+
+def test_a_candidate_that_runs_out_of_seconds_frees_the_pool(short):
+    with make_executor("local", device="sim:gfx942", workers=1, seed=0) as pool:
+        late = pool.submit(TASK, SLEEPS.format(at_load="", call=30))
+        other = pool.submit(TASK, "def softmax(x): return x")
+        assert late.result().outcome is Outcome.TIMEOUT
+        assert other.result().outcome is not Outcome.INFRA
+        assert pool.replaced == 0
+
+
+def test_a_simulated_gpu_lost_in_a_call_is_the_candidates_failure():
+    task = get_task(TASK)
+    tries = []
+
+    class Counting(SimDevice):
+        def open(self, *args, **options):
+            session = super().open(*args, **options)
+            place = session._place_inputs
+
+            def lose(inputs):
+                placed = place(inputs)
+                tries.append(os.kill(session._device.pid, signal.SIGKILL))
+                return placed
+
+            session._place_inputs = lose
+            return session
+
+    with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+        evaluator.device = Counting()
+        found = evaluator.evaluate(task, task.kernel_source)
+    assert found.outcome is Outcome.RUNTIME_ERROR
+    assert len(tries) == 1
