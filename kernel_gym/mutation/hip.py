@@ -45,15 +45,19 @@ def alias(source: str, entry: str, draw: random.Random) -> str | None:
 
 def respell(source: str, entry: str, draw: random.Random) -> str | None:
     """Writes whole decimal numbers in hexadecimal digits or as sums."""
-    changed = False
-    pieces = []
-    for kind, text in _tokens(source):
-        if kind == "number" and re.fullmatch(r"[1-9]\d*", text) and draw.random() < 0.5:
-            value = int(text)
-            text = draw.choice((f"0x{value:x}", f"({value - 1} + 1)"))
-            changed = True
-        pieces.append(text)
-    return "".join(pieces) if changed else None
+    tokens = _tokens(source)
+    numbers = [
+        i
+        for i, (kind, text) in enumerate(tokens)
+        if kind == "number" and re.fullmatch(r"[1-9]\d*", text)
+    ]
+    if not numbers:
+        return None
+    pieces = [text for _, text in tokens]
+    for i in draw.sample(numbers, draw.randint(1, len(numbers))):
+        value = int(pieces[i])
+        pieces[i] = draw.choice((f"0x{value:x}", f"({value - 1} + 1)"))
+    return "".join(pieces)
 
 
 def reorder(source: str, entry: str, draw: random.Random) -> str | None:

@@ -76,9 +76,10 @@ def respell(source: str, entry: str, draw: random.Random) -> str | None:
     tree = parse(source)
     if tree is None:
         return None
-    chosen = [node for node in _host_constants(tree) if draw.random() < 0.5]
-    if not chosen:
+    constants = list(_host_constants(tree))
+    if not constants:
         return None
+    chosen = draw.sample(constants, draw.randint(1, len(constants)))
     table = {id(node): _spelling(node.value, draw) for node in chosen}
     return unparse(_Replaced(table).visit(tree))
 
