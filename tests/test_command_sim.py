@@ -108,3 +108,18 @@ def test_errors_are_told(tmp_path, name, text, arguments, code, message):
     done = run(tmp_path, name, text, *arguments)
     assert done.exit_code == code
     assert message in done.output
+
+
+TOO_LARGE = """
+import torch
+x = torch.empty(1 << 30, device="cuda")
+print("allocated")
+"""
+
+
+def test_a_program_gets_no_more_memory_than_the_host_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernel_gym.sandbox.host_memory.available_bytes", lambda: 1 << 30)
+    found = run(tmp_path, "script.py", TOO_LARGE, "--json")
+    assert found.exit_code == 1
+    assert f"out of device memory: {4 << 30} bytes asked for, 0 of {1 << 29} live" in found.output
+    assert "allocated" not in json.loads(found.stdout)["output"]

@@ -24,6 +24,10 @@ DEVICE = "sim:gfx942"
 LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 MAX_OUTPUT = 1 << 20
 _LONGEST = 20
+MOST_DEVICE_MEMORY = 8 << 30
+"""Bytes of the simulated GPU's memory, which is the host's ..."""
+MOST_OF_HOST = 0.5
+"""... and the share of what the host has left that it is at most."""
 
 
 def sim(
@@ -102,7 +106,7 @@ def run_program(
     memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")
     options = {
         "threads": threads or os.cpu_count() or 1,
-        "memory": 8 << 30,
+        "memory": device_memory(),
         "launch_limit": timeout,
         "arch": arch,
     }
@@ -119,6 +123,16 @@ def run_program(
         child.close()
         os.close(memory)
         os.close(output)
+
+
+def device_memory() -> int:
+    """Bytes that a program may hold on the simulated GPU: no more than the host can give."""
+    from kernel_gym.sandbox.host_memory import available_bytes
+
+    available = available_bytes()
+    if available is None:
+        return MOST_DEVICE_MEMORY
+    return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))
 
 
 def _messages(child: Any, timeout: float) -> Iterator[dict[str, Any]]:
