@@ -51,8 +51,8 @@ class Worker:
         devices: Sequence[str],
         cache: str,
     ) -> None:
-        options = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
-        options["devices"] = list(devices)
+        options: dict[str, Any] = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
+        options |= {"devices": list(devices), "trusted": bool(cache)}
         files = [arena.file] if arena.file is not None else []
         caches = {"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {}
         limits = OWN_LIMITS if cache else WORKER_LIMITS

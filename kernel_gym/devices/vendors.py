@@ -52,7 +52,7 @@ class Vendor:
     """By which the compiler knows a HIP source."""
     wavefront: int
     launch_symbols: tuple[str, ...]
-    """The functions that `<<<>>>` calls; the worker counts launches there."""
+    """The functions that launch kernels or graphs; the worker counts launches there."""
     backend: str
     """Triton's name of what compiles for it ..."""
     driver: str
@@ -91,7 +91,17 @@ CUDA = Vendor(
     compiler_folder="/usr/local/cuda/bin",
     suffix=".cu",
     wavefront=32,
-    launch_symbols=("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchCooperativeKernel"),
+    launch_symbols=(
+        "cudaLaunchKernel",
+        "__cudaLaunchKernel",
+        "cudaLaunchCooperativeKernel",
+        "cudaLaunchKernelExC",
+        "cudaGraphLaunch",
+        "cuLaunchKernel",
+        "cuLaunchKernelEx",
+        "cuLaunchCooperativeKernel",
+        "cuGraphLaunch",
+    ),
     backend="cuda",
     driver="nvidia",
     some_arch=90,
@@ -110,7 +120,17 @@ ROCM = Vendor(
     compiler_folder="/opt/rocm/bin",
     suffix=".hip",
     wavefront=64,
-    launch_symbols=("hipLaunchKernel", "hipLaunchCooperativeKernel"),
+    launch_symbols=(
+        "hipLaunchKernel",
+        "hipLaunchCooperativeKernel",
+        "hipLaunchKernelExC",
+        "hipGraphLaunch",
+        "hipModuleLaunchKernel",
+        "hipModuleLaunchCooperativeKernel",
+        "hipDrvLaunchKernelEx",
+        "hipExtLaunchKernel",
+        "hipExtModuleLaunchKernel",
+    ),
     backend="hip",
     driver="amd",
     some_arch="gfx942",

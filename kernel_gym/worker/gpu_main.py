@@ -24,6 +24,7 @@ from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
 from kernel_gym.worker import failures, warm
 from kernel_gym.worker.gpu_memory import Exports
+from kernel_gym.worker.library_gate import take_kernels_away
 
 Candidate = Callable[..., Any]
 Arguments = list[dict[str, Any]]
@@ -51,6 +52,8 @@ class GpuWorker:
         from kernel_gym.worker.recorder import Recorder
 
         warm.seed_cache()
+        if not options["trusted"]:
+            take_kernels_away()
         self.options, self.file = options, file
         self.arena: Arena
         self.flush: torch.Tensor
@@ -103,7 +106,7 @@ class GpuWorker:
         self.recorder = Recorder()
         graph, _ = self.recorder.record(lambda: _fill(self.flush))
         graph.replay()
-        self.flush.add_(1)
+        self._flush()
         self._poison([1], 1)
         self.launches.watch_triton()
         torch.cuda.synchronize()
@@ -186,11 +189,11 @@ class GpuWorker:
         self.kept.clear()
         self._poison(self.sizes, count)
         for _ in range(lead):
-            self.flush.add_(1)
+            self._flush()
         stamps, queued = self._stamps(count), [time.perf_counter()]
         for index, (start, end) in enumerate(stamps):
             values = self.ring[index % len(self.ring)]
-            self.flush.add_(1)
+            self._flush()
             start.record()
             outputs = self._run(values)
             end.record()
@@ -221,7 +224,7 @@ class GpuWorker:
         for index, (start, end) in enumerate(stamps):
             if index == count - 1 and self.poisoning is not None:
                 self.poisoning.replay()  # what earlier replays have left is no answer to this one
-            self.flush.add_(1)
+            self._flush()
             start.record()
             self.graph.replay()
             end.record()
@@ -285,6 +288,11 @@ class GpuWorker:
                 (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
             )
         return self.events[:count]
+
+    def _flush(self) -> None:
+        """Makes the caches cold: writes its memory twice."""
+        for value in (1, 2):
+            self.flush.fill_(value)
 
     def _forget_graphs(self) -> None:
         self.graph = self.poisoning = None

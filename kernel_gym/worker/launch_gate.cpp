@@ -1,5 +1,6 @@
 // Linked into a HIP candidate on a real GPU, where the linker sends every launch through here
-// (--wrap): counts launches, and swallows them during the no-op replay.
+// (--wrap): counts launches, and swallows them during the no-op replay. A launch by a function that
+// was looked up by its name is not counted and not swallowed: the no-op replay is right then.
 #include <cstddef>
 
 struct Dim3 {
@@ -9,29 +10,68 @@ struct Dim3 {
 static int swallow = 0;
 static long launches = 0;
 
-#define KERNEL_GYM_WRAP(name)                                                                   \
-  extern "C" __attribute__((weak)) int __real_##name(const void*, Dim3, Dim3, void**, size_t,   \
-                                                     void*);                                    \
-  extern "C" int __wrap_##name(const void* kernel, Dim3 grid, Dim3 block, void** arguments,     \
-                               size_t shared, void* stream) {                                   \
-    ++launches;                                                                                 \
-    return swallow ? 0 : __real_##name(kernel, grid, block, arguments, shared, stream);         \
+#define KERNEL_GYM_WRAP(name, parameters, arguments)              \
+  extern "C" __attribute__((weak)) int __real_##name parameters; \
+  extern "C" int __wrap_##name parameters {                      \
+    ++launches;                                                  \
+    return swallow ? 0 : __real_##name arguments;                \
   }
 
-KERNEL_GYM_WRAP(hipLaunchKernel)
-KERNEL_GYM_WRAP(cudaLaunchKernel)
-KERNEL_GYM_WRAP(__cudaLaunchKernel)
-KERNEL_GYM_WRAP(cudaLaunchCooperativeKernel)
+#define KERNEL_GYM_BY_ADDRESS(name, shared_type)                                        \
+  KERNEL_GYM_WRAP(name,                                                                 \
+                  (const void* kernel, Dim3 grid, Dim3 block, void** values,            \
+                   shared_type shared, void* stream),                                   \
+                  (kernel, grid, block, values, shared, stream))
+KERNEL_GYM_BY_ADDRESS(hipLaunchKernel, size_t)
+KERNEL_GYM_BY_ADDRESS(cudaLaunchKernel, size_t)
+KERNEL_GYM_BY_ADDRESS(__cudaLaunchKernel, size_t)
+KERNEL_GYM_BY_ADDRESS(cudaLaunchCooperativeKernel, size_t)
+KERNEL_GYM_BY_ADDRESS(hipLaunchCooperativeKernel, unsigned)  // 32 bits on AMD
 
-// AMD's takes the bytes of shared memory as 32 bits.
-extern "C" __attribute__((weak)) int __real_hipLaunchCooperativeKernel(const void*, Dim3, Dim3,
-                                                                       void**, unsigned, void*);
-extern "C" int __wrap_hipLaunchCooperativeKernel(const void* kernel, Dim3 grid, Dim3 block,
-                                                 void** arguments, unsigned shared, void* stream) {
-  ++launches;
-  if (swallow) return 0;
-  return __real_hipLaunchCooperativeKernel(kernel, grid, block, arguments, shared, stream);
-}
+#define KERNEL_GYM_BY_CONFIGURATION(name)                                             \
+  KERNEL_GYM_WRAP(name, (const void* configuration, const void* kernel, void** values), \
+                  (configuration, kernel, values))
+KERNEL_GYM_BY_CONFIGURATION(cudaLaunchKernelExC)
+KERNEL_GYM_BY_CONFIGURATION(hipLaunchKernelExC)
+
+#define KERNEL_GYM_BY_CONFIGURATION_AND_MORE(name)                                    \
+  KERNEL_GYM_WRAP(name,                                                                \
+                  (const void* configuration, void* kernel, void** values, void** more), \
+                  (configuration, kernel, values, more))
+KERNEL_GYM_BY_CONFIGURATION_AND_MORE(cuLaunchKernelEx)
+KERNEL_GYM_BY_CONFIGURATION_AND_MORE(hipDrvLaunchKernelEx)
+
+#define KERNEL_GYM_BY_HANDLE(name)                                                              \
+  KERNEL_GYM_WRAP(name,                                                                         \
+                  (void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
+                   unsigned bz, unsigned shared, void* stream, void** values, void** more),     \
+                  (kernel, gx, gy, gz, bx, by, bz, shared, stream, values, more))
+KERNEL_GYM_BY_HANDLE(cuLaunchKernel)
+KERNEL_GYM_BY_HANDLE(hipModuleLaunchKernel)
+
+#define KERNEL_GYM_BY_COOPERATIVE_HANDLE(name)                                                  \
+  KERNEL_GYM_WRAP(name,                                                                         \
+                  (void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
+                   unsigned bz, unsigned shared, void* stream, void** values),                  \
+                  (kernel, gx, gy, gz, bx, by, bz, shared, stream, values))
+KERNEL_GYM_BY_COOPERATIVE_HANDLE(cuLaunchCooperativeKernel)
+KERNEL_GYM_BY_COOPERATIVE_HANDLE(hipModuleLaunchCooperativeKernel)
+
+#define KERNEL_GYM_GRAPH(name) \
+  KERNEL_GYM_WRAP(name, (void* graph, void* stream), (graph, stream))
+KERNEL_GYM_GRAPH(cudaGraphLaunch)
+KERNEL_GYM_GRAPH(cuGraphLaunch)
+KERNEL_GYM_GRAPH(hipGraphLaunch)
+
+KERNEL_GYM_WRAP(hipExtLaunchKernel,
+                (const void* kernel, Dim3 grid, Dim3 block, void** values, size_t shared,
+                 void* stream, void* start, void* stop, int flags),
+                (kernel, grid, block, values, shared, stream, start, stop, flags))
+KERNEL_GYM_WRAP(hipExtModuleLaunchKernel,
+                (void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                 unsigned bz, size_t shared, void* stream, void** values, void** more, void* start,
+                 void* stop, unsigned flags),
+                (kernel, gx, gy, gz, bx, by, bz, shared, stream, values, more, start, stop, flags))
 
 extern "C" void kernel_gym_launches_start(int noop) {
   swallow = noop;

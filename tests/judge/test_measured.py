@@ -109,6 +109,7 @@ class Worker:
 
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
+        options["trusted"] = True
         self.inside = GpuWorker(options, arena.file)
         self.child = SimpleNamespace(
             channel=self, close=self.close, pause=self, stop_all=lambda: False
