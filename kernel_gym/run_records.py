@@ -87,3 +87,13 @@ class EpisodeEnd(Record):
     """Submissions that it has."""
     reason: str = ""
     """Why it ended, where there is more to say than that the policy wanted no more turns."""
+
+
+class Session(Record):
+    """One time that a command played a run, or went on with it."""
+
+    started: float
+    """Seconds since 1970."""
+    ended: float | None = None
+    """None where it was killed, or is still going on."""
+    command: str = ""

@@ -6,6 +6,7 @@
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
                      played several times, in a folder sample_<k> each
     ends.jsonl       the episodes that ended before their last turn, and why
+    sessions.jsonl   when the run was played or gone on with, and by which command
     metrics.json     what `kernel-gym eval` made of it
     reflections.jsonl  what a reflective agent thought of its turns
     report.html      written by `kernel-gym report`
@@ -13,12 +14,15 @@
 
 While a run goes on, lines are appended as they come. At its end they are put in order, by task,
 sample and turn: two equal runs with one secret give equal files on the simulator but for
-`wall_seconds`.
+`wall_seconds` and `sessions.jsonl`.
 """
 
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -26,18 +30,19 @@ from pydantic import ValidationError
 from kernel_gym.lines import (
     StoreError,
     append_line,
+    drop_cut_off,
     first_line,
     read_lines,
     write_lines,
     write_whole,
 )
 from kernel_gym.records import Outcome
-from kernel_gym.run_records import EpisodeEnd, RunConfig, TurnRecord
+from kernel_gym.run_records import EpisodeEnd, RunConfig, Session, TurnRecord
 from kernel_gym.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
-ENDS = "ends.jsonl"
+ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -187,6 +192,27 @@ class RunStore:
         every = [(task, sample) for task in self.config.tasks for sample in samples]
         return [episode for episode in every if not self.is_over(*episode)]
 
+    @contextmanager
+    def session(self, command: str) -> Iterator[None]:
+        """Notes when a command begins to play the run, and when it ends.
+
+        Args:
+            command: As it may be given again.
+        """
+        session = Session(started=time.time(), command=command)
+        path = self.folder / SESSIONS
+        drop_cut_off(path)
+        append_line(path, session)
+        try:
+            yield
+        finally:
+            append_line(path, session.model_copy(update={"ended": time.time()}))
+
+    def sessions(self) -> list[Session]:
+        """The times that the run was played, in order."""
+        found = {one.started: one for one in read_lines(self.folder / SESSIONS, Session)}
+        return sorted(found.values(), key=lambda one: one.started)
+
     def finish(self) -> None:
         """Puts the lines in order."""
         write_lines(self.folder / RESULTS, self.records())
@@ -209,7 +235,7 @@ def _read_config(folder: Path) -> RunConfig:
 
 def _clear(folder: Path) -> None:
     """Removes what a run wrote and nothing else."""
-    for name in (CONFIG, SECRET, RESULTS, ENDS, REPORT, METRICS, REFLECTIONS):
+    for name in (CONFIG, SECRET, RESULTS, ENDS, SESSIONS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     for name in (SOURCES, FIGURES):
         shutil.rmtree(folder / name, ignore_errors=True)

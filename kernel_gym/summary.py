@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from kernel_gym.records import Clock, Outcome
+from kernel_gym.records import Clock, Evaluation, Outcome
 from kernel_gym.store import RunStore, TurnRecord
 
 
@@ -19,7 +19,7 @@ class TaskSummary:
     rewards: tuple[float | None, ...]
     """Of each turn, like `outcomes`."""
     best_turn: int | None
-    """The turn of the best correct submission, by reward; None when none is correct."""
+    """The turn of the best correct submission; None when none is correct."""
     best_sample: int | None
     reward: float | None
     """The best reward of any submission."""
@@ -106,9 +106,13 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
 
 
 def best_submission(turns: Iterable[TurnRecord]) -> TurnRecord | None:
-    """The correct submission with the highest reward, the first of equals."""
+    """The correct submission whose speedup has the highest lower bound, the first of equals."""
     correct = [turn for turn in turns if turn.evaluation.outcome is Outcome.PASSED]
-    return max(correct, key=lambda turn: turn.reward or 0.0, default=None)
+    return max(correct, key=lambda turn: _least_speedup(turn.evaluation), default=None)
+
+
+def _least_speedup(evaluation: Evaluation) -> float:
+    return evaluation.speedup_low or evaluation.speedup or 0.0
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:

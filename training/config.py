@@ -112,6 +112,8 @@ class Assess:
     samples: int = 32
     """Replies drawn a task."""
     temperature: float = 0.5
+    every: int = 20
+    """Steps of GRPO between checkpoints that are measured; 0 measures its start and end alone."""
 
 
 @dataclass(frozen=True)

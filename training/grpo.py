@@ -19,6 +19,7 @@ from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import Journal, gym_metrics
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet
+from kernel_gym.training.stopping import Stopping
 from kernel_gym.training.turns import Episodes, step_draw
 
 
@@ -108,9 +109,11 @@ def grpo(
     prompt: Prompt,
     folder: Path,
     journal: Journal,
-    on_save: Callable[[Any, Path, int], object],
+    on_save: Callable[[Any, Path, int, bool], object],
 ) -> Any:
     """Trains on the gym's rewards; continues from the last checkpoint in the folder, if any.
+
+    A SIGINT or SIGTERM ends it with a checkpoint after the step that is under way.
 
     Args:
         config: The run's.
@@ -120,10 +123,14 @@ def grpo(
         prompt: How tasks are put.
         folder: Where checkpoints go: weights, optimizer, state of the generators and of the run.
         journal: Where metrics go.
-        on_save: Called with the model, the folder and the step of each checkpoint.
+        on_save: Called with the model, the folder and the step of each checkpoint, and whether it
+            is the last.
 
     Returns:
         The trained model.
+
+    Raises:
+        KeyboardInterrupt: It was asked to stop, and has saved a checkpoint.
     """
     import os
 
@@ -132,7 +139,7 @@ def grpo(
     from transformers.trainer_utils import get_last_checkpoint
     from trl import GRPOTrainer
 
-    options = config.grpo
+    options, stopping = config.grpo, Stopping(journal.say)
     rows = dataset_rows(config.tasks.train, prompt, options)
     episodes = Episodes(options, rows, scorer) if options.turns > 1 else None
     trainer = GRPOTrainer(
@@ -143,12 +150,13 @@ def grpo(
         train_dataset=Dataset.from_list(rows),
         rollout_func=episodes,
         peft_config=lora(config),
-        callbacks=[journal.callback("grpo"), _saving(on_save, folder)],
+        callbacks=[journal.callback("grpo"), stopping.callback(), _saving(on_save, folder)],
     )
     quiet(trainer)
     last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
     journal.rewind(int(last.rpartition("-")[2]) if last else 0)
-    trainer.train(resume_from_checkpoint=last)
+    with stopping.listening():
+        trainer.train(resume_from_checkpoint=last)
     return trainer.model
 
 
@@ -214,16 +222,17 @@ def _vllm(options: Grpo) -> dict[str, Any]:
     return {} if options.vllm == "off" else {"use_vllm": True, "vllm_mode": options.vllm}
 
 
-def _saving(on_save: Callable[[Any, Path, int], object], folder: Path) -> Any:
+def _saving(on_save: Callable[[Any, Path, int, bool], object], folder: Path) -> Any:
     """Tells about each checkpoint; what is done with the model draws no number of the trainer's."""
     import torch
     from transformers import TrainerCallback
 
     class Saving(TrainerCallback):
         def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+            step, last = state.global_step, control.should_training_stop
             with torch.random.fork_rng():
                 model.eval()
-                on_save(model, folder / f"checkpoint-{state.global_step}", state.global_step)
+                on_save(model, folder / f"checkpoint-{step}", step, last)
                 model.train()
 
     return Saving()

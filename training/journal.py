@@ -44,13 +44,15 @@ class Journal:
             return
         self._board = SummaryWriter(str(folder / BOARD))
 
-    def log(self, phase: str, step: int, values: Mapping[str, Any]) -> None:
+    def log(self, phase: str, step: int, values: Mapping[str, Any], progress: str = "") -> None:
         """Writes the metrics of one step.
 
         Args:
             phase: `corpus`, `sft`, `grpo` or `assess`.
             step: Of that phase.
             values: Metrics by name; what is no finite number is left out.
+            progress: How far the phase is, for the console. A step whose metrics are none of those
+                shown there has no line on it.
         """
         numbers = {key: _number(value) for key, value in values.items()}
         finite = {key: value for key, value in numbers.items() if value is not None}
@@ -62,7 +64,8 @@ class Journal:
                 self._board.add_scalar(f"{phase}/{key}", value, step)
             self._board.flush()
         shown = [f"{k.removeprefix('gym/')} {finite[k]:.3g}" for k in SHOWN if k in finite]
-        self.say(f"{phase} {step}: {', '.join(shown)}")
+        if shown:
+            self.say(f"{phase} {step}{progress}: {', '.join(shown)}")
 
     def rewind(self, step: int) -> None:
         """Forgets what was written of GRPO after a step: a resumed run goes there again."""
@@ -77,10 +80,15 @@ class Journal:
         journal = self
 
         class Written(TrainerCallback):
+            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                self.first, self.start = state.global_step, time.monotonic()
+
             def on_log(
                 self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
             ) -> None:
-                journal.log(phase, state.global_step, logs or {})
+                seconds = time.monotonic() - self.start
+                done = progress(self.first, state.global_step, state.max_steps, seconds)
+                journal.log(phase, state.global_step, logs or {}, done)
 
         return Written()
 
@@ -88,6 +96,25 @@ class Journal:
         """Ends TensorBoard's file."""
         if self._board is not None:
             self._board.close()
+
+
+def progress(first: int, step: int, steps: int, seconds: float) -> str:
+    """How far a phase is, and how long the rest takes at the pace so far.
+
+    Args:
+        first: The step that it began or was resumed at.
+        step: The step that is done.
+        steps: Steps in all.
+        seconds: Since it began or was resumed.
+
+    Example:
+        >>> progress(0, 15, 60, 100.0)
+        ' of 60, 5 min left'
+    """
+    if step <= first or step >= steps:
+        return f" of {steps}"
+    left = seconds / (step - first) * (steps - step)
+    return f" of {steps}, {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
 
 
 def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:

@@ -23,6 +23,7 @@ from kernel_gym.records import Outcome
 from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.correctness import ran
 from kernel_gym.store import RunStore, TurnRecord
+from kernel_gym.summary import best_submission
 from kernel_gym.tasks.workload import Split
 from kernel_gym.training.estimators import Estimate, Floats, best_at_k, pass_at_k, ratio
 
@@ -40,9 +41,8 @@ class Attempt:
 
     @cached_property
     def best(self) -> TurnRecord | None:
-        """The fastest correct submission on the train workloads, the first of equals."""
-        right = [turn for turn in self.turns if passed(turn)]
-        return max(right, key=lambda turn: turn.evaluation.speedup or 0.0, default=None)
+        """The best submission, by the rule of :func:`kernel_gym.summary.best_submission`."""
+        return best_submission(self.turns)
 
     @property
     def called(self) -> float:

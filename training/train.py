@@ -10,7 +10,9 @@
     secret.json         what draws were mixed with; only its owner may read it
     held_out.toml       a suite of the tasks held out, for `kernel-gym eval`
 
-Each checkpoint has its `evaluation.json`. A run that was interrupted continues where it stopped.
+The checkpoints that are measured have an `evaluation.json`: the first, the final one and, of those
+between, as many as the configuration asks for. A run that was interrupted continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -123,7 +125,7 @@ class Training:
             self.prompt,
             self.folder / STEPS,
             self.journal,
-            lambda model, folder, step: self._measure(model, tokenizer, folder, step),
+            lambda *saved: self._at_checkpoint(tokenizer, *saved),
         )
         return self._keep(model, tokenizer, self.folder / FINAL, self.config.grpo.steps)
 
@@ -148,14 +150,30 @@ class Training:
         tokenizer.save_pretrained(folder)
         return self._measure(model, tokenizer, folder, step)
 
+    def _at_checkpoint(
+        self, tokenizer: Any, model: Any, folder: Path, step: int, last: bool
+    ) -> None:
+        """Makes a checkpoint one that can be played, and measures it where that is due.
+
+        The last is measured when it has been saved as the final one, or not yet.
+        """
+        self._manner().write(folder)
+        every = self.config.assess.every
+        if every and step % every == 0 and not last:
+            self._measure(model, tokenizer, folder, step)
+
+    def _manner(self) -> Manner:
+        """How a checkpoint of this run is played."""
+        config = self.config
+        return Manner(config.gym.prompt, config.grpo.max_tokens, config.assess.temperature)
+
     def _measure(self, model: Any, tokenizer: Any, folder: Path, step: int) -> Assessment:
         import torch
 
-        config = self.config
+        config, manner = self.config, self._manner()
         model.eval()
         torch.manual_seed(config.seed)
-        tasks, samples, temperature = config.tasks, config.assess.samples, config.assess.temperature
-        manner = Manner(config.gym.prompt, config.grpo.max_tokens, temperature)
+        tasks, samples = config.tasks, config.assess.samples
         manner.write(folder)
         policy = HuggingFace.of(model, tokenizer, manner, batch_size=samples)
         found = assess(policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step)

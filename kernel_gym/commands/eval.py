@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,7 +175,8 @@ def _play_to_the_end(
     try:
         with one_line_errors(go_on):
             try:
-                _play(player, tasks, store, executor, workers)
+                with store.session(shlex.join(["kernel-gym", *sys.argv[1:]])):
+                    _play(player, tasks, store, executor, workers)
             except PolicyError as error:
                 note(f"error: {error}{go_on}")
                 raise typer.Exit(FAILED) from None

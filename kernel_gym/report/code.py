@@ -1,16 +1,26 @@
-"""Sources and diffs as highlighted HTML, for light and dark pages."""
+"""Sources and diffs as highlighted HTML, for light and dark pages.
+
+Only what helps to read is coloured: comments, texts, numbers, keywords and, in a diff, lines. An
+element for each token, as highlighters make them, is most of the size of a page with many sources.
+"""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import CppLexer, DiffLexer, PythonLexer
+from markupsafe import Markup, escape
+from pygments.lexers import CppLexer, PythonLexer
+from pygments.token import Token, _TokenType
 
-_CLASS = "code"
-_LIGHT, _DARK = "xcode", "github-dark"  # readable on the page's panels (4.5 to 1 and more)
+_KINDS = {
+    "c": Token.Comment,
+    "s": Token.Literal.String,
+    "m": Token.Literal.Number,
+    "k": Token.Keyword,
+}
+"""What is coloured, by the class in `report.css`."""
 
 
 def highlight_source(source: str, language: str) -> Markup:
@@ -24,7 +34,7 @@ def highlight_source(source: str, language: str) -> Markup:
         A block of HTML.
     """
     lexer = CppLexer() if language == "hip" else PythonLexer()
-    return Markup(highlight(source, lexer, HtmlFormatter(cssclass=_CLASS)))
+    return _block((_kind(token), text) for token, text in lexer.get_tokens(source))
 
 
 def highlight_diff(before: str, after: str) -> Markup:
@@ -38,20 +48,26 @@ def highlight_diff(before: str, after: str) -> Markup:
         A block of HTML; empty when nothing changed.
     """
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
-    text = "\n".join(list(lines)[2:])
-    if not text:
-        return Markup()
-    return Markup(highlight(text, DiffLexer(), HtmlFormatter(cssclass=_CLASS)))
+    changed = list(lines)[2:]
+    kinds = {"+": "gi", "-": "gd", "@": "gu"}
+    return _block((kinds.get(line[:1], ""), f"{line}\n") for line in changed)
 
 
-def highlight_styles() -> str:
-    """The colours, as CSS."""
-    light = _rules(_LIGHT)
-    dark = _rules(_DARK)
-    return f"\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+def _kind(token: _TokenType) -> str:
+    """The class of a token; "" for one without a colour."""
+    return next((kind for kind, wanted in _KINDS.items() if token in wanted), "")
 
 
-def _rules(style: str) -> str:
-    """The rules for tokens; the block itself is coloured by the page."""
-    rules = HtmlFormatter(style=style, cssclass=_CLASS).get_style_defs(f".{_CLASS}")
-    return "\n".join(line for line in rules.splitlines() if line.startswith(f".{_CLASS} ."))
+def _block(parts: Iterable[tuple[str, str]]) -> Markup:
+    """A block in which neighbours of a kind are one element; empty without parts."""
+    inside = Markup().join(_elements(parts))
+    return Markup('<pre class="code">{}</pre>').format(inside) if inside else Markup()
+
+
+def _elements(parts: Iterable[tuple[str, str]]) -> Iterator[Markup]:
+    for kind, run in groupby(parts, key=lambda part: part[0]):
+        text = "".join(text for _, text in run)
+        if kind and text.strip():
+            yield Markup('<span class="{}">{}</span>').format(kind, text)
+        else:
+            yield escape(text)

@@ -28,6 +28,9 @@ _VARIABLES = {
 WIDTH = 5.2
 """Inches, at 72 CSS pixels each: a plot as wide as a phone, so that its text keeps its size there
 and grows a little on a desk."""
+_PLACES = re.compile(r'\b(?:d|x|y|width|height|transform|points)="[^"]*"')
+_DIGITS = re.compile(r"(\d\.\d)\d+")
+"""What is beyond a tenth of a pixel."""
 SPEEDUP_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Speedups are kept within [0.1, 10] (rule 24)."""
 _SETTINGS: Any = {
@@ -139,6 +142,8 @@ def _for_page(svg: str, name: str, says: str) -> str:
     svg = re.sub(r'(\bid="|<use xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"font-family: [^;]*; ", "", svg)
     svg = re.sub(r'<a xlink:href="#([\w-]+)"[^>]*>', r'<a href="#\1"><title>\1</title>', svg)
+    svg = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found.group()), svg)
+    svg = re.sub(r"\s*\n\s*", "\n", svg)
     for color, variable in _VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")
     return svg.strip()

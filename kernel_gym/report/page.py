@@ -1,10 +1,13 @@
 """From a run to a page: gathers what the template shows and fills it in.
 
-Equal runs give equal pages: nothing in it depends on the clock, the folder or the machine.
+Equal runs give equal pages, but for when they were made: nothing in it depends on the folder or the
+machine, or on when the page is made.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +18,14 @@ from markupsafe import Markup
 from kernel_gym.formatting import NOTHING, factor, percent
 from kernel_gym.records import Clock
 from kernel_gym.report import hardware_plots, plots
-from kernel_gym.report.code import highlight_styles
 from kernel_gym.report.figures import Measures, Tables, figures, write_figures
 from kernel_gym.report.task_view import task_view
+from kernel_gym.report.times import run_times
 from kernel_gym.store import REPORT, RunStore
 from kernel_gym.summary import RunSummary, summarise
 
+OPEN_TASKS = 20
+"""With more tasks than this, a task's section is filled in when it is opened."""
 READING = {
     Clock.MODELLED: (
         "Times are modelled: a simulator executed the compiled machine code and a model turned the "
@@ -47,6 +52,8 @@ class Plot:
     svg: Markup
     caption: str
     wide: bool = False
+    folded: bool = False
+    """Shown when it is opened."""
 
 
 def write_report(store: RunStore, measures: Measures) -> Path:
@@ -90,7 +97,13 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
         lstrip_blocks=True,
     )
     environment.filters.update(factor=factor, percent=percent, reward=_reward)
+    script = _text("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
+        sessions=run_times(store.sessions()),
+        folded=len(summary.tasks) > OPEN_TASKS,
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
         config=store.config,
         summary=summary,
         metrics=measures.metrics,
@@ -100,7 +113,7 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
         versions=_versions(store),
         tasks=[task_view(store, task) for task in summary.tasks],
         plots=_plots(summary, tables),
-        styles=Markup(_text("report.css") + highlight_styles()),
+        styles=Markup(_text("report.css")),
     )
 
 
@@ -171,8 +184,10 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
         Plot(
             "By task",
             Markup(plots.speedup_by_task(tables, clock)),
-            "Of each task's best submission, by reward. A dot leads to its task.",
+            "Of each task's best submission, by the lower bound of its speedup. A dot leads to its "
+            "task.",
             wide=True,
+            folded=len(tables["tasks"]) > OPEN_TASKS,
         ),
     ]
     found["transfer"].append(
@@ -187,7 +202,8 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
             Plot(
                 "Roofline",
                 Markup(roof),
-                "Timed workloads of each task's best submission, above their baseline.",
+                "Timed workloads of each task's best submission, above their baseline; of many, "
+                "the one furthest from the roof for each task.",
             )
         )
     if len(tables["trajectory"]) > 1:

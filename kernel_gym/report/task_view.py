@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,10 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
-from kernel_gym.records import Evaluation, KernelFacts
+from kernel_gym.records import Evaluation, KernelFacts, Outcome
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
+from kernel_gym.run_records import EpisodeEnd
 from kernel_gym.store import RunStore, TurnRecord
 from kernel_gym.summary import TaskSummary
 from kernel_gym.symbols import plain_name
@@ -37,7 +39,7 @@ class TurnView:
     best: bool
     feedback: str
     source: Markup
-    """Empty where the changes say the same."""
+    """Empty where the changes say the same, and for the best, which is shown in full before."""
     compared_with: str
     diff: Markup
 
@@ -79,6 +81,12 @@ class TaskView:
     anchor: str
     best: BestView | None
     turns: list[TurnView]
+    ends: list[EpisodeEnd]
+    """Episodes that ended early for a reason."""
+    words: str
+    """What a search finds it by."""
+    states: str
+    """Which of the page's choices it is among."""
 
 
 def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
@@ -92,7 +100,8 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
         UnknownName: The task is not there any more.
     """
     task = get_task(summary.task)
-    turns, best = [], None
+    turns: list[TurnView] = []
+    best = None
     before, name = "", ""
     for record in store.turns(task.id):
         if record.turn == 1:
@@ -100,13 +109,40 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
         source = store.source(record)
         is_best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
         diff = highlight_diff(before, source) if before else Markup()
-        text = Markup() if diff else highlight_source(source, task.language)
+        text = Markup() if is_best else highlight_source(source, task.language)
+        if not is_best and diff:
+            text, diff = _shorter(text, diff)
         told = feedback(task, record.evaluation)
         turns.append(TurnView(record, is_best, told, text, name, diff))
         if is_best:
             best = _best(task, record, source, told)
         before, name = source, f"turn {record.turn}"
-    return TaskView(task, summary, anchor(task.id), best, turns)
+    return TaskView(
+        task,
+        summary,
+        anchor(task.id),
+        best,
+        turns,
+        ends=[end for end in store.ends() if end.task == task.id and end.reason],
+        words=" ".join((task.id, task.problem.category, *summary.outcomes)).lower(),
+        states=" ".join(_states(store, summary)),
+    )
+
+
+def _shorter(source: Markup, diff: Markup) -> tuple[Markup, Markup]:
+    """A source, or what it changed where that is shorter to say."""
+    return (Markup(), diff) if len(diff) < len(source) else (source, Markup())
+
+
+def _states(store: RunStore, summary: TaskSummary) -> Iterator[str]:
+    """The choices of the page that a task is among."""
+    yield "unsolved" if summary.best_turn is None else "solved"
+    if (summary.speedup or 0.0) > 1.0:
+        yield "faster"
+    if str(Outcome.HACK) in summary.outcomes:
+        yield "hack"
+    if any(task == summary.task for task, _ in store.unfinished()):
+        yield "unfinished"
 
 
 def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:

@@ -3,6 +3,7 @@
 from kernel_gym.records import KernelFacts, Outcome, Stage
 from kernel_gym.report import Measures, render_report
 from kernel_gym.store import RunStore
+from kernel_gym.tasks import get_task, task_ids
 from kernel_gym.training.breakdown import attempt_rows, run_metrics
 from tests.records import failure, passing
 from tests.test_store import CONFIG, end_all, record
@@ -30,6 +31,27 @@ def played(folder):
     hack = failure(Outcome.HACK, Stage.SCREEN).model_copy(update={"message": MARKUP})
     store.append(record(TASKS[2], 1, hack), "x = '" + "y" * 400 + "'\n")
     end_all(store)
+    return store
+
+
+def many(folder, count):
+    """A run of many tasks with three submissions each, as large as real ones are."""
+    ids = task_ids()[:count]
+    store = RunStore.start(folder, CONFIG.model_copy(update={"tasks": ids, "turns": 3}))
+    found = played(folder / "small").turns(TASKS[0])[1].evaluation
+    detail = "\n".join(f"line {i} of what the compiler said" for i in range(30))
+    wrong = failure(Outcome.COMPILE_ERROR, Stage.BUILD, detail=detail)
+    for number, task in enumerate(map(get_task, ids)):
+        source, dims = task.kernel_source, dict(task.problem.train["sim"][0])
+        some = [w.model_copy(update={"dims": dims}) for w in found.workloads for _ in range(4)]
+        right = found.model_copy(update={"workloads": tuple(some)})
+        for turn, (one, text) in enumerate(
+            ((wrong, "x = 1\n"), (right, source), (right, source + "\n# faster\n")), start=1
+        ):
+            evaluation = one.model_copy(update={"speedup": 1.0 + number / count})
+            path = store.source_path(task.id, turn, task.language)
+            added = record(task.id, turn, evaluation).model_copy(update={"source": path})
+            store.append(added, text)
     return store
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from kernel_gym.report import write_report
-from tests.report.runs import TASKS, measures, played
+from tests.report.runs import TASKS, many, measures, played
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -19,7 +19,7 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
 OPEN_ALL = """() => {
   document.querySelectorAll('details').forEach(one => one.open = true);
-  document.querySelectorAll('article').forEach(one => one.style.contentVisibility = 'visible');
+  document.querySelectorAll('.task').forEach(one => one.style.contentVisibility = 'visible');
 }"""
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 UNREADABLE = """() => {
@@ -106,7 +106,89 @@ def test_a_row_and_a_dot_lead_to_their_task(browser, address):
     page, _ = opened(browser, address, PHONE)
     for links in (".tasks a", "#by-task-figure_1 a, svg a"):
         page.locator(f":is({links})[href='#{TASKS[0].replace('/', '-')}']").first.click()
-        box = page.locator("article").first.bounding_box()
+        box = page.locator("details.task").first.bounding_box()
         assert 0 <= box["y"] < PHONE["height"] / 2
         page.goto(address)
     page.close()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """The page of a run of 200 tasks."""
+    store = many(tmp_path_factory.mktemp("large"), 200)
+    return write_report(store, measures(store)).as_uri()
+
+
+FIRST_VIEW = """() => ({
+  text: [...document.querySelectorAll('noscript')].reduce(
+    (sum, one) => sum - one.innerHTML.length, document.documentElement.outerHTML.length),
+  elements: document.getElementsByTagName('*').length,
+  height: document.documentElement.scrollHeight,
+})"""
+SHOWN = "[...document.querySelectorAll('.tasks tbody tr')].filter(row => !row.hidden)"
+
+
+def test_the_first_view_of_200_tasks_is_small(browser, large):
+    page = browser.new_page(viewport=DESK)
+    page.goto(large)
+    found = page.evaluate(FIRST_VIEW)
+    assert found["text"] < 1_000_000  # sections that are folded are one text each
+    assert found["elements"] < 10_000
+    assert found["height"] < 40_000
+    page.close()
+
+
+def test_a_folded_task_is_filled_in_when_it_is_opened(browser, large):
+    page, told = browser.new_page(viewport=DESK), []
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("console", lambda message: told.append(message.text))
+    page.goto(large)
+    first = page.locator("details.task").nth(0)
+    assert first.locator("pre").count() == 0
+    first.locator("summary").first.click()
+    first.locator("pre.code").first.wait_for()
+    link = page.locator(".tasks tbody tr a").nth(150)
+    link.click()
+    other = page.locator(page.evaluate("location.hash"))
+    other.locator("pre.code").first.wait_for()
+    assert 0 <= other.bounding_box()["y"] < DESK["height"] / 2
+    plot = page.locator("#speed details")
+    plot.locator("summary").click()
+    plot.locator("svg").wait_for()
+    assert told == []
+    page.close()
+
+
+def test_tasks_are_searched_chosen_and_sorted(browser, large):
+    page = browser.new_page(viewport=DESK)
+    page.goto(large)
+    page.get_by_role("searchbox").fill("hip2hip  ADD")
+    names = page.evaluate(f"{SHOWN}.map(row => row.cells[0].textContent)")
+    assert names
+    assert all("hip2hip" in name and "add" in name for name in names)
+    assert page.locator(".controls output").text_content() == f"{len(names)} of 200"
+    assert page.locator("details.task:visible").count() == len(names)
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Show").select_option("hack")
+    assert page.evaluate(f"{SHOWN}.length") == 0
+    page.get_by_label("Show").select_option("")
+    for _ in range(2):
+        page.get_by_role("button", name="speedup").click()
+        order = page.evaluate(f"{SHOWN}.map(row => Number(row.cells[3].dataset.value))")
+        sections = page.evaluate("[...document.querySelectorAll('.task')].map(one => one.id)")
+        rows = page.evaluate(f"{SHOWN}.map(row => row.dataset.task)")
+        assert sections == rows
+        assert order in (sorted(order), sorted(order, reverse=True))
+    assert order == sorted(order) != sorted(order, reverse=True)
+    page.close()
+
+
+def test_without_a_script_everything_can_be_read(browser, large):
+    context = browser.new_context(viewport=DESK, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(large)
+    assert page.locator(".controls:visible").count() == 0
+    task = page.locator("details.task").nth(7)
+    task.locator("summary").first.click()
+    assert task.locator("pre.code").first.is_visible()
+    context.close()

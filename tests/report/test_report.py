@@ -1,14 +1,20 @@
 """The report: whole, safe, and equal for equal runs."""
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 
 import pytest
 
+from kernel_gym.lines import write_lines
 from kernel_gym.report import write_report
+from kernel_gym.run_records import Session
 from kernel_gym.store import RunStore
+from kernel_gym.summary import summarise
+from kernel_gym.tasks import get_task
 from tests.records import passing
-from tests.report.runs import CONFIG, MARKUP, TASKS, measures, played, rendered
+from tests.report.runs import CONFIG, MARKUP, TASKS, many, measures, played, rendered
 from tests.test_store import end_all, record
 
 
@@ -58,10 +64,16 @@ def test_it_is_well_formed_and_links_only_to_itself(text):
         assert page.links.count("#" + task.replace("/", "-")) >= 1
 
 
-def test_it_needs_no_network_and_no_script(text):
+def test_it_needs_no_network_and_runs_its_own_script_alone(text):
     addresses = set(re.findall(r"https?://[^\s\"'<]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
-    assert "<script" not in text
+    assert text.count("<script") == text.count("<script>") == 1
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src " in text
+    assert f"'sha256-{digest}'" in text
+    assert not re.search(r"\b(fetch|XMLHttpRequest|import|eval|WebSocket)\b", script)
+    assert not re.search(r"\son\w+=", text.replace(script, ""))
     assert "@import" not in text
     assert MARKUP not in text
     assert text.count("&lt;script&gt;") >= 2  # shown, as text
@@ -125,7 +137,7 @@ def test_an_unfinished_run_says_so(tmp_path, text):
     store.append(record(TASKS[0], 1, passing(2.0, 1.5)), "x")
     store.end(TASKS[0])
     assert "2 of 3 tasks unfinished" in rendered(store)
-    assert "unfinished" not in text
+    assert "tasks unfinished" not in text
 
 
 def test_a_run_in_which_nothing_is_right_has_a_report(tmp_path):
@@ -154,3 +166,104 @@ def test_of_many_submissions_the_right_ones_are_counted(tmp_path):
     text = rendered(store)
     assert "<td>9 of 9</td>" in text
     assert 'class="marks">none' in text
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    return rendered(many(tmp_path_factory.mktemp("large"), 200))
+
+
+class _FirstView(HTMLParser):
+    """Counts what a browser with scripts builds before anything is opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.folded, self.inside = 0, 0, False
+
+    def handle_starttag(self, tag, attrs):
+        self.elements += not self.inside
+        self.inside = self.inside or tag == "noscript"
+        self.folded += tag == "noscript"
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag != "noscript"
+
+
+def test_a_page_of_200_tasks_is_small_and_folded(large):
+    assert len(large.encode()) < 4_000_000
+    assert len(re.sub(r"<noscript>.*?</noscript>", "", large, flags=re.DOTALL)) < 1_000_000
+    view = _FirstView()
+    view.feed(large)
+    assert view.folded == 200 + 1  # and the plot by task
+    assert view.elements < 10_000
+
+
+def test_a_page_of_200_tasks_has_everything_without_a_script(large):
+    page = _Balance()
+    page.feed(large)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert large.count("Compile facts") == 200
+    assert large.count("line 7 of what the compiler said") == 200
+
+
+def test_a_task_is_found_by_what_a_reader_types_and_chooses(text):
+    rows = dict(re.findall(r'data-task="([^"]+)" data-words="([^"]+)"', text))
+    category = get_task(TASKS[0]).problem.category.lower()
+    assert rows["triton2triton-softmax"] == f"{TASKS[0]} {category} wrong_values passed"
+    states = re.findall(r'data-state="([^"]+)"', text)
+    assert states == ["solved faster", "solved", "unsolved hack"]
+
+
+def test_marks_are_told_apart_without_colour(text):
+    marks = re.findall(r'<span class="mark \w+" title="([^"]+)">(.)</span>', text)
+    assert marks == [("wrong values", "✗"), ("passed", "✓"), ("passed", "✓"), ("hack", "!")]
+
+
+def test_it_says_when_the_run_was_made_how_long_it_took_and_how(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    with store.session("kernel-gym eval --policy 'a b'"):
+        pass
+    lines = (tmp_path / "sessions.jsonl").read_text().splitlines()
+    first, last = map(Session.model_validate_json, lines)
+    assert (first.ended, first.started) == (None, last.started)
+    ended = last.model_copy(update={"started": 86400.0, "ended": 86400.0 + 3700})
+    killed = ended.model_copy(update={"started": 1e5, "ended": None})
+    write_lines(tmp_path / "sessions.jsonl", [ended, killed])
+    text = rendered(RunStore(tmp_path))
+    assert "1970-01-02 00:00 UTC · 1 h 1 min · in 2 parts" in text
+    assert "kernel-gym eval --policy &#39;a b&#39;" in text
+
+
+def test_why_an_episode_ended_and_what_was_wrong_with_a_reply_are_shown(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    cut = record(TASKS[0], 1).model_copy(update={"problem": "The reply was <cut> off."})
+    store.append(cut, "x")
+    store.end(TASKS[0], reason="the prompt does not fit")
+    text = rendered(store)
+    assert "The reply was &lt;cut&gt; off." in text
+    assert "after 1 turns: the prompt does not fit" in text
+
+
+def test_headline_and_table_show_the_same_submission(tmp_path):
+    """The best is that with the highest lower bound, whatever was paid for it."""
+    store = RunStore.start(tmp_path, CONFIG.model_copy(update={"turns": 3}))
+    sure = passing(2.0, 2.0)
+    lucky = passing(3.0, 1.0).model_copy(update={"speedup_low": 1.5})
+    store.append(record(TASKS[0], 1, lucky), "x = 1")
+    store.append(record(TASKS[0], 2, sure).model_copy(update={"reward": 0.0}), "x = 2")
+    end_all(store)
+    found = measures(store)
+    assert summarise(store).tasks[0].best_turn == 2
+    assert found.metrics["headline"]["geometric_speedup_of_correct"]["value"] == pytest.approx(2.0)
+    assert found.attempts[0]["speedup"] == 2.0
+
+
+def test_a_hostile_source_stays_text_when_a_folded_task_is_opened(tmp_path):
+    store = many(tmp_path, 25)
+    bad = "</noscript><img src=x onerror=alert(1)>"
+    (tmp_path / store.records()[2].source).write_text(bad)
+    text = rendered(store)
+    assert bad not in text
+    shown = re.sub(r"</?span[^>]*>", "", text)
+    assert "&lt;/noscript&gt;&lt;img src=x onerror=alert(1)&gt;" in shown

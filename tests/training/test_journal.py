@@ -2,7 +2,9 @@
 
 import json
 
-from kernel_gym.training.journal import METRICS, Journal
+import pytest
+
+from kernel_gym.training.journal import METRICS, Journal, progress
 
 
 def steps(folder):
@@ -31,3 +33,28 @@ def test_a_resumed_run_forgets_the_steps_that_it_takes_again(tmp_path):
     journal.log("grpo", 2, {"loss": 1.5})
     journal.close()
     assert steps(tmp_path) == [("sft", 9, 3.0), ("grpo", 1, 2.0), ("grpo", 2, 1.5)]
+
+
+def test_a_line_says_how_far_the_phase_is_and_none_is_empty(tmp_path):
+    said = []
+    journal = Journal(tmp_path, said.append)
+    journal.log("grpo", 12, {"loss": 0.5, "gym/reward": 0.25}, " of 60, 3 min left")
+    journal.log("grpo", 60, {"train_runtime": 100.0})
+    journal.close()
+    assert said == ["grpo 12 of 60, 3 min left: loss 0.5, reward 0.25"]
+    assert len((tmp_path / METRICS).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "steps", "seconds", "said"),
+    [
+        (0, 1, 60, 2.0, " of 60, 2 min left"),
+        (36, 48, 60, 12.0, " of 60, 12 s left"),
+        (0, 60, 60, 100.0, " of 60"),
+        (60, 60, 60, 0.0, " of 60"),
+    ],
+)
+def test_the_rest_takes_as_long_as_the_steps_since_it_was_resumed(
+    first, step, steps, seconds, said
+):
+    assert progress(first, step, steps, seconds) == said

@@ -1,14 +1,17 @@
 """The whole loop for real, in small: corpus, tokenizer, SFT, GRPO on the simulator, resumption."""
 
 import json
+import os
 import shutil
-from dataclasses import replace
+import signal
+from dataclasses import asdict, replace
 
 import pytest
 
 from kernel_gym.executors import make_executor
 from kernel_gym.training.assess import Assessment
 from kernel_gym.training.config import make_config
+from kernel_gym.training.stopping import Stopping
 
 pytest.importorskip("trl")
 pytestmark = pytest.mark.train
@@ -19,7 +22,7 @@ TABLES = {
     "corpus": {"per_task": 3},
     "model": {"hidden": 64, "layers": 2, "heads": 2},
     "sft": {"steps": 60, "batch": 6, "learning_rate": 1e-2},
-    "assess": {"samples": 2},
+    "assess": {"samples": 2, "every": 1},
 }
 GRPO = {"steps": 2, "prompts": 1, "generations": 4, "max_tokens": 40, "save_every": 1}
 GRPO["starts"] = "varied"
@@ -56,6 +59,12 @@ def metrics(folder, phase):
     return [line for line in map(json.loads, lines) if line["phase"] == phase]
 
 
+def worth(found):
+    """What a checkpoint was found to be, but for what evaluations took."""
+    rewards = {name: task["rewards"] for name, task in found.tasks.items()}
+    return found.train, found.held_out, found.step, rewards
+
+
 def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
     folder, (start, final) = run
     losses = [line["loss"] for line in metrics(folder, "sft") if "loss" in line]
@@ -70,9 +79,13 @@ def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
 
 
 def test_a_checkpoint_has_its_evaluation_optimizer_and_generators(run):
-    folder, (_, final) = run
+    folder, _ = run
+    measured = [line["step"] for line in metrics(folder, "assess")]
+    assert measured == [0, 1, 2]  # the last one once, as the final checkpoint
+    assert Assessment.read(folder / "grpo" / "checkpoint-1").step == 1
+    assert not (folder / "grpo" / "checkpoint-2" / "evaluation.json").exists()
     checkpoint = folder / "grpo" / "checkpoint-2"
-    assert Assessment.read(checkpoint).held_out == final.held_out
+    assert (checkpoint / "gym.json").read_text() == (folder / "final" / "gym.json").read_text()
     names = {path.name for path in checkpoint.iterdir()}
     assert {"optimizer.pt", "rng_state.pth", "trainer_state.json", "tokenizer.json"} <= names
     assert list((folder / "tensorboard").iterdir())
@@ -90,11 +103,59 @@ def test_a_run_resumed_from_its_first_checkpoint_ends_the_same(run, executor, tm
     stored = json.loads((copy / "config.json").read_text()) | {"out": str(copy)}
     (copy / "config.json").write_text(json.dumps(stored))
     _, again = Training(replace(asked, out=str(copy)), executor, resume=True).run()
-    assert again == final
+    assert worth(again) == worth(final)
     steps = [line["step"] for line in metrics(copy, "grpo") if "gym/reward" in line]
     assert steps == [1, 2]
     expected, found = weights(folder / "final"), weights(copy / "final")
     assert all((expected[name] == found[name]).all() for name in expected)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
+    run, executor, tmp_path, monkeypatch, number
+):
+    from kernel_gym.training.scoring import Scorer
+    from kernel_gym.training.train import Training
+
+    folder, (_, final) = run
+    copy, said, score = tmp_path / "copy", [], Scorer.__call__
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("final", "grpo"))
+    asked = config(copy, save_every=60)
+    (copy / "config.json").write_text(json.dumps(asdict(asked)))
+
+    def stop(scorer, batch):
+        """Stops the run while its first step is evaluated."""
+        os.kill(os.getpid(), number)
+        return score(scorer, batch)
+
+    monkeypatch.setattr(Scorer, "__call__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        Training(asked, executor, resume=True, say=said.append).run()
+    monkeypatch.setattr(Scorer, "__call__", score)
+    assert "stopping with a checkpoint after this step; again to stop at once" in said
+    assert [path.name for path in (copy / "grpo").iterdir()] == ["checkpoint-1"]
+    _, again = Training(asked, executor, resume=True).run()
+    assert worth(again) == worth(final)
+    expected, found = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == found[name]).all() for name in expected)
+
+
+def test_a_second_signal_stops_at_once():
+    said = []
+    stopping = Stopping(said.append)
+    before = signal.getsignal(signal.SIGINT)
+
+    def stopped_twice():
+        with stopping.listening():
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append("went on")
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append("never said")
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped_twice()
+    assert said[1:] == ["went on"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_policy_reloads_with_the_same_tokens(run):
