@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from kernel_gym.devices.specs import DeviceSpec
@@ -31,11 +30,6 @@ def check_text(text: Any) -> None:
     """Assembler text is text, and not too long."""
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         raise RefusedError(f"an assembler text must be text of at most {MAX_TEXT} characters")
-
-
-def digest_of(text: str, name: str, lds: int) -> str:
-    """What tells the machine code of one kernel from all others."""
-    return hashlib.sha256(f"{name} {lds} {text}".encode()).hexdigest()[:16]
 
 
 def check_target(kernel: Kernel, spec: DeviceSpec) -> None:

@@ -18,6 +18,7 @@ import torch
 
 from kernel_gym.devices import sim_memory
 from kernel_gym.devices.base import Audit
+from kernel_gym.devices.sim_audits import Audits
 from kernel_gym.devices.sim_facts import CallFacts, describe_kernel
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.sim_requests import (
@@ -26,7 +27,6 @@ from kernel_gym.devices.sim_requests import (
     check_registers,
     check_target,
     check_text,
-    digest_of,
     split,
     whole,
 )
@@ -42,8 +42,6 @@ HOST_LINK = 55e9
 HOST_COPY_LATENCY = 10e-6
 
 
-AUDITED_SHARE = 0.2
-"""Of the launches in paid calls, audited."""
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
 PROCESS_MEMORY = 5 << 29
@@ -61,11 +59,9 @@ class DeviceServer:
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
-        self.sample_from(0)
         self._same_samples = options.get("same_samples", False)
+        self.sample_from(0)
         self.kernels: list[Kernel] = []
-        self.codes: list[str] = []
-        """Digests of the machine codes of the kernels."""
         self.worker_bytes = 0
         """Ever allocated by the worker."""
         self.open = True
@@ -81,7 +77,7 @@ class DeviceServer:
     def sample_from(self, seed: int) -> dict[str, Any]:
         """Seeds the draws of sampled workgroups and of audited launches."""
         self._draws = random.Random(seed)
-        self._audit_draws = random.Random(f"audits {seed}")
+        self._audits = Audits(seed, self._same_samples)
         self._began = self._draws.getstate()
         return {}
 
@@ -101,10 +97,7 @@ class DeviceServer:
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
         self.used = CallFacts()
-        self.new_codes: set[str] = set()
-        self.launched: dict[str, str] = {}
-        """Names of the kernels that this call launched, by machine code."""
-        self.audited: set[str] = set()
+        self._audits.begin(self.audit)
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         return {}
@@ -121,17 +114,10 @@ class DeviceServer:
             "launches": len(self.launches),
             "launch_seconds": self.used.launch_seconds,
             "kernels": self.used.described(),
-            "tuned": self._has_tuned(),
-            "codes": sorted(self.launched),
-            "audited": sorted(self.audited),
+            **self._audits.record(),
             "refused": self.refused,
             "fault": self.fault,
         }
-
-    def _has_tuned(self) -> bool:
-        """Whether the call tried out several new machine codes of one kernel."""
-        names = [name for code, name in self.launched.items() if code in self.new_codes]
-        return len(set(names)) < len(names)
 
     def allocate(self, size: int, label: str | None = None) -> dict[str, Any]:
         """Allocates poisoned memory; returns its address."""
@@ -177,11 +163,8 @@ class DeviceServer:
         kernel = self.engine.load(text, name, shared)
         check_target(kernel, self.spec)
         check_registers(kernel)
-        code = digest_of(text, kernel.name, kernel.lds_bytes)
-        if code not in self.codes:
-            self.new_codes.add(code)
         self.kernels.append(kernel)
-        self.codes.append(code)
+        self._audits.load(text, kernel)
         return {
             "kernel": len(self.kernels) - 1,
             "name": kernel.name,
@@ -230,7 +213,7 @@ class DeviceServer:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        audited = self._is_audited(code)
+        audited = self._audits.draw(code)
         result = self.engine.launch(
             code,
             tuple(grid),
@@ -247,26 +230,11 @@ class DeviceServer:
             self.fault = asdict(result.fault)
             raise RefusedError(result.fault.message)
         self.used.end(code, result)
-        digest = self.codes[kernel]
-        self.launched[digest] = code.name
-        if audited:
-            self.audited.add(digest)
+        self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
         self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
         return {}
-
-    def _is_audited(self, kernel: Kernel) -> bool:
-        """Whether this launch is: a draw of its own, so that none before it tells.
-
-        A kernel that may use loads before they have arrived is watched in every launch.
-        """
-        if self._same_samples or self.audit is Audit.OFF:
-            return False
-        if self.audit in (Audit.ON, Audit.REVERSED):
-            return True
-        drawn = self._audit_draws.random() < AUDITED_SHARE
-        return drawn or not kernel.program.waits_everywhere
 
     def fill(self, tensor: dict[str, Any], value: float | int | bool) -> dict[str, Any]:
         """Sets a tensor to a constant, charged as a fill kernel."""

@@ -165,12 +165,21 @@ class _Parser:
                 self.function.instructions.append(instruction)
         elif stripped.startswith("."):
             name, _, argument = stripped.replace("\t", " ").partition(" ")
+            self.check_directive(name, number, stripped)
             self.directive(name, argument.strip(), number, stripped)
         elif "=" in stripped:
             name, _, expression = stripped.partition("=")
             self.assign(name.strip(), expression)
         elif self.function is not None and self.in_text:
             raise AsmError("this is not an instruction of the target", number, stripped)
+
+    def check_directive(self, name: str, number: int, text: str) -> None:
+        """Refuse what only an assembler can follow, and note symbols."""
+        if name in _ASSIGNS:
+            symbol, _, expression = text[len(name) :].partition(",")
+            self.assign(symbol.strip(), expression)
+        elif self.in_text and (name in REFUSED or name.startswith(".if")):
+            raise AsmError("this directive is not supported among instructions", number, text)
 
     def assign(self, name: str, expression: str) -> None:
         """Note the value of a symbol, if it is an integer."""
@@ -215,13 +224,8 @@ class _Parser:
             self.lines.file(argument)
         elif name == ".amdgcn_target":
             self.module.target = argument.strip('"')
-        elif name in _ASSIGNS:
-            symbol, _, expression = argument.partition(",")
-            self.assign(symbol.strip(), expression)
         elif name in (".comm", ".lcomm"):
             self.reader.common(argument)
-        elif self.in_text and (name in REFUSED or name.startswith(".if")):
-            raise AsmError("this directive is not supported among instructions", number, text)
         elif not self.in_text:
             self.reader.directive(name, argument, number, text)
         elif name in (".p2align", ".fill"):

@@ -43,10 +43,9 @@ LAUNCH_S = 2e-6  # ASSUMED: from dispatch to the first wave, and the end of the 
 # FITTED to a histogram on an MI300X: 67,108,864 atomic additions to 4,096 bins, of which one gets
 # 12.5 %, take 86.4 ms (LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8,
 # reports/kernel-rocm.json). With one addition a wave and bin they take 73.2 ms, so that it is not
-# the fullest bin which decides.
+# the fullest bin which decides: fewer lines are not taken to be slower.
 ATOMIC_LINES = 128  # cache lines that those bins fill
 ATOMIC_REQUESTS_PER_S = 0.62e9  # to so many lines, or fewer; ASSUMED to grow with more lines
-ATOMIC_LINE_REQUESTS_PER_S = 0.1e9  # DERIVED: to one line, at least what the fullest bin's took
 # A flag goes to another chiplet and back in 1.44 to 1.6 us (SEEN: fleet-mi300x@093e8ce6).
 HANDOVER_S = 0.72e-6
 

@@ -74,7 +74,11 @@ def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
     """
     return any(
         _SEES_OTHERS.match(i.mnemonic)
-        or (_GLOBAL.match(i.mnemonic) and "_store" not in i.mnemonic and _COHERENT & i.modifiers.keys())
+        or (
+            _GLOBAL.match(i.mnemonic)
+            and "_store" not in i.mnemonic
+            and _COHERENT & i.modifiers.keys()
+        )
         for i in instructions
     )
 

@@ -190,7 +190,7 @@ class LaunchModel:
             l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
-            atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_LINE_REQUESTS_PER_S,
+            atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
             instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
             slots=copies * compute_units,
             workgroups=self.workgroups,
@@ -219,7 +219,5 @@ class LaunchModel:
         """Seconds that atomic operations need because they come to the same lines."""
         launch = self.launch
         lines = max(1.0, launch.atomic_lines / hw.ATOMIC_LINES)
-        return max(
-            launch.atomic_requests / (hw.ATOMIC_REQUESTS_PER_S * lines),
-            launch.atomic_hottest / hw.ATOMIC_LINE_REQUESTS_PER_S,
-        )
+        requests = max(launch.atomic_requests / lines, float(launch.atomic_hottest))
+        return requests / hw.ATOMIC_REQUESTS_PER_S

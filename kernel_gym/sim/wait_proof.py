@@ -112,7 +112,9 @@ def _successors(decoded: DecodedKernel) -> list[list[int]]:
     builder, instructions = decoded.builder, decoded.instructions
     head = builder.handler("block_head").number
     branches = {
-        i for i, each in enumerate(instructions) if each.mnemonic.startswith(("s_branch", "s_cbranch"))
+        i
+        for i, each in enumerate(instructions)
+        if each.mnemonic.startswith(("s_branch", "s_cbranch"))
     }
     targets: dict[int, int] = {}
     number_at: dict[int, int] = {}

@@ -80,9 +80,7 @@ def _of_field(field: int) -> Wait:
 def _of_limits(limits: dict[str, int]) -> Wait:
     vector, local = limits.get("vmcnt"), limits.get("lgkmcnt")
     # A counter never exceeds its most: to wait for that is to wait for nothing.
-    return Wait(
-        None if vector == MOST_VECTOR else vector, None if local == MOST_LOCAL else local
-    )
+    return Wait(None if vector == MOST_VECTOR else vector, None if local == MOST_LOCAL else local)
 
 
 def idle_cycles(instruction: Instruction) -> int:

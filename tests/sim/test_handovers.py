@@ -143,9 +143,7 @@ def test_the_last_one_waits_for_all_and_nobody_else_does(engine):
 
     def took(last):
         values = [x, np.zeros(count, np.float32), np.zeros(1, np.int32), np.zeros(1, np.float32)]
-        spent = seconds(
-            engine, partial_sums, count, values, BLOCK=block, LAST=last, COUNT=count
-        )
+        spent = seconds(engine, partial_sums, count, values, BLOCK=block, LAST=last, COUNT=count)
         assert not last or values[3][0] == count * block
         return spent
 
@@ -194,7 +192,12 @@ VARIABLE = """
 	s_getpc_b64 s[4:5]
 over:
 """
-ZEROS = '\t.type\ttable,@object\n\t.section\t.bss,"aw",@nobits\n\t.globl\ttable\ntable:\n\t.zero\t65536\n'
+ZEROS = """\t.type\ttable,@object
+	.section	.bss,"aw",@nobits
+	.globl	table
+table:
+	.zero	65536
+"""
 
 
 def test_traffic_to_the_variables_of_a_module_counts(engine):

@@ -131,7 +131,10 @@ def cases():
 def seen(engine, text, shared, grid, values):
     """Tables of audit and timing, modelled seconds and the outcome of an audit."""
     kernel = engine.load(text, shared=shared)
-    tables = audit_table(kernel.decoded), timing_tables(kernel.decoded, kernel.program.timing.figures)
+    tables = (
+        audit_table(kernel.decoded),
+        timing_tables(kernel.decoded, kernel.program.timing.figures),
+    )
     result = launch(engine, kernel, grid, (256,), values, model_time=True, audit=True)
     return tables, result.seconds, result.fault
 
@@ -148,8 +151,9 @@ def test_another_spelling_costs_the_same(engine, case, spelling):
 def test_a_wait_for_everything_is_not_free(engine):
     (text, shared), grid, values = cases()["softmax"]
     everything = WAITS.sub("s_waitcnt 0", text)
-    assert seen(engine, everything, shared, grid, values)[1] >= (
-        seen(engine, text, shared, grid, values)[1]
+    assert (
+        seen(engine, everything, shared, grid, values)[1]
+        >= (seen(engine, text, shared, grid, values)[1])
     )
 
 
@@ -161,7 +165,11 @@ def test_a_pause_lasts_as_long_as_its_bits_say(engine, count, same_as):
     out = np.zeros(64, np.uint32)
     seconds = [
         launch(
-            engine, engine.load(kernel_text(PAUSES.format(count=c) * 100)), (1,), (64,), [out],
+            engine,
+            engine.load(kernel_text(PAUSES.format(count=c) * 100)),
+            (1,),
+            (64,),
+            [out],
             model_time=True,
         ).seconds
         for c in (count, same_as)
