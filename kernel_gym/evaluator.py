@@ -242,4 +242,6 @@ def _with_profile(attempt: Attempt) -> tuple[KernelFacts, ...]:
     """Adds what limits the slowest kernel of the first call, as the device's model saw it."""
     update = dict(attempt.profile)
     name = update.pop("kernel", None)
-    return tuple(k.model_copy(update=update) if k.name == name else k for k in attempt.facts)
+    return tuple(
+        KernelFacts(**{**k.model_dump(), **update}) if k.name == name else k for k in attempt.facts
+    )

@@ -17,6 +17,13 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
+from kernel_gym.devices.answers import (
+    BadAnswerError,
+    parse_call,
+    parse_failure,
+    reading_an_answer,
+    stated_outputs,
+)
 from kernel_gym.devices.base import (
     Audit,
     Call,
@@ -24,19 +31,17 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
-    OutputTensor,
     SketchedCall,
 )
 from kernel_gym.devices.cache import cache_folder
-from kernel_gym.devices.failures import describe_exit, describe_fault, read_failure
-from kernel_gym.devices.sim_outputs import are_outputs, parse_output
+from kernel_gym.devices.failures import describe_exit, describe_fault
+from kernel_gym.devices.sim_outputs import kernel_profile, read_outputs
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import TemplateError, shared_template
-from kernel_gym.sim.profile import without_folders
 from kernel_gym.tasks.problem import Scale, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
@@ -199,7 +204,9 @@ class SimSession:
             return self._fail(Failed(FailureKind.RUNTIME, str(error)))
         answer = self._ask_worker({"do": "call", "args": args}, CALL_TIMEOUT)
         try:
-            return self._collect(answer, inputs, buffers)
+            return self._collect(answer, inputs, dims, buffers)
+        except BadAnswerError as error:
+            return self._fail(Failed(FailureKind.RUNTIME, str(error)))
         finally:
             for address in (*buffers.values(), *self._outputs):
                 self._ask_device({"do": "free", "address": address})
@@ -210,8 +217,8 @@ class SimSession:
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of the kernels, once each."""
-        found = {k["name"]: k for k in self._ask_device({"do": "facts"})["kernels"]}
-        return tuple(KernelFacts(**k) for k in found.values())
+        kernels = self._ask_device({"do": "facts"})["kernels"]
+        return tuple(KernelFacts(**kernel) for kernel in kernels)
 
     def close(self) -> None:
         """Ends worker and GPU."""
@@ -235,7 +242,7 @@ class SimSession:
             size = value.untyped_storage().nbytes()
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
-            self._view(start, size, torch.uint8).copy_(_storage_bytes(value))
+            self._view(start, size).copy_(_storage_bytes(value))
             args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
         return args, buffers
 
@@ -253,50 +260,39 @@ class SimSession:
         return args
 
     def _collect(
-        self, answer: dict[str, Any] | Failed, inputs: Mapping[str, Value], buffers: dict[str, int]
+        self,
+        answer: dict[str, Any] | Failed,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        buffers: dict[str, int],
     ) -> Call | Failed:
         record = self._ask_device({"do": "end"})
         if record["fault"]:
             return self._fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
             return answer
-        described = answer.get("outputs")
-        if described is None or not are_outputs(described):
-            return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        outputs = tuple(self._read(o, buffers) for o in described)
-        longest: dict[str, Any] = max(
-            record["launches"], key=lambda k: k.get("seconds") or 0.0, default={}
-        )
-        loaded = record["loaded"]
+        stated = stated_outputs(self._task.problem, dims)
+        inputs_at = {
+            start: "" if name in self._in_place else name for name, start in buffers.items()
+        }
+        with reading_an_answer():
+            said = parse_call(answer, stated).outputs
+            outputs = read_outputs(said, stated, inputs_at, self._locate, self._view)
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
-            launches=len(record["launches"]),
+            launches=record["launches"],
             modified_inputs=self._modified(inputs, buffers),
             refused=tuple(record["refused"]),
-            retuned=len(set(loaded)) < len(loaded),
-            profile=_profile(longest),
+            retuned=record["retuned"],
+            profile=kernel_profile(record["longest"]),
         )
 
-    def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
-        """Copies one returned tensor from the device, trusting none of what the worker said."""
-        if "wrong" in output:
-            return OutputTensor(None, str(output["wrong"])[:200])
-        said = parse_output(output)
-        if isinstance(said, str):
-            return OutputTensor(None, said)
-        dtype, shape, strides, address = said.dtype, said.shape, said.strides, said.address
-        if 0 in shape:
-            return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype))
-        size = said.span * dtype.itemsize
-        found = self._ask_device({"do": "locate", "address": address, "size": size})["allocation"]
-        if found is None:
-            return OutputTensor(None, "a tensor over memory that is not allocated")
-        alias = next((n for n, start in buffers.items() if start == found["start"]), None)
-        if alias is not None and alias not in self._in_place:
-            return OutputTensor(None, f"a view of the input {alias!r}")
-        tensor = self._view(address, size, dtype).as_strided(shape, strides)
-        return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype).copy_(tensor))
+    def _locate(self, address: int, size: int) -> int | None:
+        """Where the live allocation begins that holds a range whole; None when there is none."""
+        header = {"do": "locate", "address": address, "size": size}
+        allocation = self._ask_device(header)["allocation"]
+        return allocation and allocation["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
         changed = []
@@ -304,7 +300,7 @@ class SimSession:
             value = inputs[name]
             assert isinstance(value, torch.Tensor)
             shadow = _storage_bytes(value)
-            found = self._view(start, shadow.numel(), torch.uint8)
+            found = self._view(start, shadow.numel())
             if name not in self._in_place and not torch.equal(found, shadow):
                 changed.append(name)
         return tuple(changed)
@@ -319,12 +315,12 @@ class SimSession:
             raise InfraError(f"a workload does not fit the simulated device: {answer['error']}")
         return answer["address"]
 
-    def _view(self, address: int, size: int, dtype: torch.dtype) -> torch.Tensor:
+    def _view(self, address: int, size: int) -> torch.Tensor:
+        """Bytes of the device's memory."""
         if not size:
-            return torch.empty(0, dtype=dtype)
-        count = size // dtype.itemsize
+            return torch.empty(0, dtype=torch.uint8)
         offset = address - sim_memory.ARENA_BASE
-        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+        return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
     def _ask_device(self, header: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -345,26 +341,13 @@ class SimSession:
                 Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
             )
         if "error" in answer:
-            return read_failure(answer["error"])
+            return parse_failure(answer["error"])
         return answer
 
     def _fail(self, failed: Failed) -> Failed:
         """Remembers a failure after which the worker cannot be asked again."""
         self._dead = failed
         return failed
-
-
-def _profile(launch: dict[str, Any]) -> dict[str, Any]:
-    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
-    profile = launch.get("profile") or {}
-    occupancy = profile.get("occupancy") or {}
-    return {
-        "kernel": launch.get("name"),
-        "bound_by": profile.get("bound_by"),
-        "waves_per_simd": occupancy.get("waves_per_simd"),
-        "occupancy_limiter": occupancy.get("limiter"),
-        "profile": without_folders(profile),
-    }
 
 
 def _toolchain(arch: str) -> HipToolchain:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.sandbox.channel import Channel
+from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 
 
@@ -115,7 +115,8 @@ class Template:
         }
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
-        return Child(self, answer["pid"], Channel(ours), home)
+        header = MAX_ANSWER if role in ("worker", "gpu") else MAX_HEADER
+        return Child(self, answer["pid"], Channel(ours, header=header), home)
 
     def kill(self, pid: int, grace: float = 0.0) -> int | None:
         """Kills a child and its process group; returns its status when it had ended before."""
