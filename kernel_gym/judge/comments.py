@@ -26,17 +26,16 @@ def without_comments(source: str) -> str:
 
 
 def _joined(source: str) -> str:
+    lines: list[str] = []
     parts: list[str] = []
-    waiting = 0
     for line in source.split("\n"):
         kept = line.rstrip(" \t\r\v\f")
         if kept.endswith("\\"):
             parts.append(kept[:-1])
-            waiting += 1
         else:
-            parts.append(line + "\n" * (waiting + 1))
-            waiting = 0
-    return "".join(parts)
+            lines.append("".join((*parts, line, "\n" * len(parts))))
+            parts = []
+    return "\n".join([*lines, *(["".join(parts)] if parts else [])])
 
 
 def _kept(source: str) -> Iterator[str]:
