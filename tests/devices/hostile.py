@@ -81,11 +81,11 @@ def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict
 
 
 def framed(draws: random.Random, header: Any, data: bytes | None = None) -> bytes:
-    """A message as bytes of the pipe; in one of eight something is wrong with them."""
+    """A message as bytes of the pipe; in one of four something is wrong with them."""
     text = json.dumps(header).encode()
     sizes = b"" if data is None else struct.pack("<Q", len(data))
     whole = struct.pack("<II", len(text), int(data is not None)) + sizes + text + (data or b"")
-    kind = draws.randrange(40)
+    kind = draws.randrange(20)
     if kind == 0:
         return whole[: draws.randrange(len(whole))]
     if kind == 1:
