@@ -20,13 +20,15 @@ def exit_text(status: int | None) -> str:
     """What an exit status says.
 
     Args:
-        status: Minus the number of a signal, which the candidate may have chosen itself: most
-            numbers have no name. None where it is not known.
+        status: Minus the number of a signal, or a status that reads as one: the candidate may
+            have chosen any. None where it is not known.
     """
-    if status is not None and status < 0:
+    if status is None:
+        return "the worker exited during the call"
+    if -signal.NSIG < status < 0:
         names = {int(s): s.name for s in signal.Signals}
         return f"the worker was killed by {names.get(-status, f'signal {-status}')}"
-    return f"the worker exited{'' if status is None else f' with status {status}'} during the call"
+    return f"the worker exited with status {status & 0xFF} during the call"
 
 
 def describe_fault(fault: dict[str, Any]) -> Failed:

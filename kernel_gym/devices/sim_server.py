@@ -40,8 +40,9 @@ HOST_LINK = 55e9
 HOST_COPY_LATENCY = 10e-6
 
 
-MAX_REQUEST = 6 << 20
-"""Bytes of the JSON of a request: an assembler text of the largest size fits."""
+MAX_REQUEST = 9 << 20
+"""Bytes of the JSON of a request: an assembler text of the largest size fits, if all of it are line
+ends."""
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
 PROCESS_MEMORY = 8 << 30

@@ -9,6 +9,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CppLexer, DiffLexer, PythonLexer
 
+from kernel_gym.inert import inert_text
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
 _CLASS = "code"
 _LIGHT, _DARK = "xcode", "github-dark"  # readable on the page's panels (4.5 to 1 and more)
 
@@ -24,7 +27,8 @@ def highlight_source(source: str, language: str) -> Markup:
         A block of HTML.
     """
     lexer = CppLexer() if language == "hip" else PythonLexer()
-    return Markup(highlight(source, lexer, HtmlFormatter(cssclass=_CLASS)))
+    shown = inert_text(source, MAX_SOURCE_BYTES)
+    return Markup(highlight(shown, lexer, HtmlFormatter(cssclass=_CLASS)))
 
 
 def highlight_diff(before: str, after: str) -> Markup:
@@ -37,7 +41,8 @@ def highlight_diff(before: str, after: str) -> Markup:
     Returns:
         A block of HTML; empty when nothing changed.
     """
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
+    old, new = (inert_text(text, MAX_SOURCE_BYTES).split("\n") for text in (before, after))
+    lines = difflib.unified_diff(old, new, n=3, lineterm="")
     text = "\n".join(list(lines)[2:])
     if not text:
         return Markup()

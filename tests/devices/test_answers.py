@@ -165,4 +165,5 @@ def test_a_candidate_may_choose_any_exit_status(status):
 def test_signals_with_a_name_are_named():
     assert exit_text(-9) == "the worker was killed by SIGKILL"
     assert exit_text(-40) == "the worker was killed by signal 40"
+    assert exit_text(-101) == "the worker exited with status 155 during the call"
     assert exit_text(None) == "the worker exited during the call"
