@@ -23,6 +23,7 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
+from kernel_gym.inert import quoted, shortened
 from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
@@ -34,6 +35,8 @@ MAX_CHARS = 4000
 MAX_DETAIL_CHARS = 1800
 SHOWN = 4
 """Entries of each kind in a kernel's profile."""
+MAX_NAME = 80
+"""Characters of the name of a kernel or of a source file."""
 
 HEADLINE = {
     Outcome.PASSED: "Correct on every workload",
@@ -49,6 +52,8 @@ HEADLINE = {
     Outcome.INFRA: "Not evaluated: the machine failed, not your source. Submit it again",
 }
 
+REPORTED = (Outcome.SCREENED, Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT)
+"""Outcomes whose message may be in the candidate's words."""
 HIDDEN_STAGES = {
     Stage.ADVERSARIAL: "an adversarial workload (odd sizes, strides or values)",
     Stage.UNSEEN: "an unseen workload (other sizes than the train workloads)",
@@ -96,7 +101,7 @@ def feedback(task: Task, evaluation: Evaluation) -> str:
         sections += [_failure(evaluation), _progress(evaluation)]
     sections += [_times(evaluation), _transfer(evaluation), _kernels(evaluation)]
     sections += [_advice(task, evaluation)]
-    return _shortened("\n\n".join(section for section in sections if section), MAX_CHARS)
+    return _whole_lines("\n\n".join(section for section in sections if section))
 
 
 def _headline(evaluation: Evaluation) -> str:
@@ -116,16 +121,26 @@ def _failure(evaluation: Evaluation) -> str:
     if evaluation.stage is Stage.TIME:
         return HIDDEN_TIMES.get(evaluation.outcome, "")
     message = _anonymous(evaluation.message)
-    lines = [message] if failed is None else [message, *_shown_workload(failed, message)]
-    lines.append(_shortened(_anonymous(evaluation.detail).strip(), MAX_DETAIL_CHARS))
+    lines = _reported(evaluation, message)
+    if failed is not None:
+        lines += _shown_workload(failed, message)
+    detail = shortened(_anonymous(evaluation.detail).strip(), MAX_DETAIL_CHARS)
+    lines.append(quoted(detail) if detail else "")
     return "\n".join(line for line in lines if line)
+
+
+def _reported(evaluation: Evaluation, message: str) -> list[str]:
+    """The message; quoted where the candidate or a tool that read its source has written it."""
+    if evaluation.outcome not in REPORTED:
+        return [message]
+    return ["Reported by your submission or by its compiler:", quoted(message)]
 
 
 def _shown_workload(failed: WorkloadResult, told: str) -> list[str]:
     lines = [f"Workload: {describe(failed)}"]
     message = _anonymous(failed.message)
     if message not in told:
-        lines.append(message)
+        lines.append(quoted(message))
     if failed.element:
         lines.append(_element(failed.element))
     if failed.worst_error is not None and failed.worst_error > 1:
@@ -227,7 +242,8 @@ def _kernel(kernel: KernelFacts) -> str:
         parts.append(f"{kernel.waves_per_simd:g} waves a SIMD{limiter}")
     if kernel.bound_by:
         parts.append(f"bound by {kernel.bound_by}")
-    return "\n".join([f"  {plain_name(kernel.name)}: " + ", ".join(parts), *_profile(kernel)])
+    name = plain_name(kernel.name)[:MAX_NAME]
+    return "\n".join([f"  {name}: " + ", ".join(parts), *_profile(kernel)])
 
 
 def _profile(kernel: KernelFacts) -> list[str]:
@@ -236,16 +252,18 @@ def _profile(kernel: KernelFacts) -> list[str]:
         return []
     profile: dict[str, Any] = dict(kernel.profile)
     waits = [f"{name} {percent(share)}" for name, share in profile.get("stalls", {}).items()]
-    hot = [
-        f"{percent(entry['share'])} {entry['text'].split()[0]} ({entry['source']})"
-        for entry in profile.get("hot", ())
-        if entry["source"]
-    ]
+    hot = [_hot(entry) for entry in profile.get("hot", ()) if entry["source"]]
     reached = [
         f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
     ]
     lines = [("reaches of its peak", reached), ("waves spend", waits), ("hottest", hot)]
     return [f"    {what}: {', '.join(found[:SHOWN])}" for what, found in lines if found]
+
+
+def _hot(entry: dict[str, Any]) -> str:
+    """An instruction at which waves spend their time."""
+    mnemonic = entry["text"].partition(" ")[0][:MAX_NAME]
+    return f"{percent(entry['share'])} {mnemonic} ({entry['source'][-MAX_NAME:]})"
 
 
 def _advice(task: Task, evaluation: Evaluation) -> str:
@@ -270,10 +288,10 @@ def _anonymous(text: str) -> str:
     return _ADDRESS.sub("0x...", _FOLDERS.sub("", text))
 
 
-def _shortened(text: str, limit: int) -> str:
-    """Keeps the start and the end: what went wrong is said at one of them."""
-    if len(text) <= limit:
+def _whole_lines(text: str) -> str:
+    """Leaves out lines in the middle: a part of one could pass for a line of another kind."""
+    if len(text) <= MAX_CHARS:
         return text
     gap = "\n[...]\n"
-    half = (limit - len(gap)) // 2
-    return text[:half] + gap + text[-half:]
+    half = (MAX_CHARS - len(gap)) // 2
+    return text[:half].rpartition("\n")[0] + gap + text[-half:].partition("\n")[2]

@@ -6,10 +6,14 @@ exception or the outcome `infra`, which training masks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from kernel_gym.inert import inert_json, inert_line, inert_text
 from kernel_gym.tasks.workload import Kind, Layout, Split
 
 SCHEMA_VERSION = 1
@@ -50,6 +54,23 @@ class Clock(StrEnum):
     MEASURED = "measured"
 
 
+MAX_LABELS = 32
+"""Labels of one evaluation."""
+
+Line = Annotated[str, BeforeValidator(inert_line)]
+"""One line in which a candidate may have had a hand: printable and of limited length."""
+Name = Annotated[str, BeforeValidator(partial(inert_line, limit=400))]
+"""The same for labels and for symbols, as a compiler of C++ makes them."""
+Text = Annotated[str, BeforeValidator(inert_text)]
+"""The same for many lines."""
+Profile = Annotated[dict[str, JsonValue], BeforeValidator(inert_json)]
+"""What a device tells of a launch, with names and lines of the candidate's source."""
+
+
+def _few(labels: Sequence[object]) -> Sequence[object]:
+    return labels[:MAX_LABELS]
+
+
 class Record(BaseModel):
     """Frozen data that refuses unknown keys; NaN and infinities survive its JSON form."""
 
@@ -77,7 +98,7 @@ class WorkloadResult(Record):
     distribution: str
     layout: Layout = Layout.CONTIGUOUS
     passed: bool
-    message: str = ""
+    message: Line = ""
     worst_error: float | None = Field(
         default=None, description="error over tolerance; 1.0 is the limit"
     )
@@ -92,7 +113,7 @@ class WorkloadResult(Record):
     speedup_high: float | None = None
     launches: int | None = None
     launch_seconds: float | None = Field(
-        None, description="part of candidate_seconds that is the cost of launching; modelled only"
+        default=None, description="part of candidate_seconds that is the cost of launching; modelled only"
     )
 
 
@@ -104,7 +125,7 @@ class KernelFacts(Record):
     workload launched, which is the one with most left to earn.
     """
 
-    name: str
+    name: Name
     vgprs: int = Field(description="vector registers of a lane, the AGPRs among them")
     agprs: int = 0
     sgprs: int
@@ -113,19 +134,19 @@ class KernelFacts(Record):
     lds_bytes: int = 0
     scratch_bytes: int = 0
     instructions: int = 0
-    arch: str = Field("", description="what it was compiled for; empty: the evaluation's device")
-    error: str = Field("", description="why it does not compile for that architecture")
-    binary: str = Field("", description="hash of the code; empty where the device has none")
+    arch: Name = Field("", description="what it was compiled for; empty: the evaluation's device")
+    error: Line = Field("", description="why it does not compile for that architecture")
+    binary: Name = Field("", description="hash of the code; empty where the device has none")
     workload: int | None = Field(
-        None, description="place in `workloads` of what it was launched for; None: not known"
+        default=None, description="place in `workloads` of what it was launched for; None: not known"
     )
     launches: int = Field(0, description="on that workload")
     seconds: float | None = Field(default=None, description="of all its launches there")
     waves_per_simd: float | None = None
-    occupancy_limiter: str | None = None
-    bound_by: str | None = None
+    occupancy_limiter: Name | None = None
+    bound_by: Name | None = None
     """What limits its longest launch there: compute, hbm, l2, latency, launch ..."""
-    profile: dict[str, JsonValue] = Field(default_factory=dict)
+    profile: Profile = Field(default_factory=dict)
     """The device's profile of that launch, of the kernel that took longest; else empty."""
 
 
@@ -141,11 +162,11 @@ class Evaluation(Record):
     outcome: Outcome
     stage: Stage
     """The stage reached: `done` when the outcome is `passed`, else the one that failed."""
-    message: str = ""
+    message: Line = ""
     """One line for a person; empty when passed."""
-    detail: str = ""
+    detail: Text = ""
     """The compiler's or the interpreter's text, trimmed."""
-    labels: tuple[str, ...] = ()
+    labels: Annotated[tuple[Name, ...], BeforeValidator(_few)] = ()
     workloads: tuple[WorkloadResult, ...] = ()
     kernels: tuple[KernelFacts, ...] = ()
     cross_kernels: tuple[KernelFacts, ...] = ()

@@ -21,19 +21,20 @@ import ast
 import itertools
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from string import ascii_lowercase
 
 from kernel_gym.envs.reply import extract_source
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 from kernel_gym.records import Outcome
 from kernel_gym.training.episode import Episode
 from kernel_gym.training.rewrites import FORM, REWRITES
 
-_EDIT = re.compile(
-    r"^<<<<<<< SEARCH\n(.*?)\n=======\n(.*?)\n?>>>>>>> REPLACE( ALL)?$", re.DOTALL | re.MULTILINE
-)
+_SEARCH = re.compile(r"^<<<<<<< SEARCH\n", re.MULTILINE)
+_MIDDLE = "\n=======\n"
+_REPLACE = re.compile(r"\n?>>>>>>> REPLACE( ALL)?$", re.MULTILINE)
 _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 STARTS = 48
@@ -80,18 +81,37 @@ def apply_edits(source: str, reply: str) -> str:
         The changed source.
 
     Raises:
-        EditError: A text to replace once does not occur exactly once.
+        EditError: A text to replace once does not occur exactly once, or the result is longer than
+            any source may be.
 
     Example:
         >>> apply_edits("f(B=1)\n", "<<<<<<< SEARCH\nB=1\n=======\nB=2\n>>>>>>> REPLACE\n")
         'f(B=2)\n'
     """
-    for number, (old, new, every) in enumerate(_EDIT.findall(reply), start=1):
-        found = source.count(old)
-        if found != 1 and not every:
-            raise EditError(f"edit {number}: {old[:60]!r} occurs {found} times, expected once")
+    for number, (old, new, every) in enumerate(_edits(reply), start=1):
+        count = source.count(old)
+        if count != 1 and not every:
+            raise EditError(f"edit {number}: {old[:60]!r} occurs {count} times, expected once")
+        if len(source) + count * (len(new) - len(old)) > MAX_SOURCE_BYTES:
+            raise EditError(f"edit {number}: the source becomes longer than any may be")
         source = source.replace(old, new)
     return source
+
+
+def _edits(reply: str) -> Iterator[tuple[str, str, bool]]:
+    """Each edit in a reply: what to find, what to put in its place, whether everywhere.
+
+    A reply is untrusted: where no end is left for an edit, nothing behind it is tried.
+    """
+    at = 0
+    while begin := _SEARCH.search(reply, at):
+        middle = reply.find(_MIDDLE, begin.end())
+        end = _REPLACE.search(reply, middle + len(_MIDDLE)) if middle >= 0 else None
+        if end is None:
+            return
+        new = reply[middle + len(_MIDDLE) : end.start()]
+        yield reply[begin.end() : middle], new, end.group(1) is not None
+        at = end.end()
 
 
 def submission(episode: Episode, reply: str) -> str:
@@ -105,7 +125,7 @@ def submission(episode: Episode, reply: str) -> str:
         The source. Edits that do not apply are submitted as they are, below a comment that says
         why: they do not compile, and whoever reads the submission learns the reason.
     """
-    if not _EDIT.search(reply):
+    if next(_edits(reply), None) is None:
         return extract_source(reply, episode.task)
     try:
         return apply_edits(editable(episode), reply)

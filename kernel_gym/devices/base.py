@@ -75,7 +75,8 @@ class Failed:
 class OutputTensor:
     """One value that the candidate returned, as the judge found it on the device.
 
-    `tensor` is a CPU copy; None when what came back is no tensor on the device (`problem`).
+    `tensor` is a copy, of the type and shape that the task states. It is None when something else
+    came back: `problem` tells what was found and what was expected.
     """
 
     tensor: torch.Tensor | None

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.budget import HostBudget, Spent, inner_pid, processor_seconds
-from kernel_gym.devices.failures import describe_exit, read_failure
+from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
@@ -156,4 +157,4 @@ def _read(header: dict[str, Any], buffers: tuple[bytes, ...], expected: int) -> 
     if len(buffers) == expected and header.get("failed") is False:
         return Built(tuple(logs), buffers)
     text = next((log for log in logs if "error:" in log), "\n".join(logs))
-    return read_failure(failures.describe(failures.BuildError(hip.first_error(text))))
+    return parse_failure(failures.describe(failures.BuildError(hip.first_error(text))))

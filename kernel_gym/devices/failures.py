@@ -1,4 +1,4 @@
-"""A worker's failures in the judge's words, the same on every device."""
+"""How a candidate's processes ended, in the judge's words, the same on every device."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import Any
 
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.formatting import anonymous
+from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.symbols import plain_name
-
-
-def read_failure(error: Any) -> Failed:
-    """A worker's own account of its failure: believed, since it can only hurt itself."""
-    error = error if isinstance(error, dict) else {}
-    kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
-    name, message = str(error.get("type", "Error")), str(error.get("message", ""))
-    return Failed(kind, f"{name}: {message}"[:600], str(error.get("detail", ""))[:8000])
 
 
 def describe_exit(worker: Child) -> str:
     """How a worker ended that closed its pipe; it is gone afterwards."""
     status = worker.close(grace=0.5)
-    if worker.ended_for:
-        return f"the candidate {worker.ended_for}"
-    if status is not None and status < 0:
-        return f"the worker was killed by {signal.Signals(-status).name}"
-    return f"the worker exited{'' if status is None else f' with status {status}'} during the call"
+    return f"the candidate {worker.ended_for}" if worker.ended_for else exit_text(status)
+
+
+def exit_text(status: int | None) -> str:
+    """What an exit status says.
+
+    Args:
+        status: Minus the number of a signal, or a status that reads as one: the candidate may
+            have chosen any. None where it is not known.
+    """
+    if status is None:
+        return "the worker exited during the call"
+    if -signal.NSIG < status < 0:
+        names = {int(s): s.name for s in signal.Signals}
+        return f"the worker was killed by {names.get(-status, f'signal {-status}')}"
+    return f"the worker exited with status {status & 0xFF} during the call"
 
 
 def describe_fault(fault: dict[str, Any]) -> Failed:
@@ -38,4 +42,4 @@ def describe_fault(fault: dict[str, Any]) -> Failed:
     detail = ", ".join(w for w in where if w)
     if fault.get("workgroup") is not None:
         detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
-    return Failed(kind, anonymous(fault["message"]), anonymous(detail))
+    return Failed(kind, inert_line(anonymous(fault["message"])), inert_line(anonymous(detail)))

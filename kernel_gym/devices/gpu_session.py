@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from kernel_gym.devices.answers import BadAnswerError, parse_facts, parse_failure
 from kernel_gym.devices.base import (
     Audit,
     Call,
@@ -19,16 +20,14 @@ from kernel_gym.devices.base import (
     SketchedCall,
 )
 from kernel_gym.devices.budget import HostBudget
-from kernel_gym.devices.failures import read_failure
 from kernel_gym.devices.gpu_arena import GUARD, ArenaFull, Piece
 from kernel_gym.devices.gpu_blocks import Block, Places, copy_outputs, read_block, read_places
 from kernel_gym.devices.gpu_build import GpuCompiler
 from kernel_gym.devices.gpu_host import Host
-from kernel_gym.devices.gpu_outputs import modified_inputs, read_outputs
+from kernel_gym.devices.gpu_outputs import read_call
 from kernel_gym.devices.gpu_placing import Placed, arguments, place
 from kernel_gym.devices.gpu_turns import Turns
 from kernel_gym.devices.gpu_worker import Worker, ask
-from kernel_gym.devices.sim_outputs import are_outputs
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.pause import NotStoppedError
 from kernel_gym.tasks.problem import Value
@@ -162,23 +161,15 @@ class GpuSession:
         answer = self._ask(header, CALL_TIMEOUT, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
-        described, launches = answer.get("outputs"), answer.get("launches")
-        refused = answer.get("refused")
-        lists = isinstance(described, list) and isinstance(refused, list)
-        if not lists or type(launches) is not int or not are_outputs(described):
-            return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         damaged = self.arena.damaged()
         if damaged:
             return Failed(
                 FailureKind.RUNTIME, f"a kernel wrote outside its buffers, next to {damaged}"
             )
-        return Call(
-            outputs=tuple(read_outputs(self.arena, self._task, described or [], placed, dims)),
-            seconds=0.0,
-            launches=launches,
-            modified_inputs=modified_inputs(self.arena, self._task, placed),
-            refused=tuple(str(r)[:120] for r in (refused or [])[:16]),
-        )
+        try:
+            return read_call(self.arena, self._task, answer, placed, dims)
+        except BadAnswerError as error:
+            return self._fail(Failed(FailureKind.RUNTIME, str(error)))
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of the kernels."""
@@ -312,10 +303,7 @@ class GpuSession:
         answer = self._ask(header, LOAD_TIMEOUT) if self._dead is None else self._dead
         if isinstance(answer, Failed):
             return ()
-        try:
-            return tuple(KernelFacts(**{"sgprs": 0, **k}) for k in answer["kernels"])
-        except (KeyError, TypeError, ValueError):
-            return ()
+        return parse_facts(answer)
 
     def _failure(
         self,
@@ -355,7 +343,7 @@ class GpuSession:
         if "error" not in answer:
             self.arena.fetch(wanted)
             return answer
-        failed = read_failure(answer["error"])
+        failed = parse_failure(answer["error"])
         if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
             self._fail(failed)
             self._blame(failed.message[:200])

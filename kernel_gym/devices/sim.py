@@ -17,6 +17,12 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
+from kernel_gym.devices.answers import (
+    BadAnswerError,
+    parse_call,
+    reading_an_answer,
+    stated_outputs,
+)
 from kernel_gym.devices.base import (
     Audit,
     Call,
@@ -24,7 +30,6 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
-    OutputTensor,
     SketchedCall,
 )
 from kernel_gym.devices.budget import HostBudget
@@ -32,7 +37,7 @@ from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.compiling import compile_hip
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.sim_facts import read_kernels
-from kernel_gym.devices.sim_outputs import are_outputs, parse_output
+from kernel_gym.devices.sim_outputs import read_outputs
 from kernel_gym.devices.sim_worker import SimWorker
 from kernel_gym.devices.specs import SIMULATED
 from kernel_gym.devices.toolchain import HipToolchain, MissingToolchain, hip_toolchain
@@ -217,7 +222,7 @@ class SimSession:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         answer = self._worker.ask({"do": "call", "args": args}, CALL_TIMEOUT)
         try:
-            result = self._collect(answer, inputs, buffers)
+            result = self._collect(answer, inputs, dims, buffers)
             for address in (*buffers.values(), *self._outputs):
                 self._ask_device({"do": "free", "address": address})
         except DeviceLostError as error:
@@ -257,7 +262,7 @@ class SimSession:
             size = value.untyped_storage().nbytes()
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
-            self._view(start, size, torch.uint8).copy_(_storage_bytes(value))
+            self._view(start, size).copy_(_storage_bytes(value))
             args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
         return args, buffers
 
@@ -275,17 +280,27 @@ class SimSession:
         return args
 
     def _collect(
-        self, answer: dict[str, Any] | Failed, inputs: Mapping[str, Value], buffers: dict[str, int]
+        self,
+        answer: dict[str, Any] | Failed,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        buffers: dict[str, int],
     ) -> Call | Failed:
         record = self._ask_device({"do": "end"})
         if record["fault"]:
             return self._worker.fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
             return answer
-        described = answer.get("outputs")
-        if described is None or not are_outputs(described):
-            return self._worker.fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        outputs = tuple(self._read(o, buffers) for o in described)
+        stated = stated_outputs(self._task.problem, dims)
+        inputs_at = {
+            start: "" if name in self._in_place else name for name, start in buffers.items()
+        }
+        try:
+            with reading_an_answer():
+                said = parse_call(answer, stated).outputs
+                outputs = read_outputs(said, stated, inputs_at, self._locate, self._view)
+        except BadAnswerError as error:
+            return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
@@ -299,25 +314,11 @@ class SimSession:
             audited=frozenset(record["audited"]),
         )
 
-    def _read(self, output: dict[str, Any], buffers: dict[str, int]) -> OutputTensor:
-        """Copies one returned tensor from the device, trusting none of what the worker said."""
-        if "wrong" in output:
-            return OutputTensor(None, str(output["wrong"])[:200])
-        said = parse_output(output)
-        if isinstance(said, str):
-            return OutputTensor(None, said)
-        dtype, shape, strides, address = said.dtype, said.shape, said.strides, said.address
-        if 0 in shape:
-            return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype))
-        size = said.span * dtype.itemsize
-        found = self._ask_device({"do": "locate", "address": address, "size": size})["allocation"]
-        if found is None:
-            return OutputTensor(None, "a tensor over memory that is not allocated")
-        alias = next((n for n, start in buffers.items() if start == found["start"]), None)
-        if alias is not None and alias not in self._in_place:
-            return OutputTensor(None, f"a view of the input {alias!r}")
-        tensor = self._view(address, size, dtype).as_strided(shape, strides)
-        return OutputTensor(torch.empty_strided(shape, strides, dtype=dtype).copy_(tensor))
+    def _locate(self, address: int, size: int) -> int | None:
+        """Where the live allocation begins that holds a range whole; None when there is none."""
+        header = {"do": "locate", "address": address, "size": size}
+        allocation = self._ask_device(header)["allocation"]
+        return allocation and allocation["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
         changed = []
@@ -325,7 +326,7 @@ class SimSession:
             value = inputs[name]
             assert isinstance(value, torch.Tensor)
             shadow = _storage_bytes(value)
-            found = self._view(start, shadow.numel(), torch.uint8)
+            found = self._view(start, shadow.numel())
             if name not in self._in_place and not torch.equal(found, shadow):
                 changed.append(name)
         return tuple(changed)
@@ -340,12 +341,12 @@ class SimSession:
             raise InfraError(f"a workload does not fit the simulated device: {answer['error']}")
         return answer["address"]
 
-    def _view(self, address: int, size: int, dtype: torch.dtype) -> torch.Tensor:
+    def _view(self, address: int, size: int) -> torch.Tensor:
+        """Bytes of the device's memory."""
         if not size:
-            return torch.empty(0, dtype=dtype)
-        count = size // dtype.itemsize
+            return torch.empty(0, dtype=torch.uint8)
         offset = address - sim_memory.ARENA_BASE
-        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+        return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
     def _ask_device(self, header: dict[str, Any]) -> dict[str, Any]:
         timeout = LOST_PATIENCE if self._worker.dead else LAUNCH_LIMIT * 3
@@ -353,8 +354,6 @@ class SimSession:
             return self._device.channel.request(header, timeout=timeout).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
-
-
 
 
 class _DeviceFull(Exception):

@@ -1,61 +1,72 @@
-"""What a worker says of its outputs, read with distrust: overflowing sizes, overlapping strides."""
+"""What a call left on the simulated device: the outputs, and the profile of its longest launch."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from kernel_gym.devices import sim_memory
+from kernel_gym.devices.answers import Said, Stated, Wrong
+from kernel_gym.devices.base import OutputTensor
+from kernel_gym.sim.profile import without_folders
 
-MAX_OUTPUTS = 64
-"""More than any task has; each costs the judge a question to the device."""
-MAX_AXES = 16
-_DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if type(d) is torch.dtype}
-
-
-@dataclass(frozen=True)
-class Described:
-    """A tensor on the device that is possible, whether or not it is there."""
-
-    dtype: torch.dtype
-    shape: list[int]
-    strides: list[int]
-    address: int
-
-    @property
-    def span(self) -> int:
-        """Elements from the first to the last one."""
-        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+Locate = Callable[[int, int], int | None]
+"""The start of the live allocation that holds `(address, size)` whole; None when none does."""
+View = Callable[[int, int], torch.Tensor]
+"""The bytes at `(address, size)`, uint8 (size,)."""
 
 
-def are_outputs(described: Any) -> bool:
-    """Whether an answer is a short list of objects."""
-    few = isinstance(described, list) and len(described) <= MAX_OUTPUTS
-    return few and all(isinstance(output, dict) for output in described)
+def read_outputs(
+    said: Sequence[Said | Wrong],
+    stated: Sequence[Stated],
+    inputs: Mapping[int, str],
+    locate: Locate,
+    view: View,
+) -> tuple[OutputTensor, ...]:
+    """Copies what a call returned from the device, as many bytes as the task expects.
+
+    Args:
+        said: What the worker returned, compared with what the task expects.
+        stated: What the task expects.
+        inputs: The name of each input by its address; empty where a candidate may return it.
+        locate: Asks the device.
+        view: The judge's view of the device's memory.
+    """
+    if len(said) != len(stated):
+        return tuple(OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
+    return tuple(
+        OutputTensor(None, one.problem)
+        if isinstance(one, Wrong)
+        else _read(one.address, expected, inputs, locate, view)
+        for one, expected in zip(said, stated, strict=True)
+    )
 
 
-def parse_output(output: dict[str, Any]) -> Described | str:
-    """The described tensor, or what is wrong with the description."""
-    try:
-        said = Described(
-            _DTYPES[output["dtype"]],
-            [int(n) for n in output["shape"]],
-            [int(s) for s in output["strides"]],
-            int(output["address"]),
-        )
-        if len(said.shape) != len(said.strides):
-            return "something that is no tensor"
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return "something that is no tensor"
-    sizes = (*said.shape, *said.strides, 0)
-    elements = math.prod(max(n, 1) for n in said.shape[:MAX_AXES])
-    if len(said.shape) > MAX_AXES or max(*sizes, elements) > sim_memory.ARENA_SIZE:
-        return "a tensor larger than the device"
-    if min(sizes) < 0:
-        return "a tensor with negative sizes or strides"
-    if 0 not in said.shape and math.prod(said.shape) > said.span:
-        return "a tensor whose elements share memory"
-    return said
+def _read(
+    address: int, stated: Stated, inputs: Mapping[int, str], locate: Locate, view: View
+) -> OutputTensor:
+    if not stated.nbytes:
+        return OutputTensor(torch.empty(stated.shape, dtype=stated.dtype))
+    start = locate(address, stated.nbytes)
+    if start is None:
+        found = "a tensor over memory that is not allocated"
+        return OutputTensor(None, f"found {found}, expected a device tensor")
+    if inputs.get(start):
+        found = f"a view of the input {inputs[start]!r}"
+        return OutputTensor(None, f"found {found}, expected a tensor of its own")
+    copied = view(address, stated.nbytes).clone()
+    return OutputTensor(copied.view(stated.dtype).view(stated.shape))
+
+
+def kernel_profile(launch: Mapping[str, Any]) -> dict[str, Any]:
+    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
+    profile = launch.get("profile") or {}
+    occupancy = profile.get("occupancy") or {}
+    return {
+        "kernel": launch.get("name"),
+        "bound_by": profile.get("bound_by"),
+        "waves_per_simd": occupancy.get("waves_per_simd"),
+        "occupancy_limiter": occupancy.get("limiter"),
+        "profile": without_folders(profile),
+    }

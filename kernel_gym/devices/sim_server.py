@@ -6,7 +6,6 @@ and launch it, like the driver of a real GPU, and cannot read memory, counters o
 
 from __future__ import annotations
 
-import math
 import random
 import selectors
 import socket
@@ -17,20 +16,21 @@ from typing import Any
 import torch
 
 from kernel_gym.devices import sim_memory
+from kernel_gym.devices.answers import MAX_KERNELS, MAX_REFUSED
 from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim_audits import Audits
 from kernel_gym.devices.sim_facts import CallFacts, describe_kernel
 from kernel_gym.devices.sim_memory import Arena, DeviceMemoryError
 from kernel_gym.devices.sim_requests import (
     RefusedError,
+    TensorOnDevice,
     check_geometry,
-    check_registers,
-    check_target,
-    check_text,
+    check_kernel,
+    parse_request,
     split,
-    whole,
 )
 from kernel_gym.devices.specs import SIMULATED
+from kernel_gym.inert import MAX_LINE, inert_json, inert_text
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel, ChannelError, Message
 from kernel_gym.sim.engine import AsmError, Engine, Kernel, pack_kernarg
@@ -42,6 +42,9 @@ HOST_LINK = 55e9
 HOST_COPY_LATENCY = 10e-6
 
 
+MAX_REQUEST = 9 << 20
+"""Bytes of the JSON of a request: an assembler text of the largest size fits, if all of it are line
+ends."""
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
 PROCESS_MEMORY = 5 << 29
@@ -139,7 +142,7 @@ class DeviceServer:
 
     def allocate_for_worker(self, size: int) -> dict[str, Any]:
         """The same for the worker, which chooses neither place nor name."""
-        answer = self.allocate(whole(size, "size"))
+        answer = self.allocate(size)
         if "address" in answer:
             self.worker_bytes += size
             self._owned.add(answer["address"])
@@ -159,10 +162,8 @@ class DeviceServer:
 
     def load(self, text: str, name: str | None, shared: int | None) -> dict[str, Any]:
         """Decodes a kernel; the answer describes its arguments and what the compiler used."""
-        check_text(text)
         kernel = self.engine.load(text, name, shared)
-        check_target(kernel, self.spec)
-        check_registers(kernel)
+        check_kernel(kernel, self.spec)
         self.kernels.append(kernel)
         self._audits.load(text, kernel)
         return {
@@ -179,20 +180,18 @@ class DeviceServer:
 
     def variable(self, text: str, name: str) -> dict[str, Any]:
         """Address and size of a device variable of an assembler text; zeros if there is none."""
-        check_text(text)
-        address, size = self.engine.variable(text, str(name)) or (0, 0)
+        address, size = self.engine.variable(text, name) or (0, 0)
         return {"address": address, "size": size}
 
     def names(self, text: str) -> dict[str, Any]:
         """The kernels in an assembler text."""
-        check_text(text)
         return {"names": self.engine.kernel_names(text)}
 
     def launch(
         self,
         kernel: int,
-        grid: list[int],
-        block: list[int],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
         sizes: list[int],
         lds: int,
         data: bytes,
@@ -200,11 +199,11 @@ class DeviceServer:
         """Runs a kernel and adds its modelled time to the call's."""
         if self.fault:
             raise RefusedError(f"the device is in error: {self.fault['message']}")
-        code = self._kernel(whole(kernel, "kernel"))
+        code = self._kernel(kernel)
         check_geometry(code, grid, block, lds, self.spec)
         if 0 in grid:
             return {}
-        launched = (kernel, tuple(grid), tuple(block), lds)
+        launched = (kernel, grid, block, lds)
         if self.noop:  # the worker's clock goes on as it did, so that it cannot tell
             self._pretended += self._durations.get(launched, self.spec.launch_seconds)
             self.launches.append({"kernel": kernel})
@@ -216,9 +215,9 @@ class DeviceServer:
         audited = self._audits.draw(code)
         result = self.engine.launch(
             code,
-            tuple(grid),
-            tuple(block),
-            pack_kernarg(code, split(data, sizes), tuple(grid), tuple(block), lds),
+            grid,
+            block,
+            pack_kernarg(code, split(data, sizes), grid, block, lds),
             dynamic_lds=lds,
             time_limit_s=self.launch_limit,
             audit=audited,
@@ -227,7 +226,7 @@ class DeviceServer:
             sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
         )
         if result.fault:
-            self.fault = asdict(result.fault)
+            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
             raise RefusedError(result.fault.message)
         self.used.end(code, result)
         self._audits.launch(kernel, code, audited)
@@ -236,7 +235,7 @@ class DeviceServer:
         self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
         return {}
 
-    def fill(self, tensor: dict[str, Any], value: float | int | bool) -> dict[str, Any]:
+    def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> dict[str, Any]:
         """Sets a tensor to a constant, charged as a fill kernel."""
         target = self._tensor(tensor, written=True)
         target.fill_(value)
@@ -244,7 +243,7 @@ class DeviceServer:
         self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
         return {}
 
-    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
+    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> dict[str, Any]:
         """Copies between two tensors of one dtype, charged as a copy kernel."""
         into, out_of = self._tensor(target, written=True), self._tensor(source)
         if into.dtype != out_of.dtype:
@@ -258,7 +257,7 @@ class DeviceServer:
         """Copies host bytes to device memory, charged as a transfer over the host link."""
         if not data:
             return {}
-        if not self._is_live(whole(address, "address"), len(data)):
+        if not self._is_live(address, len(data)):
             raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
@@ -267,8 +266,8 @@ class DeviceServer:
 
     def refuse(self, operator: str) -> dict[str, Any]:
         """Notes an operator that the worker's gate refused (a label, not a barrier)."""
-        if len(self.refused) < 16:
-            self.refused.append(operator[:120])
+        if len(self.refused) < MAX_REFUSED:
+            self.refused.append(operator)
         return {}
 
     def clock(self) -> dict[str, Any]:
@@ -278,7 +277,7 @@ class DeviceServer:
     def facts(self) -> dict[str, Any]:
         """What the compiler made of the kernels of the last call, or of all when it had none."""
         described = self.used.described() or [describe_kernel(k) for k in self.kernels]
-        return {"kernels": described}
+        return {"kernels": described[:MAX_KERNELS]}
 
     def _kernel(self, index: int) -> Kernel:
         if not 0 <= index < len(self.kernels):
@@ -290,20 +289,15 @@ class DeviceServer:
         found = self.arena.locate(address, size) is not None
         return found or self.engine.variable_at(address, size)
 
-    def _tensor(self, described: dict[str, Any], written: bool = False) -> torch.Tensor:
-        dtype = getattr(torch, described["dtype"])
-        shape = [whole(n, "a size") for n in described["shape"]]
-        strides = [whole(s, "a stride") for s in described["strides"]]
-        whole(described["address"], "address")
-        if written and any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True)):
+    def _tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
+        if written and described.repeats:
             raise RefusedError("writing to a tensor whose elements share memory")
-        if math.prod(shape) * dtype.itemsize > self.arena.capacity:
+        if described.nbytes > self.arena.capacity:
             raise RefusedError("a tensor larger than the device's memory")
-        span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        size = 0 if 0 in shape else span * dtype.itemsize
-        if size and not self._is_live(described["address"], size):
+        if described.extent and not self._is_live(described.address, described.extent):
             raise RefusedError("a tensor that does not lie within one allocation")
-        return sim_memory.device_tensor(described["address"], shape, strides, dtype)
+        shape, strides = list(described.shape), list(described.strides)
+        return sim_memory.device_tensor(described.address, shape, strides, described.dtype)
 
 
 _FOR_JUDGE = ("sample_from", "begin", "end", "allocate", "free", "locate", "facts")
@@ -317,6 +311,8 @@ _FOR_WORKER: dict[str, Callable[..., dict[str, Any]]] = {
     "copy": DeviceServer.copy,
     "refuse": DeviceServer.refuse,
     "clock": DeviceServer.clock,
+    "upload": DeviceServer.upload,
+    "launch": DeviceServer.launch,
 }
 
 
@@ -324,7 +320,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the judge (first descriptor), over shared memory (second), and the worker (third)."""
     torch.set_num_threads(1)
     judge = Channel(socket.socket(fileno=fds[0]))
-    worker = Channel(socket.socket(fileno=fds[2]), buffers=1)
+    worker = Channel(socket.socket(fileno=fds[2]), buffers=1, header=MAX_REQUEST)
     confine.limit_memory(PROCESS_MEMORY)
     confine.forbid_inspection()
     sim_memory.map_device(fds[1])
@@ -360,35 +356,32 @@ def answer_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
     try:
         return _serve_worker(server, message)
     except (RefusedError, AsmError, DeviceMemoryError) as error:
-        return {"error": str(error)[:2000], "kind": type(error).__name__}
+        return {"error": inert_text(str(error), 2000), "kind": type(error).__name__}
     except Exception as error:  # a hostile request may raise anything, and must not end the device
-        return {"error": f"a malformed request: {error}"[:2000], "kind": "malformed"}
+        return {"error": inert_text(f"a malformed request: {error}", 2000), "kind": "malformed"}
 
 
 def _serve_worker(server: DeviceServer, message: Message) -> dict[str, Any]:
-    header = dict(message.header)
-    do = header.pop("do", None)
-    data = message.buffers[0] if message.buffers else b""
+    request = parse_request(message.header, message.buffers[0] if message.buffers else b"")
     if not server.open:
         raise RefusedError("the call has ended")
-    if do == "launch":
-        return server.launch(**header, data=data)
-    if do == "upload":
-        return server.upload(**header, data=data)
-    if not isinstance(do, str) or do not in _FOR_WORKER:
-        raise RefusedError(f"the device does not know the request {do!r}")
-    return _FOR_WORKER[do](server, **header)
+    return _FOR_WORKER[request.do](server, **request.fields)
 
 
 def _describe_launch(
-    index: int, kernel: Kernel, grid: list[int], block: list[int], lds: int, result: Any
+    index: int,
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    lds: int,
+    result: Any,
 ) -> dict[str, Any]:
     return {
         "kernel": index,
         "name": kernel.name,
-        "grid": grid,
-        "block": block,
+        "grid": list(grid),
+        "block": list(block),
         "lds": kernel.lds_bytes + lds,
         "seconds": result.seconds,
-        "profile": result.profile,
+        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind
 from kernel_gym.devices.budget import (
     HostBudget,
@@ -13,7 +14,7 @@ from kernel_gym.devices.budget import (
     processor_seconds,
     waited_seconds,
 )
-from kernel_gym.devices.failures import describe_exit, read_failure
+from kernel_gym.devices.failures import describe_exit
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.spawn import Child
 
@@ -56,7 +57,7 @@ class SimWorker:
                 self._budget.draw(self._since(start))
         if answer is None or (self._budget is not None and self._budget.used_up):
             return self.fail(self._too_slow(header["do"], timeout))
-        return read_failure(answer["error"]) if "error" in answer else answer
+        return parse_failure(answer["error"]) if "error" in answer else answer
 
     def fail(self, failed: Failed) -> Failed:
         """Remembers a failure after which the worker cannot be asked again."""

@@ -11,6 +11,7 @@ import re
 import warnings
 from dataclasses import dataclass
 
+from kernel_gym.judge.comments import without_comments
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 
 FORBIDDEN_MODULES = frozenset(
@@ -24,6 +25,7 @@ FORBIDDEN_ATTRIBUTES = frozenset(
     "__builtins__ __code__ gi_frame cr_frame".split()
 )
 _GUARDED_ROOTS = frozenset({"torch", "triton", "tl"})
+_LABELS = ("try_except", "autotune")
 _FORBIDDEN_IN_HIP = {
     r"\b(system|popen|fork|vfork|execv\w*|execl\w*|posix_spawn\w*)\s*\(": "starts a process",
     r"\b(dlopen|dlsym|ptrace|mprotect|process_vm_\w+)\s*\(": "reaches into the process",
@@ -67,12 +69,12 @@ def parse(source: str) -> ast.Module:
 
 
 def _screen_hip(source: str) -> Screened:
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.S)
+    code = without_comments(source)
     for pattern, what in _FORBIDDEN_IN_HIP.items():
-        found = re.search(pattern, code)
-        if found:
-            line = code[: found.start()].count("\n") + 1
-            return Screened(f"line {line}: {found.group(0).strip()!r} {what}")
+        match = re.search(pattern, code)
+        if match:
+            line = code[: match.start()].count("\n") + 1
+            return Screened(f"line {line}: {match.group(0).strip()[:80]!r} {what}")
     return Screened()
 
 
@@ -81,14 +83,16 @@ def _screen_python(source: str) -> Screened:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Screened()
+    labels = set()
     try:
         for node in ast.walk(tree):
-            found = _objection(node)
-            if found:
-                return Screened(f"line {getattr(node, 'lineno', '?')}: {found}")
+            objection = _objection(node)
+            if objection:
+                return Screened(f"line {getattr(node, 'lineno', '?')}: {objection}")
+            labels.add(_label(node))
     except RecursionError:
         return Screened("the source is nested too deeply")
-    return Screened(labels=_labels(tree))
+    return Screened(labels=tuple(label for label in _LABELS if label in labels))
 
 
 def _objection(node: ast.AST) -> str | None:
@@ -103,7 +107,7 @@ def _objection(node: ast.AST) -> str | None:
     targets = _assigned(node)
     for target in targets:
         if isinstance(target, ast.Attribute) and _root(target) in _GUARDED_ROOTS:
-            return f"assignment into {ast.unparse(target)}"
+            return f"assignment into {_written(target)}"
     return None
 
 
@@ -128,11 +132,16 @@ def _root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _labels(tree: ast.AST) -> tuple[str, ...]:
-    attributes = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    labels = []
-    if any(isinstance(n, ast.Try) for n in ast.walk(tree)):
-        labels.append("try_except")
-    if "autotune" in attributes:
-        labels.append("autotune")
-    return tuple(labels)
+def _written(node: ast.expr) -> str:
+    """A chain of attributes as it is written, of limited length."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute) and len(names) < 8:
+        names.insert(0, node.attr)
+        node = node.value
+    return ".".join([_root(node) or "", *names])
+
+
+def _label(node: ast.AST) -> str:
+    if isinstance(node, ast.Try):
+        return "try_except"
+    return "autotune" if isinstance(node, ast.Attribute) and node.attr == "autotune" else ""

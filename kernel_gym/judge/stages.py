@@ -89,7 +89,7 @@ def audit_paid(attempt: Attempt) -> Verdict | None:
         workload = attempt.paid[min(missing)]
         expected = attempt.expected(workload, "audit")
         call = attempt.call(workload, expected, audit=Audit.ON)
-        verdict, *_ = _judge(attempt.task.problem, workload, expected, call)
+        verdict, *_ = _judge(attempt.task.problem, expected, call)
         if verdict is None and min(missing) not in attempt.audited:
             text = "a kernel that ran in a paid call does not run when that is repeated"
             verdict = Verdict(Outcome.HACK, text)
@@ -169,13 +169,13 @@ def _check(
     problem = attempt.task.problem
     expected = attempt.expected(workload, purpose)
     call = attempt.call(workload, expected, audit=audit)
-    verdict, fields, outputs = _judge(problem, workload, expected, call)
+    verdict, fields, outputs = _judge(problem, expected, call)
     if verdict is None and isinstance(call, Call) and call.retuned:
         # The first call tuned itself: time a second one, on fresh data, or it could hand out what
         # the first has computed.
         expected = attempt.expected(workload, f"{purpose} after tuning")
         call = attempt.call(workload, expected, audit=audit)
-        verdict, fields, outputs = _judge(problem, workload, expected, call)
+        verdict, fields, outputs = _judge(problem, expected, call)
     if isinstance(call, Call):
         if workload.split is Split.TRAIN and call.kernels:
             attempt.launched[len(attempt.results)] = call.kernels
@@ -193,11 +193,11 @@ def _check(
 
 
 def _judge(
-    problem: Problem, workload: Workload, expected: Expected, call: Call | Failed
+    problem: Problem, expected: Expected, call: Call | Failed
 ) -> tuple[Verdict | None, dict[str, object], tuple[torch.Tensor, ...]]:
     if isinstance(call, Failed):
         return verdict_of(call), {}, ()
-    wrong = check_metadata(problem, workload, call)
+    wrong = check_metadata(problem, call)
     if wrong:
         return Verdict(Outcome.WRONG_METADATA, wrong), {}, ()
     outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
@@ -228,7 +228,7 @@ def _check_again(
     again = attempt.call(workload, expected, audit=Audit.AGAIN)
     if isinstance(again, Call):
         attempt.repeated = len(attempt.results) - 1, again.seconds
-    verdict, _, repeated = _judge(attempt.task.problem, workload, expected, again)
+    verdict, _, repeated = _judge(attempt.task.problem, expected, again)
     if verdict is not None:
         return verdict
     for output, first, second, oracle in zip(
@@ -246,11 +246,11 @@ def _replay_without_kernels(
     """Library copies must not have done the work, neither all of it nor most."""
     problem = attempt.task.problem
     replay = attempt.call(workload, expected, noop=True)
-    verdict, _, _ = _judge(problem, workload, expected, replay)
+    verdict, _, _ = _judge(problem, expected, replay)
     if verdict is None:
         return Verdict(Outcome.HACK, "the answer is right although no kernel of it ran")
     in_place = any(isinstance(arg, TensorArg) and arg.in_place for arg in problem.args)
-    if in_place or not isinstance(replay, Call) or check_metadata(problem, workload, replay):
+    if in_place or not isinstance(replay, Call) or check_metadata(problem, replay):
         return None
     found = tuple(output.tensor for output in replay.outputs)
     share = share_right(found, expected.oracle)

@@ -14,6 +14,9 @@ from markupsafe import Markup, escape
 from pygments.lexers import CppLexer, PythonLexer
 from pygments.token import Token, _TokenType
 
+from kernel_gym.inert import inert_text
+from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+
 _KINDS = {
     "c": Token.Comment,
     "s": Token.Literal.String,
@@ -34,7 +37,8 @@ def highlight_source(source: str, language: str) -> Markup:
         A block of HTML.
     """
     lexer = CppLexer() if language == "hip" else PythonLexer()
-    return _block((_kind(token), text) for token, text in lexer.get_tokens(source))
+    shown = inert_text(source, MAX_SOURCE_BYTES)
+    return _block((_kind(token), text) for token, text in lexer.get_tokens(shown))
 
 
 def highlight_diff(before: str, after: str) -> Markup:
@@ -47,7 +51,8 @@ def highlight_diff(before: str, after: str) -> Markup:
     Returns:
         A block of HTML; empty when nothing changed.
     """
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
+    old, new = (inert_text(text, MAX_SOURCE_BYTES).split("\n") for text in (before, after))
+    lines = difflib.unified_diff(old, new, n=3, lineterm="")
     changed = list(lines)[2:]
     kinds = {"+": "gi", "-": "gd", "@": "gu"}
     return _block((kinds.get(line[:1], ""), f"{line}\n") for line in changed)

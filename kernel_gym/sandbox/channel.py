@@ -18,6 +18,8 @@ _PREFIX = struct.Struct("<II")
 _LENGTH = struct.Struct("<Q")
 
 MAX_HEADER = 16 << 20
+MAX_ANSWER = 1 << 20
+"""Of a worker to the judge: parsed JSON takes up to thirty times its size in memory."""
 MAX_BUFFER = 256 << 20
 BLOCK_SPIN = 10e-3
 """Seconds in which most blocks of timed calls end, of either side: for whoever waits for one."""
@@ -53,11 +55,12 @@ class Channel:
     Args:
         sock: a connected stream socket, owned by the channel from now on.
         buffers: most raw buffers that a message from the peer may carry.
+        header: most bytes of the JSON of a message from the peer.
     """
 
-    def __init__(self, sock: socket.socket, buffers: int = 0) -> None:
+    def __init__(self, sock: socket.socket, buffers: int = 0, header: int = MAX_HEADER) -> None:
         self._sock = sock
-        self._buffers = buffers
+        self._buffers, self._header = buffers, header
 
     def fileno(self) -> int:
         """The descriptor, for selectors."""
@@ -106,7 +109,7 @@ class Channel:
         deadline = None if timeout is None else time.monotonic() + timeout
         self._spin(spin)
         text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, deadline))
-        if text_length > MAX_HEADER or count > self._buffers:
+        if text_length > self._header or count > self._buffers:
             raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
         lengths = [_LENGTH.unpack(self._read(_LENGTH.size, deadline))[0] for _ in range(count)]
         if any(length > MAX_BUFFER for length in lengths):

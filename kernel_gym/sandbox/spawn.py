@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.sandbox.channel import Channel
+from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 from kernel_gym.sandbox.pause import Pause, children_of
 from kernel_gym.secret import secret_files
@@ -149,7 +149,8 @@ class Template:
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
         self._forked.add(answer["pid"])
-        return Child(self, answer["pid"], Channel(ours, buffers), home)
+        header = MAX_ANSWER if role in ("worker", "gpu") else MAX_HEADER
+        return Child(self, answer["pid"], Channel(ours, buffers, header), home)
 
     def kill(self, pid: int, grace: float = 0.0) -> tuple[int | None, str]:
         """Kills a child and its process group.

@@ -20,7 +20,8 @@ from kernel_gym.sim.source_lines import SourceLines
 ENCODINGS = ("_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa")
 MNEMONIC = re.compile(r"(s|v|ds|buffer|global|flat|scratch|tbuffer)_\w+(\s|$)")
 LABEL = re.compile(r"^([\w.$@]+):$")
-FUNCTION_TYPE = re.compile(r"^\s*\.type\s+([\w.$@]+),\s*@function", re.MULTILINE)
+# Spaces alone: what also takes line ends would try every run of empty lines from each of its lines.
+FUNCTION_TYPE = re.compile(r"^[ \t]*\.type[ \t]+([\w.$@]+),[ \t]*@function", re.MULTILINE)
 IGNORED_LABELS = (".Ltmp", ".Lfunc")
 REFUSED = frozenset({".macro", ".rept", ".irp", ".irpc", ".altmacro", ".include", ".incbin"})
 """Directives that make lines, which only an assembler can follow; so can it those of `.if`."""

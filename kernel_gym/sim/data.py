@@ -25,6 +25,7 @@ _ALIGNMENT = 256
 MAX_DATA = 128 << 20
 """Most bytes of one object: a line of text may ask for any number of zeros."""
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
+_OCTAL = re.compile(r"[0-7]{1,3}")
 _SYMBOL = re.compile(r"^([A-Za-z_.$][\w.$]*)\s*(?:\+\s*(\d+))?$")
 
 
@@ -51,7 +52,7 @@ def _string_bytes(text: str) -> bytes:
             out += body[i].encode()
             i += 1
             continue
-        octal = re.match(r"[0-7]{1,3}", body[i + 1 :])
+        octal = _OCTAL.match(body, i + 1)
         if octal:
             out.append(int(octal.group(), 8) & 0xFF)
             i += 1 + len(octal.group())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_gym.sim.errors import AsmError
@@ -38,9 +39,12 @@ class KernelMetadata:
     values: dict[str, int]
 
 
-_NUMBER = re.compile(r"^\s*\.(\w+):\s+(\d+)\s*$", re.MULTILINE)
-_NAME = re.compile(r"^\s*\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?\s*$", re.MULTILINE)
+# Each is tried on one line, whose indentation is gone.
+_NUMBER = re.compile(r"\.(\w+):\s+(\d{1,18})$")
+_NAME = re.compile(r"\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?$")
 _FIELD = re.compile(r"\.(\w+):\s+(\S+)")
+_MAX_LINE = 8192
+"""Characters of a line that is read; names of C++ are long."""
 
 
 # Arguments by which a kernel talks to a thread of the host, which is not simulated.
@@ -62,8 +66,10 @@ def refuse_host_calls(kernel: str, metadata: KernelMetadata | None) -> None:
         )
 
 
-def _read_arg(text: str) -> KernelArg:
-    fields = dict(_FIELD.findall(text))
+def _read_arg(lines: Sequence[str]) -> KernelArg:
+    fields: dict[str, str] = {}
+    for line in lines:
+        fields.update(_FIELD.findall(line))
     return KernelArg(
         name=fields.get("name", ""),
         offset=int(fields.get("offset", 0)),
@@ -73,7 +79,7 @@ def _read_arg(text: str) -> KernelArg:
 
 
 def read_metadata(text: str) -> dict[str, KernelMetadata]:
-    """Read the ``.amdgpu_metadata`` block.
+    """Read the ``.amdgpu_metadata`` block, in time linear in its length.
 
     Args:
         text: The block, without its first directive; may be empty.
@@ -83,12 +89,25 @@ def read_metadata(text: str) -> dict[str, KernelMetadata]:
     """
     _, _, kernels = text.partition("amdhsa.kernels:")
     result = {}
-    for block in re.split(r"\n  - ", kernels)[1:]:
-        name = _NAME.search(block)
-        if not name:
-            continue
-        args_text = re.search(r"\.args:\s*\n((?:      .*\n)*)", block)
-        items = re.split(r"\n?      - ", args_text.group(1))[1:] if args_text else []
-        values = {key: int(value) for key, value in _NUMBER.findall(block)}
-        result[name.group(1)] = KernelMetadata(tuple(map(_read_arg, items)), values)
+    for block in kernels.split("\n  - ")[1:]:
+        lines = [line for line in block.split("\n") if 0 < len(line) <= _MAX_LINE]
+        stripped = [line.strip() for line in lines]
+        name = next(filter(None, map(_NAME.match, stripped)), None)
+        if name:
+            values = {m[1]: int(m[2]) for m in map(_NUMBER.match, stripped) if m}
+            result[name[1]] = KernelMetadata(tuple(map(_read_arg, _items(lines))), values)
     return result
+
+
+def _items(lines: Sequence[str]) -> list[list[str]]:
+    """The lines of each argument: those below ``.args:`` that are indented further."""
+    items: list[list[str]] = []
+    starts = (i for i, line in enumerate(lines) if line.strip() == ".args:")
+    for line in lines[next(starts, len(lines)) + 1 :]:
+        if not line.startswith("      "):
+            break
+        if line.startswith("      - "):
+            items.append([line[8:]])
+        elif items:
+            items[-1].append(line)
+    return items

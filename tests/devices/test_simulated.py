@@ -100,9 +100,9 @@ def test_doctor_names_them_and_what_they_lack():
 
 def test_a_gfx950_has_more_lds():
     kernel = Engine(threads=1).load(kernel_text("\ts_nop 0", lds=100 << 10))
-    check_geometry(kernel, [1, 1, 1], [64, 1, 1], 0, SIMULATED["gfx950"])
+    check_geometry(kernel, (1, 1, 1), (64, 1, 1), 0, SIMULATED["gfx950"])
     with pytest.raises(RefusedError, match="102400 bytes of LDS, 65536 are there"):
-        check_geometry(kernel, [1, 1, 1], [64, 1, 1], 0, SIMULATED["gfx90a"])
+        check_geometry(kernel, (1, 1, 1), (64, 1, 1), 0, SIMULATED["gfx90a"])
 
 
 def test_the_model_follows_the_device():

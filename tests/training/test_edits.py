@@ -176,3 +176,14 @@ def test_the_launch_prompt_shows_the_launch_and_refuses_a_task_without():
     for name in ("torch2triton/row_argmax", "hip2hip/softmax"):
         with pytest.raises(ValueError, match="no launch to edit"):
             prompt(get_task(name))
+
+
+def test_edits_cannot_grow_a_source_without_end():
+    doubled = "<<<<<<< SEARCH\na\n=======\naa\n>>>>>>> REPLACE ALL\n"
+    with pytest.raises(EditError, match="edit 19: the source becomes longer than any may be"):
+        apply_edits("a", doubled * 60)
+
+
+@pytest.mark.parametrize("piece", ["<<<<<<< SEARCH\n", "a\n=======\n", ">>>>>>> REPLACE\n"])
+def test_an_edit_that_never_ends_is_no_edit(piece):
+    assert apply_edits("a = 1\n", "<<<<<<< SEARCH\n" + piece * 100_000) == "a = 1\n"

@@ -180,6 +180,6 @@ def test_reflections_survive_an_interruption_and_are_paid_for_once(tmp_path):
     (again,) = resumed.reply([chat])
     assert (len(first.batches), len(second.batches)) == (2, 1)
     assert first.batches[-1] == second.batches[-1]
-    assert "Reflection: use level" in second.batches[-1][0]
+    assert "Reflection:\n| use level" in second.batches[-1][0]
     assert again.cost == reply.cost == 1.5
     assert (tmp_path / REFLECTIONS).read_text().count("\n") == 1

@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 
+from kernel_gym.inert import fenced, inert_text, quoted
 from kernel_gym.lines import drop_cut_off
 from kernel_gym.records import Outcome
 from kernel_gym.run_records import Sampling
@@ -34,6 +35,8 @@ from kernel_gym.training.policies.base import (
 )
 from kernel_gym.training.policies.options import Options
 
+MAX_SOURCE = 32_000
+"""Characters of a submission in a prompt."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 _Key = tuple[str, int, int]
@@ -196,8 +199,8 @@ class Reflective:
         kept = self._reflections.get((episode.task.id, episode.sample, number))
         thought = kept.text.strip() if kept else ""
         speed = f"Speedup {_speed(turn):.3g}x.\n" if _right(turn) else ""
-        said = f"{speed}```\n{turn.source}\n```\n{turn.feedback}"
-        return f"{said}\nReflection: {thought}" if thought else said
+        said = f"{speed}{_shown(turn.source)}\n{turn.feedback}"
+        return f"{said}\nReflection:\n{quoted(thought)}" if thought else said
 
 
 def _question(episode: Episode) -> str:
@@ -209,7 +212,12 @@ def _question(episode: Episode) -> str:
         if _right(turn)
         else "It failed. Say in a few sentences why, and what has to change."
     )
-    return f"A kernel for {episode.task.id}:\n```\n{turn.source}\n```\n{turn.feedback}\n\n{what}"
+    return f"A kernel for {episode.task.id}:\n{_shown(turn.source)}\n{turn.feedback}\n\n{what}"
+
+
+def _shown(source: str) -> str:
+    """A submission as a prompt may hold it."""
+    return fenced(inert_text(source, MAX_SOURCE))
 
 
 def _query(task: Task, idea: Sequence[Turn]) -> str:

@@ -1,0 +1,229 @@
+"""What a worker answers to the judge, as typed values with bounds.
+
+Nothing else reads a worker's messages. An answer is compared with what the task expects before any
+tensor is built and before any memory is read, so that the judge's work and memory depend on the
+task alone. An answer that has not the form of the protocol raises `BadAnswerError`, which is the
+candidate's failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel_gym.devices.base import Failed, FailureKind, InfraError
+from kernel_gym.inert import inert_line, inert_text
+from kernel_gym.records import KernelFacts
+from kernel_gym.tasks.problem import Problem
+
+log = logging.getLogger(__name__)
+
+MAX_OUTPUTS = 4096
+"""Entries of a list of outputs that is counted; only as many as the task has are looked at."""
+MAX_AXES = 16
+MAX_REFUSED = 16
+"""Refused operators that are noted of one call."""
+MAX_OPERATOR = 120
+"""Characters of the name of one."""
+MAX_KERNELS = 32
+"""Kernels whose facts are kept."""
+_LARGEST = 1 << 62
+NO_TENSOR = "something that is no tensor"
+
+
+class BadAnswerError(Exception):
+    """A worker's answer has not the form of the protocol; the message is inert."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """One output as the task states it: contiguous, on the device."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Said:
+    """A returned tensor of the expected type, shape and strides, wherever it lies."""
+
+    address: int
+    """Of its first element."""
+    start: int = -1
+    """Where that is in the arena of a GPU; -1 elsewhere."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A returned value that is not what the task expects."""
+
+    problem: str
+    """What was found and what was expected, in one line."""
+
+
+@dataclass(frozen=True)
+class CallAnswer:
+    """What a worker answers to a call: as many outputs as it returned."""
+
+    outputs: tuple[Said | Wrong, ...]
+    launches: int = 0
+    refused: tuple[str, ...] = ()
+
+
+def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[Stated, ...]:
+    """The outputs that a task expects of a call."""
+    shapes = problem.output_shapes(dims)
+    return tuple(Stated(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs)
+
+
+def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswer:
+    """Reads the answer to a call.
+
+    Args:
+        answer: A JSON object by the worker.
+        stated: The outputs that the task expects.
+
+    Raises:
+        BadAnswerError: It is no such answer.
+    """
+    described = answer.get("outputs")
+    if not isinstance(described, list) or len(described) > MAX_OUTPUTS:
+        raise BadAnswerError("the worker broke the protocol: its outputs are no short list")
+    if len(described) != len(stated):
+        outputs: tuple[Said | Wrong, ...] = (Wrong("not looked at"),) * len(described)
+    else:
+        outputs = tuple(map(parse_output, described, stated))
+    launches = answer.get("launches", 0)
+    if type(launches) is not int or not 0 <= launches < 1 << 31:
+        raise BadAnswerError("the worker broke the protocol: its number of launches is none")
+    return CallAnswer(outputs, launches, parse_refused(answer.get("refused", [])))
+
+
+def parse_output(described: Any, stated: Stated) -> Said | Wrong:
+    """Compares one described output with the one that the task expects; builds nothing."""
+    if not isinstance(described, dict):
+        return Wrong(f"found {NO_TENSOR}, expected a device tensor")
+    if "wrong" in described:
+        found = inert_line(described["wrong"], 200)
+        return Wrong(f"found {found}, expected a device tensor")
+    shape, strides = _sizes(described.get("shape")), _sizes(described.get("strides"))
+    dtype, address = described.get("dtype"), _place(described.get("address"))
+    if shape is None or strides is None or len(shape) != len(strides):
+        return Wrong(f"found {NO_TENSOR}, expected a device tensor")
+    if not isinstance(dtype, str) or address < 0:
+        return Wrong(f"found {NO_TENSOR}, expected a device tensor")
+    if shape != stated.shape:
+        return Wrong(f"found shape {shape}, expected {stated.shape}")
+    if f"torch.{dtype}" != str(stated.dtype):
+        return Wrong(f"found torch.{inert_line(dtype, 40)}, expected {stated.dtype}")
+    if not _contiguous(shape, strides):
+        return Wrong(f"found strides {strides}, expected contiguous")
+    return Said(address, _place(described.get("start")))
+
+
+def parse_refused(value: Any) -> tuple[str, ...]:
+    """The names of refused operators.
+
+    Raises:
+        BadAnswerError: The value is no list.
+    """
+    if not isinstance(value, list):
+        raise BadAnswerError("the worker broke the protocol: its refused operators are no list")
+    return tuple(inert_line(name, MAX_OPERATOR) for name in value[:MAX_REFUSED])
+
+
+def parse_failure(error: Any) -> Failed:
+    """A worker's own account of its failure: believed, since it can only harm itself."""
+    error = error if isinstance(error, dict) else {}
+    kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
+    name = inert_line(error.get("type", "Error"), 100)
+    message = inert_line(error.get("message", ""), 500)
+    return Failed(kind, f"{name}: {message}", inert_text(error.get("detail", "")))
+
+
+class _Facts(BaseModel):
+    """What a worker says of one kernel: these keys and no others."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    vgprs: int = Field(ge=0, lt=_LARGEST)
+    agprs: int = Field(0, ge=0, lt=_LARGEST)
+    sgprs: int = Field(0, ge=0, lt=_LARGEST)
+    vgpr_spills: int = Field(0, ge=0, lt=_LARGEST)
+    sgpr_spills: int = Field(0, ge=0, lt=_LARGEST)
+    lds_bytes: int = Field(0, ge=0, lt=_LARGEST)
+    scratch_bytes: int = Field(0, ge=0, lt=_LARGEST)
+    instructions: int = Field(0, ge=0, lt=_LARGEST)
+    arch: str = ""
+    error: str = ""
+    waves_per_simd: float | None = Field(None, ge=0, le=1024)
+    occupancy_limiter: str | None = None
+
+
+def parse_facts(answer: Mapping[str, Any]) -> tuple[KernelFacts, ...]:
+    """What the compiler made of kernels, by name; facts of another form are left out."""
+    kernels = answer.get("kernels")
+    by_name: dict[str, KernelFacts] = {}
+    for kernel in kernels[-MAX_KERNELS:] if isinstance(kernels, list) else ():
+        try:
+            facts = KernelFacts(**_Facts.model_validate(kernel).model_dump())
+        except ValidationError:
+            continue
+        by_name[facts.name] = facts
+    return tuple(by_name.values())
+
+
+@contextmanager
+def reading_an_answer() -> Iterator[None]:
+    """Makes any error while an answer is read the candidate's failure.
+
+    Raises:
+        BadAnswerError: Whatever was raised within, but for failures of ours.
+    """
+    try:
+        yield
+    except (BadAnswerError, InfraError):
+        raise
+    except Exception as error:
+        log.exception("a worker's answer raised")
+        what = f"{type(error).__name__}: {error}"
+        raise BadAnswerError(inert_line(f"what was returned cannot be read: {what}", 300)) from None
+
+
+def _place(value: Any) -> int:
+    """An address or offset as a worker says it; -1 where it is none."""
+    return value if type(value) is int and 0 <= value < _LARGEST else -1
+
+
+def _sizes(value: Any) -> tuple[int, ...] | None:
+    """Sizes or strides as a worker says them; None where they are no such thing."""
+    if not isinstance(value, list) or len(value) > MAX_AXES:
+        return None
+    whole = all(type(size) is int and -_LARGEST < size < _LARGEST for size in value)
+    return tuple(value) if whole else None
+
+
+def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements follow each other in memory; axes of one element may have any stride."""
+    if 0 in shape:
+        return True
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True

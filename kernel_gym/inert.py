@@ -1,0 +1,124 @@
+r"""Untrusted text made inert: the one place for terminals, records, reports and prompts.
+
+A candidate writes error messages, names of kernels and of types. Escape sequences would act on a
+terminal, line separators would forge lines of ours, bidirectional marks would reorder them, and a
+lone surrogate cannot be written as UTF-8. Each character that is not printable becomes visible
+(`\x1b`, `\u202e`), and the length is limited.
+
+Each function gives back its own results unchanged, so that a record may be read and cleaned again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MAX_LINE = 1000
+"""Characters of a message of one line."""
+MAX_TEXT = 8000
+"""Characters of a text of many lines, such as a compiler's."""
+QUOTE = "| "
+"""Begins each line that a candidate or its tools may have written."""
+_CUT = " [...]"
+_BREAKS = frozenset("\n\t")
+
+
+def inert_line(value: object, limit: int = MAX_LINE) -> str:
+    r"""One line of printable text; what is no text becomes the name of its type.
+
+    Args:
+        value: From an untrusted process.
+        limit: Most characters of the result.
+
+    Example:
+        >>> inert_line("\x1b[2Jone\ntwo")
+        '\\x1b[2Jone\\ntwo'
+        >>> inert_line(["x"] * 1000)
+        'a list'
+    """
+    if not isinstance(value, str):
+        return f"a {type(value).__name__}"[:limit]
+    text = _printable(value[: limit + 1])
+    return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
+
+
+def inert_text(value: object, limit: int = MAX_TEXT) -> str:
+    r"""Printable text whose lines end with a line feed; of too long a text both ends are kept.
+
+    Args:
+        value: From an untrusted process.
+        limit: Most characters of the result.
+
+    Example:
+        >>> inert_text("one\r\ntwo\u2028three")
+        'one\ntwo\\u2028three'
+    """
+    if not isinstance(value, str):
+        return inert_line(value, limit)
+    if len(value) > 4 * limit:  # what is cut away is not looked at
+        value = value[: 2 * limit] + value[-2 * limit :]
+    text = _printable(value.replace("\r\n", "\n"), _BREAKS)
+    return text if len(text) <= limit else shortened(text, limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Keeps the start and the end: what went wrong is said at one of them."""
+    if len(text) <= limit:
+        return text
+    gap = "\n[...]\n"
+    half = (limit - len(gap)) // 2
+    return text[:half] + gap + text[-half:]
+
+
+def quoted(text: str) -> str:
+    """Inert text with a mark before each line, so that no line passes for one of ours."""
+    return "\n".join(QUOTE + line for line in inert_text(text).split("\n"))
+
+
+def fenced(source: str) -> str:
+    """A source as a block of Markdown, whose fence is longer than any within the source.
+
+    Args:
+        source: Of a submission.
+    """
+    longest = max(map(len, re.findall("`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{source}\n{fence}"
+
+
+def inert_json(value: Any, depth: int = 6, entries: int = 64, text: int = 200) -> Any:
+    """A JSON value of limited size, all of its texts inert lines.
+
+    Args:
+        value: Numbers, texts, lists and objects; anything else becomes the name of its type.
+        depth: Most levels of lists and objects.
+        entries: Most entries of each of them.
+        text: Most characters of each text and key.
+    """
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int) and abs(value) < 1 << 63:
+        return value
+    if isinstance(value, dict) and depth:
+        few = list(value.items())[:entries]
+        return {inert_line(k, text): inert_json(v, depth - 1, entries, text) for k, v in few}
+    if isinstance(value, list | tuple) and depth:
+        return [inert_json(v, depth - 1, entries, text) for v in value[:entries]]
+    return inert_line(value, text)
+
+
+def _printable(text: str, kept: frozenset[str] = frozenset()) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else _visible(c) for c in text)
+
+
+def _visible(char: str) -> str:
+    r"""The escape by which Python and JSON write a character.
+
+    Example:
+        >>> _visible("\ud800")
+        '\\ud800'
+    """
+    named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+    return named.get(char) or char.encode("unicode_escape").decode("ascii")

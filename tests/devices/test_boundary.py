@@ -1,0 +1,209 @@
+"""A fuzzer of what untrusted processes say: the judge never raises, dies, hangs or grows.
+
+A few hundred messages in the usual tests, 100,000 with `-m sweep`. Each example of hypothesis is a
+seed of some messages, so that one that fails is played again from the seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernel_gym.devices import sim_memory
+from kernel_gym.devices.answers import (
+    BadAnswerError,
+    parse_call,
+    parse_facts,
+    parse_failure,
+    stated_outputs,
+)
+from kernel_gym.devices.base import Call, Failed
+from kernel_gym.devices.sim import MEMORY, SimDevice
+from kernel_gym.feedback import MAX_CHARS, feedback
+from kernel_gym.judge.metadata import check_metadata
+from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.sandbox.channel import MAX_ANSWER, Channel
+from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.tasks import get_task
+from tests.devices import hostile
+from tests.records import evaluation, workload
+
+TASK = get_task("triton2triton/softmax")
+DIMS = {"rows": 64, "cols": 256}
+BATCH = 10
+MOST_GROWTH = 100 << 20
+SEEDS = st.integers(0, 2**64 - 1)
+USUAL = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture(autouse=True)
+def growth():
+    """The most memory that this process takes during a test, over what it had before."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    yield
+    assert peak() - before < MOST_GROWTH
+
+
+def peak():
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) << 10
+
+
+def check_record(outcome, **fields):
+    """A record of it can be written, is small, and is told to a policy."""
+    made = evaluation(outcome, Stage.TRAIN, [workload(passed=False)], **fields)
+    text = made.model_dump_json()
+    assert len(text.encode()) < 400_000
+    assert Evaluation.model_validate_json(text) == made
+    assert len(feedback(TASK, made)) <= MAX_CHARS
+
+
+def play_answers(seed):
+    draws = random.Random(seed)
+    stated = stated_outputs(TASK.problem, DIMS)
+    for _ in range(BATCH):
+        answer = hostile.message(draws, hostile.answers())
+        labels, message = (), ""
+        try:
+            said = parse_call(answer, stated)
+            labels, message = said.refused, str(said.outputs[:1])
+        except BadAnswerError as error:
+            message = str(error)
+        failed = parse_failure(answer.get("error"))
+        facts = parse_facts(answer)
+        text = f"{message} {failed.message}"
+        check_record(
+            Outcome.RUNTIME_ERROR, message=text, detail=failed.detail, labels=labels, kernels=facts
+        )
+
+
+@settings(max_examples=30, **USUAL)
+@given(SEEDS)
+def test_answers(seed):
+    play_answers(seed)
+
+
+class ScriptedWorker:
+    """The worker's end of a session, with bytes that somebody else has chosen."""
+
+    def __init__(self, sent, status):
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+        with contextlib.suppress(OSError):  # what does not fit is cut off
+            theirs.sendall(sent)
+        theirs.shutdown(socket.SHUT_WR)
+        self.channel, self._theirs, self._status = Channel(ours, header=MAX_ANSWER), theirs, status
+
+    def close(self, grace=0.0):
+        self.channel.close()
+        self._theirs.close()
+        return self._status
+
+
+@pytest.fixture(scope="module")
+def session():
+    opened = SimDevice().open(TASK)
+    opened._worker.close()
+    opened.kept = opened._allocate(1 << 20, "kept")
+    yield opened
+    opened.close()
+
+
+def play_session(session, seed):
+    """Real calls on a real device, whose worker answers with whatever it likes."""
+    draws = random.Random(seed)
+    inputs = {"x": torch.zeros(64, 256, dtype=torch.float16)}
+    for _ in range(BATCH):
+        answer = hostile.message(draws, hostile.answers(session.kept))
+        sent = hostile.framed(draws, answer)
+        session._worker = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
+        session._dead = None
+        result = session.call(inputs, DIMS)
+        session._worker.close()
+        assert isinstance(result, Call | Failed)
+        if isinstance(result, Call):
+            message = check_metadata(TASK.problem, result)
+            check_record(Outcome.WRONG_METADATA, message=message, labels=result.refused)
+        else:
+            check_record(Outcome.RUNTIME_ERROR, message=result.message, detail=result.detail)
+
+
+@settings(max_examples=20, **USUAL)
+@given(SEEDS)
+def test_sessions(session, seed):
+    play_session(session, seed)
+
+
+class Device:
+    """A real device process, asked by a worker and by the judge."""
+
+    def __init__(self):
+        memory = sim_memory.create_file()
+        theirs, self.sock = socket.socketpair()
+        options = {"threads": 1, "memory": MEMORY, "launch_limit": 2.0, "sample_seed": 0}
+        try:
+            self.child = shared_template().fork(
+                "device", [memory, theirs.fileno()], options | {"arch": "gfx942"}
+            )
+        finally:
+            os.close(memory)
+            theirs.close()
+        self.worker = Channel(self.sock)
+
+    def close(self):
+        self.sock.close()
+        self.child.close()
+
+
+@pytest.fixture(scope="module")
+def device():
+    opened = Device()
+    yield opened
+    opened.close()
+
+
+def play_device(device, seed):
+    """Requests, each of which is answered, and by a device that still works."""
+    draws = random.Random(seed)
+    device.child.channel.request({"do": "begin", "noop": bool(seed % 2)}, timeout=30)
+    address = device.worker.request({"do": "allocate", "size": 1 << 16}, timeout=30).header[
+        "address"
+    ]
+    for _ in range(BATCH):
+        request = hostile.message(draws, hostile.requests(address))
+        data = draws.randbytes(8) if draws.random() < 0.5 else None
+        buffers = () if data is None else (data,)
+        answer = device.worker.request(request, *buffers, timeout=30).header
+        assert "error" not in answer or len(answer["error"]) <= 2000
+    record = device.child.channel.request({"do": "end"}, timeout=30).header
+    check_record(Outcome.PASSED, labels=tuple(record["refused"]))
+
+
+@settings(max_examples=20, **USUAL)
+@given(SEEDS)
+def test_requests(device, seed):
+    play_device(device, seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+def test_a_hundred_thousand_messages(session, device):
+    plays = (
+        (7000, play_answers),
+        (1000, lambda seed: play_session(session, seed)),
+        (2000, lambda seed: play_device(device, seed)),
+    )
+    for examples, play in plays:
+        settings(max_examples=examples, **USUAL)(given(SEEDS)(play))()
