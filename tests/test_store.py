@@ -155,3 +155,20 @@ def test_a_malformed_config_names_file_key_found_and_expected(store):
     path.write_text(path.read_text().replace('"turns": 2', '"turns": "many"'))
     with pytest.raises(StoreError, match=r'config.json: turns: found "many", expected: '):
         RunStore(store.folder)
+
+
+def test_a_run_has_a_secret_of_its_own_and_is_not_continued_without_it(store, tmp_path):
+    other = RunStore.start(tmp_path / "other", CONFIG)
+    assert other.secret.sha256 != store.secret.sha256
+    assert RunStore.start(store.folder, CONFIG, resume=True).secret.sha256 == store.secret.sha256
+    with pytest.raises(StoreError, match="its secret is another one"):
+        RunStore.start(store.folder, CONFIG, resume=True, secret=other.secret)
+    same = RunStore.start(tmp_path / "same", CONFIG, secret=store.secret)
+    assert same.secret.sha256 == store.secret.sha256
+    (store.folder / "secret.json").unlink()
+    with pytest.raises(StoreError, match=r"secret\.json: no secret can be read"):
+        RunStore.start(store.folder, CONFIG, resume=True)
+    assert RunStore(store.folder).records() == []
+    before = other.secret.sha256
+    fresh = RunStore.start(other.folder, CONFIG, overwrite=True)
+    assert fresh.secret.sha256 != before

@@ -15,6 +15,9 @@ from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
 from kernel_gym.devices import sim
+from kernel_gym.envs.adapters.episode import TextEpisode
+from kernel_gym.executors import make_executor
+from kernel_gym.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task, load_suite
 
 TASK = "triton2triton/softmax"
@@ -239,3 +242,27 @@ def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make, monkeypatch)
     info = env.step("def softmax(x):\n    while True:\n        pass\n")[4]
     assert info["outcome"] == "timeout"
     assert env.step(get_task(TASK).start_source)[4]["outcome"] == "passed"
+
+
+def test_a_file_with_a_secret_repeats_an_episode_where_the_process_is_another(tmp_path):
+    def seeds_and_secret(**kwargs):
+        env = gymnasium.make("KernelOpt-v0", task=TASK, device="sim:gfx942", **kwargs)
+        env.reset(seed=0)
+        info = env.step("broken(")[4]["evaluation"]
+        env.close()
+        return info["seed"], info["secret_sha256"]
+
+    path = tmp_path / "run" / "secret.json"
+    first = seeds_and_secret(secret=str(path))
+    assert first == seeds_and_secret(secret=str(path))
+    assert first[1] == read_secret(path).sha256
+    own = seeds_and_secret()
+    assert own == (first[0], process_secret().sha256)
+    assert seeds_and_secret(deterministic=True) == (0, "")
+    with pytest.raises(ValueError, match="no secret"):
+        gymnasium.make("KernelOpt-v0", task=TASK, secret=str(path), deterministic=True)
+    with (
+        make_executor("inline", device="sim:gfx942") as executor,
+        pytest.raises(ValueError, match="its own secret"),
+    ):
+        TextEpisode(executor, task=TASK, secret=str(path))

@@ -9,6 +9,7 @@ from kernel_gym.cli import app
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import Recipe, get_reward
 from kernel_gym.rewards.recipe import Part
+from kernel_gym.secret import RunSecret
 from kernel_gym.store import RunStore
 from kernel_gym.training.replay import rescore
 from tests.records import failure, passing
@@ -86,3 +87,25 @@ def test_replay_finds_what_differs(tmp_path):
     (differs,) = data["differ"]
     assert differs["turn"] == 2
     assert {"source_sha256", "outcome", "stage"} <= set(differs["differences"])
+
+
+def test_a_replay_needs_the_secret_of_the_run(tmp_path):
+    kernels = tmp_path / "kernels" / TASK
+    kernels.mkdir(parents=True)
+    (kernels / "1.py").write_text("def softmax(x): return x\n")
+    suite = tmp_path / "one.toml"
+    suite.write_text(f'name = "one"\nsummary = "One."\ntasks = ["{TASK}"]\n')
+    out, policy = tmp_path / "run", f"folder:{tmp_path / 'kernels'}"
+    common = ("--suite", suite, "--device", "sim:gfx942", "--executor", "inline", "--seed", 0)
+    run("eval", "--policy", policy, "--out", out, *common)
+    store = RunStore(out)
+    (found,) = store.records()
+    assert found.evaluation.secret_sha256 == store.secret.sha256
+    assert "1 of 1 came out the same" in run("replay", out, "--executor", "inline").stdout
+    kept = (out / "secret.json").rename(tmp_path / "kept.json")
+    assert "no secret can be read" in run("replay", out, "--executor", "inline", code=2).stderr
+    RunSecret.fresh().write(out / "secret.json")
+    assert "is not what the records" in run("replay", out, "--executor", "inline", code=2).stderr
+    kept.replace(out / "secret.json")
+    run("rescore", out, "--reward", "kevin", "--out", tmp_path / "copy")
+    assert "1 of 1" in run("replay", tmp_path / "copy", "--executor", "inline").stdout
