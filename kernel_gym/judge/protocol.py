@@ -85,7 +85,7 @@ WALL_SHARE = 0.25
 """Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
 WALL_LIMIT = (1e-3, 0.5)
 """Seconds and share that may be unaccounted for in a block of any workload."""
-FREE_WALL = (150e-6, 0.05)
+FREE_WALL = (250e-6, 0.05)
 """Seconds, and share of a block's claimed time, by which its stamps may be better than the judge's
 clock says; never more than WALL_SHARE of it. What is beyond is not paid."""
 CHARGE_LIMIT = 0.02

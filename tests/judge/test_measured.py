@@ -230,7 +230,8 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
 
 def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
     monkeypatch.setattr("kernel_gym.judge.pairs.GRAPH_BELOW", 0.0)
-    monkeypatch.setattr("kernel_gym.judge.pairs.BLOCK_SECONDS", 10.0)  # all input sets in a block
+    for name in ("BLOCK_SECONDS", "LONG_CALL"):  # all input sets in a block
+        monkeypatch.setattr(f"kernel_gym.judge.pairs.{name}", 100.0)
     baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
     sessions = baseline, candidate
     found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
