@@ -28,7 +28,8 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """One schedule a turn; the kernel around it is fixed.
 
     Action: the position of each parameter's value, `MultiDiscrete` over the task's schedule space
-    (`env.unwrapped.tuning.space`).
+    (`env.unwrapped.tuning.space`). With `flat` it is one number, `Discrete` over all schedules, the
+    last parameter's value changing fastest, for algorithms such as DQN that take nothing else.
 
     Observation: numbers from -1 to 1. Four for each train workload (its bytes and flops on a log
     scale, the last turn's log speed and share of the roofline; 0 before there is one), padded to
@@ -56,6 +57,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         device: str = "auto",
         reward: str | Callable[..., Any] = "kernel-opt",
         max_turns: int = 8,
+        flat: bool = False,
         render_mode: str | None = None,
     ) -> None:
         """Chooses the task, device and reward by name, so that the spec stays plain data.
@@ -65,6 +67,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             device: A device name; `auto` takes a GPU when there is one.
             reward: As for `KernelOpt-v0`.
             max_turns: Schedules an episode.
+            flat: Take an action as one number.
             render_mode: `ansi`, `human` or None.
 
         Raises:
@@ -83,7 +86,9 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
-        self.action_space = spaces.MultiDiscrete([len(v) for v in self.tuning.space.values()])
+        self._sizes = tuple(len(values) for values in self.tuning.space.values())
+        schedules = spaces.MultiDiscrete(list(self._sizes))
+        self.action_space: Any = spaces.Discrete(math.prod(self._sizes)) if flat else schedules
         size = MOST_WORKLOADS * len(FEATURES) + 3
         self.observation_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
         self._turn: int | None = None
@@ -116,12 +121,12 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return self._observation(), info
 
     def step(
-        self, action: Sequence[int] | np.ndarray
+        self, action: Sequence[int] | np.ndarray | int
     ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Evaluates one schedule.
 
         Args:
-            action: The position of each parameter's value.
+            action: The position of each parameter's value, or the number of the schedule.
 
         Returns:
             Observation, reward, terminated, truncated (never true), and info: `schedule`, `turn`,
@@ -131,9 +136,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             InvalidAction: The action lies outside the space.
             ResetNeeded: No episode is under way.
         """
-        choice = np.asarray(action, dtype=np.int64)
-        if choice not in self.action_space:
-            raise InvalidAction(f"expected a choice in {self.action_space}, found {action!r}")
+        choice = self._choice(action)
         if self._turn is None or self._turn >= self._max_turns:
             raise ResetNeeded("no episode is under way: call reset() first")
         executor = shared_executor(self._device_name, PUBLIC)  # a choice cannot look ahead
@@ -148,6 +151,14 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             print(self._text())
         reward = 0.0 if result.value is None else float(result.value)
         return self._observation(), reward, self._turn >= self._max_turns, False, self._info()
+
+    def _choice(self, action: Any) -> np.ndarray:
+        """The position of each parameter's value."""
+        choice = np.asarray(action, dtype=np.int64)
+        flat = isinstance(self.action_space, spaces.Discrete)
+        if (choice[()] if flat else choice) not in self.action_space:
+            raise InvalidAction(f"expected a choice in {self.action_space}, found {action!r}")
+        return np.array(np.unravel_index(choice, self._sizes)) if flat else choice
 
     def render(self) -> str | None:
         """The last turn as a line: returned in `ansi` mode; `human` mode prints it."""

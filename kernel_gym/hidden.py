@@ -46,7 +46,9 @@ def _withheld(result: WorkloadResult) -> WorkloadResult:
         layout=Layout.CONTIGUOUS,
         passed=result.passed,
         message="" if result.passed else WITHHELD,
+        worst_error=None,
         speedup=result.speedup,
+        speedup_low=result.speedup_low,
     )
 
 

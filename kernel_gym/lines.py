@@ -65,4 +65,7 @@ def first_line(error: ValidationError) -> str:
     """What is wrong with a record, in one line."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "line"
-    return f"{key}: found {json.dumps(first['input'], default=str)[:60]}, expected: {first['msg']}"
+    found = first["input"]
+    if isinstance(found, bytes):
+        found = found.decode(errors="replace")
+    return f"{key}: found {json.dumps(found, default=str)[:60]}, expected: {first['msg']}"

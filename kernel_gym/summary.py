@@ -18,6 +18,8 @@ class TaskSummary:
     outcomes: tuple[str, ...]
     rewards: tuple[float | None, ...]
     """Of each turn, like `outcomes`."""
+    samples: tuple[int, ...]
+    """Which episode each turn was in, like `outcomes`."""
     best_turn: int | None
     """The turn of the best correct submission; None when none is correct."""
     best_sample: int | None
@@ -97,6 +99,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
         task=task_id,
         outcomes=tuple(str(turn.evaluation.outcome) for turn in turns),
         rewards=tuple(turn.reward for turn in turns),
+        samples=tuple(turn.sample for turn in turns),
         best_turn=best.turn if best else None,
         best_sample=best.sample if best else None,
         reward=max(rewards, default=None),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -21,6 +23,7 @@ from kernel_gym.rewards.reward import (
 )
 from kernel_gym.rewards.terms import bounded
 
+log = logging.getLogger(__name__)
 _TRIAL = Evaluation(
     protocol_version="0",
     task="none/none",
@@ -64,8 +67,8 @@ def get_reward(reward: str | Path | Callable[..., Any] = DEFAULT_REWARD) -> Rewa
 class Custom:
     """A function of the user's own, held to what every reward promises.
 
-    Its values are made finite, and evaluations that failed through a fault of ours are masked
-    without asking it.
+    Its values are made finite. What is not a number is masked, with a warning, and so are
+    evaluations that failed through a fault of ours, without asking it.
 
     Args:
         function: Takes an evaluation.
@@ -81,6 +84,9 @@ class Custom:
         found = self.function(evaluation)
         if not isinstance(found, RewardResult):
             found = RewardResult(None if found is None else float(found))
+        if found.value is not None and math.isnan(found.value):
+            log.warning("a reward of %r is not a number: the step is masked", self.function)
+            return RewardResult(None)
         if found.value is None:
             return found
         terms = {name: bounded(value) for name, value in found.terms.items()}

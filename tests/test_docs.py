@@ -32,10 +32,9 @@ def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = blocks("docs/quickstart.md")
     assert len(found) >= 4
-    names: dict[str, object] = {}
-    for language, text in found:
+    for language, text in [found[1], *found]:  # the first block of Python runs twice
         if language == "python":
-            exec(compile(text, "quickstart.md", "exec"), names)
+            exec(compile(text, "quickstart.md", "exec"), {})
         else:
             subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=shell, check=True)
     assert (tmp_path / "runs" / "mine" / "report.html").stat().st_size > 10_000

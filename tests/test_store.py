@@ -136,6 +136,13 @@ def test_a_broken_line_in_the_middle_is_named(store):
         RunStore(store.folder)
 
 
+def test_a_line_that_is_no_json_is_shown_as_text(store):
+    (store.folder / "results.jsonl").write_text('{"task": \n')
+    with pytest.raises(StoreError, match=r"line 1: line: found .*task") as raised:
+        RunStore(store.folder)
+    assert "b'" not in str(raised.value)
+
+
 def test_overwrite_removes_the_run_and_nothing_else(store):
     store.append(record(TASKS[0], 1), "source")
     (store.folder / "notes.txt").write_text("mine")

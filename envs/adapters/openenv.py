@@ -17,6 +17,10 @@ from openenv.core.env_server import Action, Environment, Observation, State, cre
 
 from kernel_gym.envs.adapters.episode import TextEpisode
 from kernel_gym.executors import Executor, make_executor
+from kernel_gym.executors.supervised import DEADLINE
+
+WAIT = DEADLINE + 60.0
+"""Seconds that a client waits for an answer."""
 
 
 class KernelAction(Action):
@@ -125,7 +129,20 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 
 
 class KernelClient(EnvClient[KernelAction, KernelObservation, KernelState]):
-    """A client of the server: `KernelClient(base_url="http://localhost:8000").sync()`."""
+    """A client of the server: `KernelClient(base_url="http://localhost:8000").sync()`.
+
+    Args:
+        base_url: Of the server; None where a provider starts one.
+        message_timeout_s: Seconds that an answer is waited for: by default those that the server's
+            executor gives an evaluation, and a minute. Where many sessions share few workers, a
+            step also waits for those before it.
+        **kwargs: As for `openenv.core.EnvClient`.
+    """
+
+    def __init__(
+        self, base_url: str | None = None, message_timeout_s: float = WAIT, **kwargs: Any
+    ) -> None:
+        super().__init__(base_url, message_timeout_s=message_timeout_s, **kwargs)
 
     def _step_payload(self, action: KernelAction) -> dict[str, Any]:
         return action.model_dump()

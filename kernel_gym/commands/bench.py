@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from rich.progress import track
 from rich.table import Table
 
 from kernel_gym.commands import bench_gpu, bench_hostile, bench_scale, bench_table
@@ -172,7 +173,7 @@ def _rates(
     for env, width in ways.values():
         env.reset(seed=0)
         _step(env, width, source)
-    for _ in range(rounds):
+    for _ in track(range(rounds), "measuring", console=messages, transient=True):
         for name, (env, width) in ways.items():
             start = time.perf_counter()
             for _ in range(NUM_ENVS // width):

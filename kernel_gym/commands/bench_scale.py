@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import track
 from rich.table import Table
 
-from kernel_gym.commands.common import JsonOption, console, note, one_line_errors, print_json
+from kernel_gym.commands.common import (
+    JsonOption,
+    console,
+    messages,
+    note,
+    one_line_errors,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from kernel_gym.executors.sleeping import Load
@@ -77,7 +85,8 @@ def scale(
             raise typer.BadParameter(f"unknown executor {executor!r}; known: {', '.join(SLEEPING)}")
         load = _load(run)
     found = []
-    for number in devices or (1, 8, 64, 512):
+    numbers = devices or (1, 8, 64, 512)
+    for number in track(numbers, "measuring", console=messages, transient=True):
         found.append(_measure(SLEEPING[executor](load, number), load, number, seconds))
         note(f"{number} devices: {found[-1].rate:.3g} evaluations a second")
     if json:

@@ -16,6 +16,7 @@ from kernel_gym.commands.common import (
     SeedOption,
     TaskArgument,
     console,
+    messages,
     note,
     one_line_errors,
     print_json,
@@ -69,7 +70,7 @@ def check(
             )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
-    with evaluator, one_line_errors():
+    with evaluator, one_line_errors(), messages.status(f"evaluating on {device}"):
         evaluation = evaluator.evaluate(task, source)
     shown = evaluation if reveal else _without_hidden(evaluation, seed)
     hidden = _revealed(evaluation) if reveal else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,6 +72,8 @@ ExecutorOption = Annotated[
     str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
 ]
 
+MOST_SAMPLES = 8
+"""Samples of a task that a table shows one by one."""
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
 
@@ -100,15 +103,39 @@ def summary_table(summary: Any) -> Table:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
     table.add_column("task", no_wrap=True)
-    table.add_column("each turn", no_wrap=True)
+    several = any(sample > 1 for task in summary.tasks for sample in task.samples)
+    if several:
+        table.add_column("sample", justify="right", no_wrap=True)
+    table.add_column("each turn", no_wrap=not several)
     for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
     for task in summary.tasks:
-        turns = zip(task.outcomes, task.rewards, strict=True)
-        outcomes = "\n".join(
-            f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
-            for name, value in turns
-        )
         speedups = factor(task.speedup), factor(task.unseen_speedup)
-        table.add_row(task.task, outcomes or "[dim]none[/]", *speedups)
+        samples = [("", "\n".join(_turns(task)))]
+        if several:
+            samples = _samples(task)
+        for number, (sample, turns) in enumerate(samples):
+            cells = [task.task] if number == 0 else [""]
+            cells += [sample] if several else []
+            table.add_row(*cells, turns or "[dim]none[/]", *(speedups if number == 0 else ("", "")))
     return table
+
+
+def _turns(task: Any, sample: int | None = None) -> list[str]:
+    """Outcome and reward of each turn, of one sample or of all."""
+    turns = zip(task.samples, task.outcomes, task.rewards, strict=True)
+    return [
+        f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
+        for number, name, value in turns
+        if sample in (None, number)
+    ]
+
+
+def _samples(task: Any) -> list[tuple[str, str]]:
+    """A row a sample with its turns; of many samples, one row with their outcomes counted."""
+    numbers = sorted(set(task.samples))
+    if len(numbers) <= MOST_SAMPLES:
+        return [(str(number), ", ".join(_turns(task, number))) for number in numbers] or [("", "")]
+    counts = Counter(task.outcomes).most_common()
+    counted = ", ".join(f"{styled_outcome(name)} {count}" for name, count in counts)
+    return [(f"all {len(numbers)}", counted)]

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernel_gym.commands.common import FAILED, JsonOption, console, print_json
+from kernel_gym.commands.common import FAILED, JsonOption, console, messages, print_json
 
 PACKAGES = ("kernel-gym", "torch", "triton", "gymnasium", "numpy")
 
@@ -22,7 +22,8 @@ def doctor(json: JsonOption = False) -> None:
     """
     from kernel_gym.devices import describe_devices
 
-    devices, barriers = list(describe_devices()), confinement()
+    with messages.status("looking at what there is"):
+        devices, barriers = list(describe_devices()), confinement()
     if json:
         rows = [_as_dict(device) for device in devices]
         print_json({"versions": versions(), "devices": rows, "confinement": barriers})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import track
 
 from kernel_gym.commands.common import (
     FAILED,
@@ -13,6 +14,7 @@ from kernel_gym.commands.common import (
     JsonOption,
     console,
     executor_arguments,
+    messages,
     note,
     one_line_errors,
     print_json,
@@ -42,7 +44,9 @@ def replay(
         arguments["secret"] = secret_of(store)
         pool = make_executor(executor, **arguments)
     with pool:
-        found = list(replay(store, pool))
+        steps = replay(store, pool)
+        total = len(store.records())
+        found = list(track(steps, "evaluating", total, console=messages, transient=True))
     position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
     found.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
     other = [one for one in found if not one.same]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernel_gym.commands.common import JsonOption, console, one_line_errors, print_json
+from kernel_gym.commands.common import JsonOption, console, messages, one_line_errors, print_json
 
 
 def report(
@@ -24,7 +24,7 @@ def report(
     from kernel_gym.store import FIGURES, RunStore
     from kernel_gym.training.breakdown import attempt_rows, run_metrics
 
-    with one_line_errors():
+    with one_line_errors(), messages.status("writing the report"):
         store = RunStore(folder)
         path = write_report(store, Measures(run_metrics(store), attempt_rows(store)))
     if json:

@@ -64,7 +64,8 @@ def sim(
         note(f"error: {file.name} is not UTF-8 text")
         raise typer.Exit(BAD_INPUT) from None
     header = {"name": file.name, "language": language, "source": source}
-    result = run_program(header | {"arguments": arguments or []}, threads, timeout, device)
+    with messages.status(f"running {file.name}"):
+        result = run_program(header | {"arguments": arguments or []}, threads, timeout, device)
     if json:
         print_json(result)
     else:

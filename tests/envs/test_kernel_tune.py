@@ -105,3 +105,24 @@ def test_a_bandit_learns_and_beats_random(make):
     env.reset(seed=0)
     at_random = sum(env.step(env.action_space.sample())[1] for _ in range(3))
     assert learnt > at_random + 0.05
+
+
+def test_a_flat_action_is_the_number_of_a_schedule(make):
+    deep, flat = make(), make(flat=True)
+    sizes = deep.action_space.nvec.tolist()
+    assert flat.action_space == gymnasium.spaces.Discrete(int(np.prod(sizes)))
+    orders = itertools.product(*map(range, sizes))
+    choice = GOOD["layer_norm"]
+    number = list(orders).index(choice)
+    for env in (deep, flat):
+        env.reset(seed=0)
+    assert flat.step(number)[4]["schedule"] == deep.step(np.array(choice))[4]["schedule"]
+    for action in (-1, int(np.prod(sizes)), np.array([1, 2])):
+        with pytest.raises(InvalidAction):
+            flat.step(action)
+
+
+def test_a_flat_env_is_one_of_gymnasiums(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(make(flat=True).unwrapped, skip_render_check=True)

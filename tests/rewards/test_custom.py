@@ -5,7 +5,16 @@ import math
 import pytest
 
 from kernel_gym.records import Outcome, Stage
-from kernel_gym.rewards import Context, Part, Recipe, RewardError, get_reward, term, term_names
+from kernel_gym.rewards import (
+    Context,
+    Part,
+    Recipe,
+    RewardError,
+    RewardResult,
+    get_reward,
+    term,
+    term_names,
+)
 from kernel_gym.rewards.terms import value_of
 from tests.records import failure, passing
 
@@ -119,3 +128,10 @@ def test_length_counts_from_a_limit_on():
     assert value_of("length", passing(1, 1), Context(source_chars=8192)) == 0.0
     assert value_of("length", passing(1, 1), Context(source_chars=10**6)) == 1.0
     assert value_of("length", passing(1, 1)) == 0.0
+
+
+@pytest.mark.parametrize("result", [math.nan, RewardResult(math.nan, {"a": 1.0})])
+def test_what_is_not_a_number_is_masked_with_a_warning(result, caplog):
+    found = get_reward(lambda evaluation: result)(passing(2.0, 2.0))
+    assert (found.value, found.masked) == (None, True)
+    assert "is not a number" in caplog.text

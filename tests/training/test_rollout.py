@@ -108,6 +108,18 @@ def test_results_are_on_disk_before_more_is_submitted_than_the_pool_has_room_for
     assert keys(store) == EVERY_TURN
 
 
+def test_two_drivers_in_a_folder_leave_every_result_once(tmp_path):
+    stores = [RunStore.start(tmp_path, CONFIG, resume=True) for _ in range(2)]
+    policies = [Counting(stop={IDS[1]: 1}), Counting(stop={IDS[1]: 1})]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(play, stores, policies))
+    expected = [key for key in EVERY_TURN if key[0] != IDS[1]] + [(IDS[1], 1)]
+    found = RunStore(tmp_path)
+    assert sorted(keys(found)) == sorted(expected)
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == len(expected)
+    assert [end.task for end in found.ends()] == [IDS[1]]
+
+
 def test_a_finished_run_is_not_played_again(tmp_path):
     play(RunStore.start(tmp_path, CONFIG), Counting())
     policy = Counting()

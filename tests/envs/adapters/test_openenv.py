@@ -54,6 +54,15 @@ def connect(url):
         one.close()
 
 
+def test_a_client_waits_as_long_as_an_evaluation_may_take():
+    from kernel_gym.envs.adapters.openenv import KernelClient
+    from kernel_gym.executors.supervised import DEADLINE
+
+    assert KernelClient(base_url="http://localhost:1")._message_timeout > DEADLINE
+    other = KernelClient(base_url="http://localhost:1", message_timeout_s=5, connect_timeout_s=3)
+    assert (other._message_timeout, other._connect_timeout) == (5, 3)
+
+
 def submit(client, source):
     from kernel_gym.envs.adapters.openenv import KernelAction
 

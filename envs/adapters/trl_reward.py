@@ -1,0 +1,85 @@
+"""TRL: a reward function for `GRPOTrainer(reward_funcs=...)`, one submission a completion.
+
+The whole batch is evaluated side by side. `rows` makes the dataset that goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernel_gym.devices import arch_of
+from kernel_gym.envs.choice import TaskChoice, Tasks
+from kernel_gym.envs.reply import extract_source
+from kernel_gym.envs.shared import shared_executor
+from kernel_gym.executors import Executor
+from kernel_gym.rewards import Context, get_reward
+from kernel_gym.tasks import get_task, prompt, train_workloads
+
+
+class KernelReward:
+    """Scores completions, each against the task in its row's column `task`.
+
+    Args:
+        executor: Where evaluations run; open until training ends.
+        reward: As for `KernelOpt-v0`.
+
+    Example:
+        >>> from kernel_gym.executors import make_executor
+        >>> with make_executor("inline", device="sim:gfx942") as executor:
+        ...     reward = KernelReward(executor)
+        ...     reward(completions=["not a kernel"], task=["triton2triton/softmax"])
+        [0.02]
+    """
+
+    __name__ = "kernel_reward"
+
+    def __init__(self, executor: Executor, reward: Any = "kernel-opt") -> None:
+        self.executor, self._reward = executor, get_reward(reward)
+
+    def __call__(
+        self, completions: Sequence[Any], task: Sequence[str], **_: Any
+    ) -> list[float | None]:
+        """The rewards of a batch.
+
+        Args:
+            completions: Texts, or chats whose last message is the model's.
+            task: A task id each.
+
+        Returns:
+            One reward a completion; None, which TRL leaves out, when the machine failed.
+        """
+        sources = [
+            extract_source(_text(completion), get_task(name))
+            for completion, name in zip(completions, task, strict=True)
+        ]
+        futures = [
+            self.executor.submit(name, source) for name, source in zip(task, sources, strict=True)
+        ]
+        return [
+            self._reward(future.result(), Context().of(source)).value
+            for future, source in zip(futures, sources, strict=True)
+        ]
+
+
+def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
+    """The rows of a dataset: `prompt`, a chat, and `task`, for :class:`KernelReward`.
+
+    Args:
+        task: A task id, a suite, or several ids.
+        device: Whose facts the prompts state.
+    """
+    opened = shared_executor(device).evaluator.device
+    found = []
+    for name in Tasks(task, arch_of(opened.name)).probabilities:
+        known = get_task(name)
+        workloads = train_workloads(known.problem, opened.scale)
+        text = prompt(known, opened.facts, workloads, opened.spec.arch)
+        found.append({"prompt": [{"role": "user", "content": text}], "task": name})
+    return found
+
+
+def _text(completion: Any) -> str:
+    """The words of a completion, which is a text or a chat."""
+    content = completion if isinstance(completion, str) else completion[-1]["content"]
+    return content if isinstance(content, str) else ""
