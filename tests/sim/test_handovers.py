@@ -12,13 +12,17 @@ from tests.sim.support import kernel_text, launch
 from tests.sim.triton_kernels import compiled
 
 
-def seconds(engine, kernel, grid, values, **constants):
+def modelled(engine, kernel, grid, values, **constants):
     types = ["*fp32" if v.dtype == np.float32 else "*i32" for v in values]
     text, shared = compiled(kernel, types, **constants)
     loaded = engine.load(text, shared=shared)
     result = launch(engine, loaded, (grid,), (256,), values, model_time=True)
     assert result.fault is None, result.fault.message
-    return result.seconds
+    return result
+
+
+def seconds(engine, kernel, grid, values, **constants):
+    return modelled(engine, kernel, grid, values, **constants).seconds
 
 
 @triton.jit
@@ -172,9 +176,13 @@ def test_contended_atomics_take_what_was_measured(engine):
 def test_atomics_on_many_lines_hardly_wait_for_each_other(engine):
     count = 1 << 18
     keys = np.random.default_rng(0).permutation(count).astype(np.int32)
-    few = seconds(engine, add_ones, count // 1024, [keys % 64, np.zeros(64, np.int32)], BLOCK=1024)
-    many = seconds(engine, add_ones, count // 1024, [keys, np.zeros(count, np.int32)], BLOCK=1024)
-    assert few > 5 * many
+
+    def needed(keys, bins):
+        values = [keys, np.zeros(bins, np.int32)]
+        result = modelled(engine, add_ones, count // 1024, values, BLOCK=1024)
+        return result.profile["atomics_us"]
+
+    assert needed(keys % 4096, 4096) > 20 * needed(keys, count)
 
 
 VARIABLE = """
