@@ -113,7 +113,8 @@ class WorkloadResult(Record):
     speedup_high: float | None = None
     launches: int | None = None
     launch_seconds: float | None = Field(
-        default=None, description="part of candidate_seconds that is the cost of launching; modelled only"
+        default=None,
+        description="part of candidate_seconds that is the cost of launching; modelled only",
     )
 
 
@@ -138,7 +139,8 @@ class KernelFacts(Record):
     error: Line = Field("", description="why it does not compile for that architecture")
     binary: Name = Field("", description="hash of the code; empty where the device has none")
     workload: int | None = Field(
-        default=None, description="place in `workloads` of what it was launched for; None: not known"
+        default=None,
+        description="place in `workloads` of what it was launched for; None: not known",
     )
     launches: int = Field(0, description="on that workload")
     seconds: float | None = Field(default=None, description="of all its launches there")
