@@ -1,7 +1,7 @@
 """The command line: `kernel-gym`.
 
-Exit codes: 0 fine, 1 the submission failed (`check`), a run is unfinished (`compare`) or nothing works
-here (`doctor`), 2 bad input, 130 interrupted.
+Exit codes: 0 fine, 1 the submission failed (`check`), a run is unfinished (`compare`) or nothing
+works here (`doctor`), 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
