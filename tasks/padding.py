@@ -20,6 +20,8 @@ TILE = 128
 """An axis is filled up to a multiple of it, as a kernel with such a block would do."""
 HARMLESS = 1e-9
 """Of the largest output: below this difference, zeros are the right padding of an axis."""
+MOST_FLOPS, MOST_BYTES = 300_000_000, 16_000_000
+"""Longer axes are not tried: twice what a workload of the simulator may cost."""
 
 
 def padded_answers(
@@ -63,10 +65,12 @@ def _padded(
     """The arguments with one axis filled up by zeros; None where that cannot be done."""
     size = -(-dims[axis] // TILE) * TILE
     tensors = [arg for arg in problem.args if isinstance(arg, TensorArg)]
+    longer = {**dims, axis: size}
     texts = [*(arg.shape for arg in tensors), *(output.shape for output in problem.outputs)]
     if size == dims[axis] or not all(_is_plain(text, axis) for text in texts):
         return None
-    longer = {**dims, axis: size}
+    if problem.flops(longer) > MOST_FLOPS or problem.bytes(longer) > MOST_BYTES:
+        return None
     padded = _copied(inputs)
     for arg in tensors:
         value = inputs[arg.name]

@@ -23,16 +23,22 @@ _AMD = {
 
 
 def of_triton(launches: Launches) -> list[dict[str, Any]]:
-    """Facts of each kernel that was compiled for this GPU, the last variant of each name."""
+    """Facts of each kernel that was compiled for this GPU, the last variant of each name.
+
+    Figures of one name are of one binary: registers are those of the variant named by `binary`.
+    """
     found: dict[str, dict[str, Any]] = {}
+    hashes: dict[str, str] = {}
     for _, metadata in launches.compiled[-MOST_KERNELS:]:
+        hashes[metadata.name] = metadata.hash
         found[metadata.name] = {
             "name": metadata.name,
+            "binary": metadata.hash[:12],
             "vgprs": 0,
             "lds_bytes": metadata.shared,
         }
     for kernel in _loaded_kernels() if found else ():
-        if kernel.name in found and kernel.module is not None:
+        if kernel.module is not None and hashes.get(kernel.name) == kernel.hash:
             found[kernel.name] |= {"vgprs": kernel.n_regs, "vgpr_spills": kernel.n_spills}
     return list(found.values())
 

@@ -104,6 +104,8 @@ def _read_clang(log: str) -> list[dict[str, Any]]:
     for part in re.split(r"Function Name: ", log)[1:]:
         found = {name: re.search(pattern, part) for name, pattern in _CLANG.items()}
         numbers = {name: int(match.group(1)) for name, match in found.items() if match}
+        if numbers.get("agprs"):  # both are of one file, in which AGPRs begin at a multiple of 4
+            numbers["vgprs"] = -(-numbers.get("vgprs", 0) // 4) * 4 + numbers["agprs"]
         kernels.append({"name": part.split()[0], "vgprs": 0, **numbers})
     return kernels
 

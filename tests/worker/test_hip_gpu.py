@@ -37,7 +37,7 @@ def test_clang_is_read():
     (kernel,) = read_resources(CLANG)
     assert kernel == {
         "name": "copy",
-        "vgprs": 12,
+        "vgprs": 16,
         "agprs": 4,
         "sgprs": 18,
         "vgpr_spills": 2,
