@@ -50,14 +50,14 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     """
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
-    others: list[tuple[Dims, Layout]] = []
+    cases: list[tuple[Dims, Layout]] = []
     if language == "triton" and problem.strided:
         smallest = min(problem.train[scale], key=problem.elements)
-        others += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
+        cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
     off_tiles = _off_tiles(problem, scale)
     if off_tiles not in problem.train[scale]:
-        others.append((off_tiles, Layout.CONTIGUOUS))
-    cases = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(others)]
+        cases.append((off_tiles, Layout.CONTIGUOUS))
+    large = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(cases)]
     return [
         Workload(
             dims,
@@ -67,7 +67,7 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
             layout=layout,
             name=f"adversarial-{i}",
         )
-        for i, (dims, layout, distribution) in enumerate([*tiny, *cases])
+        for i, (dims, layout, distribution) in enumerate([*tiny, *large])
     ]
 
 
