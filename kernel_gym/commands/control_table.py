@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 
 Written by `kernel-gym tasks controls > docs/tasks.md` from the verdicts that `kernel-gym admit`
 keeps beside each problem. A control is a wrong answer that every task must tell from a right one
-(`tasks/controls.py`): `x` says that the judge's check of values fails it, `-` that it does not
+(`kernel_gym/tasks/controls.py`): `x` says that the judge's check of values fails it, `-` that it does not
 apply, `?` that the verdict is older than the control. `zeros`, `stale output` and `no-op launch`
 also go through a whole evaluation as kernels.
 

@@ -26,9 +26,9 @@ def train(
 
     For example:
 
-    kernel-gym train training/configs/tiny_cpu.toml
+    kernel-gym train kernel_gym/training/configs/tiny_cpu.toml
 
-    kernel-gym train training/configs/tiny_cpu.toml --out runs/mine --seed 1 --resume
+    kernel-gym train kernel_gym/training/configs/tiny_cpu.toml --out runs/mine --seed 1 --resume
     """
     from dataclasses import replace
 

@@ -86,7 +86,7 @@ class GeneratedProblem(Problem):
 
     category = "Fusion"
     tags = ("generated", "memory-bound")
-    source = "hidden sizes of public models, see tasks/models.toml"
+    source = "hidden sizes of public models, see kernel_gym/tasks/models.toml"
     distributions = ("normal", "uniform", "sparse", "structured")
 
     def __init__(self, seed: int, depth: int) -> None:

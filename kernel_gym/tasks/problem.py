@@ -67,7 +67,7 @@ class Check(StrEnum):
 class TensorArg:
     """A tensor input. `in_place` says that the operation writes it.
 
-    `shape` are its sizes in terms of the problem's axes, see `tasks/shapes.py`; words where they
+    `shape` are its sizes in terms of the problem's axes, see `kernel_gym/tasks/shapes.py`; words where they
     depend on values.
     """
 

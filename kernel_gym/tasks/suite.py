@@ -59,7 +59,7 @@ class Rule(BaseModel):
     family: tuple[str, ...] = ()
     """Architecture families: tags of the problem."""
     operator: tuple[str, ...] = ()
-    """Operator families, see `tasks/families.py`."""
+    """Operator families, see `kernel_gym/tasks/families.py`."""
     status: tuple[str, ...] = (Status.ADMITTED,)
     """Empty: whatever became of it."""
 
