@@ -30,7 +30,8 @@ test: $(STAMPS)/adapters
 lint: setup
 	$(IN)/ruff check .
 	$(IN)/ruff format --check .
-	PYTHON="$(CURDIR)/$(IN)/python" scripts/typecheck.sh
+	$(IN)/python -m mypy
+	$(IN)/python scripts/check_prose.py
 
 setup: $(STAMPS)/package
 

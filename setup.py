@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
-HIP_RUNTIME = Path("kernel_gym/worker")
+HIP_RUNTIME = Path("kernel_gym/worker/hip")
 COMMON_FLAGS = [
     "-std=c++17",
     "-O3",
@@ -63,7 +63,7 @@ class ParallelBuild(build_ext):
 def hip_runtime() -> Extension:
     """The host side of HIP that candidates link against on the simulator."""
     return Extension(
-        "kernel_gym.worker._hip_runtime",
+        "kernel_gym.worker.hip._hip_runtime",
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
         depends=[str(HIP_RUNTIME / "hip_runtime.h")],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
@@ -77,8 +77,9 @@ def engines() -> list[Extension]:
     return [
         Extension(
             f"kernel_gym.sim._engine_{isa}",
-            sources=sorted(str(path) for path in SOURCES.glob("*.cpp")),
-            depends=sorted(str(path) for path in SOURCES.glob("*.h")),
+            sources=sorted(str(path) for path in SOURCES.rglob("*.cpp")),
+            depends=sorted(str(path) for path in SOURCES.rglob("*.h")),
+            include_dirs=[str(SOURCES)],
             extra_compile_args=[*COMMON_FLAGS, *flags],
             extra_link_args=["-pthread"],
             language="c++",

@@ -14,8 +14,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from kernel_gym.lines import first_line
 from kernel_gym.records import Record
+from kernel_gym.storage.json_lines import first_line
 
 R = TypeVar("R", bound=Record)
 

@@ -13,7 +13,6 @@ import typer
 
 from kernel_gym.commands import (
     admit,
-    bench,
     check,
     compare,
     doctor,
@@ -26,6 +25,7 @@ from kernel_gym.commands import (
     tasks,
     train,
 )
+from kernel_gym.commands.bench import app as bench
 from kernel_gym.commands.common import one_line_errors
 
 app = typer.Typer(

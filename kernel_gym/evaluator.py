@@ -22,9 +22,8 @@ from types import TracebackType
 
 from kernel_gym.devices import SIMULATED_NAMES, resolve
 from kernel_gym.devices.base import Device, DeviceLostError, InfraError, Session
-from kernel_gym.devices.sim import SimDevice
+from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.judge.attempt import Attempt, Verdict
-from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
 from kernel_gym.judge.protocol import (
@@ -35,9 +34,10 @@ from kernel_gym.judge.protocol import (
 )
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
+from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
-from kernel_gym.secret import PUBLIC, RunSecret, process_secret
+from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
 from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
@@ -66,8 +66,8 @@ class Evaluator:
         secret: of the run, mixed into every draw, so that a candidate cannot compute it from a
             seed that it knows. By default seeds that are given are mixed with a secret of this
             process: equal seeds draw the same while it lives. With
-            :data:`~kernel_gym.secret.PUBLIC` a seed draws the same on every machine, for everybody:
-            not where a policy is paid or trained.
+            :data:`~kernel_gym.storage.secret.PUBLIC` a seed draws the same on every machine, for
+            everybody: not where a policy is paid or trained.
 
     Raises:
         UnknownDevice: no such device.
@@ -177,7 +177,7 @@ class Evaluator:
     def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
         if not self._also_compile:
             return ()
-        from kernel_gym.devices.gpu_session import GpuSession
+        from kernel_gym.devices.gpu.session import GpuSession
 
         assert isinstance(session, GpuSession)
         return tuple(k for arch in self._also_compile for k in session.cross_facts(arch))
@@ -260,7 +260,7 @@ def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Ver
 def _open_device(name: str) -> Device:
     if name in SIMULATED_NAMES:
         return SimDevice(arch=name.partition(":")[2])
-    from kernel_gym.devices.gpu import GpuDevice
+    from kernel_gym.devices.gpu.device import GpuDevice
 
     return GpuDevice(name)
 

@@ -1,6 +1,6 @@
 """Fixtures that several folders share."""
 
-from kernel_gym import secret
+from kernel_gym.storage import secret
 from tests.executors.cluster import cluster
 
 __all__ = ["cluster"]

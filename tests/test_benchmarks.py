@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.benchmarks import BenchmarkError, load_benchmarks
 from kernel_gym.cli import app
-from kernel_gym.commands.bench_table import benchmark_page
+from kernel_gym.commands.bench.table import benchmark_page
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
-from kernel_gym.devices.sim import SimDevice
+from kernel_gym.devices.sim.device import SimDevice
 
 SCRIPT = """
 import sys

@@ -63,11 +63,11 @@ def test_the_examples_of_a_page_run(page, tmp_path, shell, monkeypatch):
 
 def with_examples():
     """Names of the modules that hold examples."""
-    for room, package in ROOMS.items():
+    for room in ROOMS:
         for path in modules(room):
             if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE):
-                inside = path.relative_to(ROOT / room).with_suffix("").parts
-                yield ".".join((package, *(part for part in inside if part != "__init__")))
+                inside = path.relative_to(ROOT).with_suffix("").parts
+                yield ".".join(part for part in inside if part != "__init__")
 
 
 @pytest.mark.parametrize("name", sorted(with_examples()))

@@ -9,7 +9,7 @@ import pytest
 
 import kernel_gym.tasks
 from kernel_gym.commands.errors import _BAD_INPUT
-from tests.test_store import CONFIG, RunStore, end_all, record
+from tests.storage.test_run_store import CONFIG, RunStore, end_all, record
 
 HEAVY = ("torch", "triton", "scipy", "matplotlib", "transformers", "ray", "jinja2")
 LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"

@@ -11,26 +11,21 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
-def test_every_package_is_declared():
-    folders = PROJECT["tool"]["setuptools"]["package-dir"]
-    found = set()
-    for package, folder in folders.items():
-        for init in (ROOT / folder).rglob("__init__.py"):
-            inside = init.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((package, *inside)))
-    # A problem is a folder of data as far as packaging goes: adding one changes nothing else.
-    found = {name for name in found if not name.startswith("kernel_gym.tasks.problems")}
-    assert found == set(PROJECT["tool"]["setuptools"]["packages"])
+def test_packages_are_discovered_and_not_listed():
+    assert PROJECT["tool"]["setuptools"]["packages"] == {"find": {"include": ["kernel_gym*"]}}
 
 
-def test_every_file_beside_the_modules_is_package_data():
-    settings = PROJECT["tool"]["setuptools"]
-    for package, patterns in settings["package-data"].items():
-        room = max((r for r in settings["package-dir"] if package.startswith(r)), key=len)
-        inside = package.removeprefix(room).strip(".").replace(".", "/")
-        folder = ROOT / settings["package-dir"][room] / inside
-        for pattern in patterns:
-            assert any(folder.glob(pattern)), f"{package}: nothing matches {pattern}"
+def test_what_is_not_a_module_is_package_data():
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["*"]
+    package = ROOT / "kernel_gym"
+    packages = [path.parent for path in package.rglob("__init__.py")]
+    covered = {path for folder in packages for pattern in patterns for path in folder.glob(pattern)}
+    missing = [
+        path.relative_to(ROOT)
+        for path in package.rglob("*")
+        if path.is_file() and path not in covered and "__pycache__" not in path.parts
+    ]
+    assert missing == []
 
 
 def test_torch_has_no_upper_bound():

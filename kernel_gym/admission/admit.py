@@ -16,10 +16,10 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.tasks.admission import ModeVerdict, Verdict, content_hash
-from kernel_gym.tasks.control_kernels import KERNELS
+from kernel_gym.tasks.controls.kernels import KERNELS
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.task import Mode, Task, modes_of
+from kernel_gym.tasks.verdicts import ModeVerdict, Verdict, content_hash
 
 _FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
 """The mode in which a language's start kernel is evaluated."""

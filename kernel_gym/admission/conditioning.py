@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from kernel_gym.judge.expected import Expected, compare
-from kernel_gym.tasks.controls import copied
-from kernel_gym.tasks.low_precision import COMPOSITE
+from kernel_gym.tasks.controls.answers import copied
+from kernel_gym.tasks.controls.low_precision import COMPOSITE
 from kernel_gym.tasks.problem import Problem
 
 _UNIT = torch.finfo(torch.float32).eps

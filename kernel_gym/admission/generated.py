@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_gym.admission.values import check_values
-from kernel_gym.tasks.generated import generated_id, seeds
+from kernel_gym.tasks.generated.problem import generated_id, seeds
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.registry import get_problem
 

@@ -10,11 +10,11 @@ import threading
 from typing import Any
 
 from kernel_gym.admission.values import SEED
+from kernel_gym.analysis.summary import geometric_mean
 from kernel_gym.devices.base import Device, Failed, Turn
-from kernel_gym.judge.baselines import Baseline, BaselineTimes
-from kernel_gym.judge.measured import seconds_alone
+from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.timing.gpu import seconds_alone
 from kernel_gym.records import Clock, Evaluation
-from kernel_gym.summary import geometric_mean
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.task import Mode, Task

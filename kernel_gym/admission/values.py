@@ -9,8 +9,14 @@ import torch
 
 from kernel_gym.admission.conditioning import is_fragile
 from kernel_gym.judge.expected import Expected, compare, expect
-from kernel_gym.tasks.admission import FAILS
-from kernel_gym.tasks.controls import CONTROLS, ON_ADVERSARIAL, Case, Control, copied, same_bits
+from kernel_gym.tasks.controls.answers import (
+    CONTROLS,
+    ON_ADVERSARIAL,
+    Case,
+    Control,
+    copied,
+    same_bits,
+)
 from kernel_gym.tasks.formula import compare_with_formula, load_formula
 from kernel_gym.tasks.problem import Check, Problem, Scale, Value
 from kernel_gym.tasks.sampling import (
@@ -19,6 +25,7 @@ from kernel_gym.tasks.sampling import (
     train_workloads,
     unseen_workloads,
 )
+from kernel_gym.tasks.verdicts import FAILS
 from kernel_gym.tasks.workload import Kind, Layout, Split, Workload
 
 SEED = 0

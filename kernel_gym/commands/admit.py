@@ -27,8 +27,8 @@ from kernel_gym.commands.common import (
 
 if TYPE_CHECKING:
     from kernel_gym.executors import Executor
-    from kernel_gym.tasks.admission import Verdict
     from kernel_gym.tasks.problem import Problem
+    from kernel_gym.tasks.verdicts import Verdict
 
 GPU_DEADLINE = 240.0
 """Seconds an evaluation may take on a GPU, the wait for it included: one that hangs holds it."""
@@ -91,7 +91,7 @@ def admit(
 def _found(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Any]]:
     """Admits problems, keeps the verdicts, and yields the rows of each."""
     from kernel_gym.admission import AdmissionError, admit_all
-    from kernel_gym.tasks.admission import store_verdict
+    from kernel_gym.tasks.verdicts import store_verdict
 
     steps = admit_all(problems, executor, workers)
     for problem, verdict in track(steps, "admitting", len(problems), console=messages):
@@ -121,8 +121,8 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
     """Those without a verdict in every mode that the device can build."""
     from kernel_gym.devices import describe_devices, hardware_of
     from kernel_gym.judge.protocol import PROTOCOL_VERSION
-    from kernel_gym.tasks.admission import stored_verdict
     from kernel_gym.tasks.task import Task, modes_of
+    from kernel_gym.tasks.verdicts import stored_verdict
 
     status = next(status for status in describe_devices() if status.name == device)
     hardware = hardware_of(device)

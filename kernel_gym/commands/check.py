@@ -57,7 +57,7 @@ def check(
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.records import Outcome
     from kernel_gym.rewards import Context, get_reward
-    from kernel_gym.secret import PUBLIC, read_secret
+    from kernel_gym.storage.secret import PUBLIC, read_secret
     from kernel_gym.tasks import get_task
 
     with one_line_errors():

@@ -21,8 +21,8 @@ from kernel_gym.commands.common import (
 from kernel_gym.commands.metrics_table import described
 
 if TYPE_CHECKING:
-    from kernel_gym.store import RunStore
-    from kernel_gym.training.compare import Comparison
+    from kernel_gym.analysis.compare import Comparison
+    from kernel_gym.storage.run_store import RunStore
 
 
 def compare(
@@ -38,8 +38,8 @@ def compare(
 
     Example: kernel-gym compare runs/before runs/after
     """
-    from kernel_gym.store import RunStore
-    from kernel_gym.training.compare import compare
+    from kernel_gym.analysis.compare import compare
+    from kernel_gym.storage.run_store import RunStore
 
     if len(folders) < 2:
         note("error: give two run folders or more; found one")

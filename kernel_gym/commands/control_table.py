@@ -6,18 +6,18 @@ import math
 import statistics
 
 from kernel_gym.tasks import get_problem, problem_names
-from kernel_gym.tasks.admission import FAILS, Status, Verdict, stored_verdict
-from kernel_gym.tasks.controls import CONTROLS
+from kernel_gym.tasks.controls.answers import CONTROLS
 from kernel_gym.tasks.task import Mode, modes_of
+from kernel_gym.tasks.verdicts import FAILS, Status, Verdict, stored_verdict
 
 _INTRODUCTION = """\
 # Tasks and their negative controls
 
 Written by `kernel-gym tasks controls > docs/tasks.md` from the verdicts that `kernel-gym admit`
 keeps beside each problem. A control is a wrong answer that every task must tell from a right one
-(`kernel_gym/tasks/controls.py`): `x` says that the judge's check of values fails it, `-` that it does not
-apply, `?` that the verdict is older than the control. `zeros`, `stale output` and `no-op launch`
-also go through a whole evaluation as kernels.
+(`kernel_gym/tasks/controls/answers.py`): `x` says that the judge's check of values fails it, `-` that
+it does not apply, `?` that the verdict is older than the control. `zeros`, `stale output` and
+`no-op launch` also go through a whole evaluation as kernels.
 
 Head-room is the geometric mean, over train workloads, of the baseline's time over that of the
 roofline and one launch: modelled on the simulator's sizes, measured on full ones where a GPU is

@@ -37,7 +37,7 @@ def doctor(json: JsonOption = False) -> None:
 def confinement() -> dict[str, Any]:
     """The barriers around a worker here: those that are up, and those that are not, with why."""
     from kernel_gym.devices.base import InfraError
-    from kernel_gym.devices.sim import SimDevice
+    from kernel_gym.devices.sim.device import SimDevice
     from kernel_gym.tasks import get_task, task_ids
 
     try:

@@ -17,8 +17,8 @@ _BAD_INPUT = (
     "kernel_gym.benchmarks:BenchmarkError",
     "kernel_gym.devices:UnknownDevice",
     "kernel_gym.executors:UnknownExecutor",
-    "kernel_gym.exploits:ExploitError",
-    "kernel_gym.lines:StoreError",
+    "kernel_gym.exploits.loader:ExploitError",
+    "kernel_gym.storage.json_lines:StoreError",
     "kernel_gym.rewards:RewardError",
     "kernel_gym.rewards:UnknownReward",
     "kernel_gym.tasks.names:UnknownName",
@@ -27,7 +27,7 @@ _BAD_INPUT = (
     "kernel_gym.tasks.suite:SuiteError",
     "kernel_gym.training.config:ConfigError",
     "kernel_gym.training.corpus:CorpusError",
-    "kernel_gym.training.policy_names:PolicyError",
+    "kernel_gym.policies.names:PolicyError",
 )
 """The errors that only bad input causes."""
 _OF_THE_MACHINE = frozenset(

@@ -56,10 +56,10 @@ from kernel_gym.commands.sampling import (
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
 
-    from kernel_gym.run_records import RunConfig
-    from kernel_gym.store import RunStore
+    from kernel_gym.policies import Options, Policy
+    from kernel_gym.storage.run_records import RunConfig
+    from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import Task
-    from kernel_gym.training.policies import Options, Policy
 
 
 def evaluate(
@@ -123,7 +123,7 @@ def _tasks(suite: str, device: str) -> tuple[str, list[Task]]:
 
 
 def _player(policy: str, replies: Options) -> Policy:
-    from kernel_gym.training.policies import make_policy
+    from kernel_gym.policies import make_policy
 
     return make_policy(policy, replies)
 
@@ -140,7 +140,7 @@ def _config(
     player: Policy,
 ) -> RunConfig:
     """What is run, as it is recorded."""
-    from kernel_gym.run_records import RunConfig
+    from kernel_gym.storage.run_records import RunConfig
 
     return RunConfig(
         policy=policy,
@@ -158,8 +158,8 @@ def _config(
 def _store(
     out: Path, config: RunConfig, resume: bool, overwrite: bool, secret: Path | None
 ) -> RunStore:
-    from kernel_gym.secret import read_secret
-    from kernel_gym.store import RunStore
+    from kernel_gym.storage.run_store import RunStore
+    from kernel_gym.storage.secret import read_secret
 
     given = read_secret(secret) if secret else None
     return RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
@@ -169,7 +169,7 @@ def _play_to_the_end(
     player: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
     """Plays; when something ends the run before, says in one line how to go on."""
-    from kernel_gym.training.policies import PolicyError
+    from kernel_gym.policies import PolicyError
 
     go_on = "; to continue, give the same command with --resume"
     try:
@@ -213,12 +213,12 @@ def _play(
     policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
     """Plays the tasks through an executor under a progress bar."""
-    from kernel_gym.envs.shared import shared_executor
+    from kernel_gym.episodes.conversation import PROMPTS
     from kernel_gym.executors import make_executor
+    from kernel_gym.executors.shared import shared_executor
+    from kernel_gym.policies.reflective import Reflective
+    from kernel_gym.policies.rollout import Rollout
     from kernel_gym.rewards import get_reward
-    from kernel_gym.training.conversation import PROMPTS
-    from kernel_gym.training.policies.reflective import Reflective
-    from kernel_gym.training.rollout import Rollout
 
     config = store.config
     if isinstance(policy, Reflective):
@@ -272,8 +272,8 @@ def _progress() -> Progress:
 
 
 def _show(store: RunStore, json: bool) -> None:
-    from kernel_gym.summary import summarise
-    from kernel_gym.training.breakdown import run_metrics, write_metrics
+    from kernel_gym.analysis.breakdown import run_metrics, write_metrics
+    from kernel_gym.analysis.summary import summarise
 
     summary, metrics = summarise(store), run_metrics(store)
     write_metrics(store, metrics)

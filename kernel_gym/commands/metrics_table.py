@@ -15,7 +15,7 @@ def metrics_table(metrics: dict[str, Any]) -> Table:
     """The metrics that are one number or a few.
 
     Args:
-        metrics: What `kernel_gym.training.breakdown.run_metrics` gave.
+        metrics: What `kernel_gym.analysis.breakdown.run_metrics` gave.
     """
     attempts = f"{metrics['attempts']} attempts at {metrics['tasks']} tasks"
     if left := metrics["unfinished_attempts"]:

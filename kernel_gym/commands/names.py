@@ -60,7 +60,7 @@ def _check_reward(name: str) -> None:
 
 
 def _check_policy(name: str) -> None:
-    from kernel_gym.training.policy_names import require_policy
+    from kernel_gym.policies.names import require_policy
 
     require_policy(name)
 
@@ -90,7 +90,7 @@ def _rewards() -> Iterable[str]:
 
 
 def _policies() -> Iterable[str]:
-    from kernel_gym.training.policy_names import POLICIES
+    from kernel_gym.policies.names import POLICIES
 
     return (name.partition(":")[0] + (":" if ":" in name else "") for name in POLICIES)
 

@@ -34,9 +34,9 @@ def replay(
 
     Example: kernel-gym replay runs/demo
     """
+    from kernel_gym.analysis.replay import replay, secret_of
     from kernel_gym.executors import make_executor
-    from kernel_gym.store import RunStore
-    from kernel_gym.training.replay import replay, secret_of
+    from kernel_gym.storage.run_store import RunStore
 
     with one_line_errors():
         store = RunStore(folder)

@@ -20,9 +20,9 @@ def report(
 
     Example: kernel-gym report runs/demo
     """
+    from kernel_gym.analysis.breakdown import attempt_rows, run_metrics
     from kernel_gym.report import Measures, write_report
-    from kernel_gym.store import FIGURES, RunStore
-    from kernel_gym.training.breakdown import attempt_rows, run_metrics
+    from kernel_gym.storage.run_store import FIGURES, RunStore
 
     with one_line_errors(), messages.status("writing the report"):
         store = RunStore(folder)

@@ -32,10 +32,10 @@ def rescore(
 
     Example: kernel-gym rescore runs/demo --reward agentkernelarena
     """
+    from kernel_gym.analysis.replay import rescore, write_rescored
+    from kernel_gym.analysis.summary import summarise_records
     from kernel_gym.rewards import get_reward
-    from kernel_gym.store import RunStore
-    from kernel_gym.summary import summarise_records
-    from kernel_gym.training.replay import rescore, write_rescored
+    from kernel_gym.storage.run_store import RunStore
 
     with one_line_errors():
         store, scored = RunStore(folder), get_reward(reward)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from kernel_gym.training.policies import Options
+    from kernel_gym.policies import Options
 
 _PANEL = "Replies of a model"
 
@@ -47,7 +47,7 @@ def policy_options(
     Raises:
         PolicyError: The extra keys are no JSON object.
     """
-    from kernel_gym.training.policies import Options
+    from kernel_gym.policies import Options
 
     return Options(
         max_tokens=max_tokens,
@@ -62,7 +62,7 @@ def policy_options(
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    from kernel_gym.training.policies import PolicyError
+    from kernel_gym.policies import PolicyError
 
     if text is None:
         return None

@@ -92,8 +92,8 @@ def run_program(
         ``launches``, ``kernels`` (by name: launches, seconds, profile of the longest), ``seconds``,
         ``output`` (text), ``error`` and ``detail`` (empty when it ended well).
     """
-    from kernel_gym.devices import sim_memory
-    from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
+    from kernel_gym.devices.sim import memory as sim_memory
+    from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
     from kernel_gym.sandbox.confine import Limits
     from kernel_gym.sandbox.spawn import shared_template
 
@@ -159,7 +159,7 @@ def _messages(child: Any, timeout: float) -> Iterator[dict[str, Any]]:
 
 
 def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
-    from kernel_gym.sim.profile import without_folders
+    from kernel_gym.sim.timing.profile import without_folders
     from kernel_gym.symbols import plain_name
 
     launches: list[dict[str, Any]] = []
@@ -191,7 +191,7 @@ def _collect(told: Iterator[dict[str, Any]], status: Any) -> dict[str, Any]:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from kernel_gym.sim.profile import profile_text
+    from kernel_gym.sim.timing.profile import profile_text
     from kernel_gym.symbols import plain_name
 
     if result["output"]:

@@ -167,8 +167,8 @@ def controls() -> None:
 def _require_known(key: str, values: Any) -> None:
     """Raises UnknownName for a filter that nothing can fit."""
     from kernel_gym.tasks import CATEGORIES, Mode, UnknownName
-    from kernel_gym.tasks.admission import Status
     from kernel_gym.tasks.models import FAMILIES
+    from kernel_gym.tasks.verdicts import Status
 
     known = {"category": CATEGORIES, "mode": [*Mode], "family": FAMILIES, "status": [*Status]}[key]
     for value in values:
@@ -177,7 +177,7 @@ def _require_known(key: str, values: Any) -> None:
 
 
 def _facts(task: Task) -> dict[str, Any]:
-    from kernel_gym.tasks.admission import status_of, stored_verdict
+    from kernel_gym.tasks.verdicts import status_of, stored_verdict
 
     problem = task.problem
     verdict = stored_verdict(problem)

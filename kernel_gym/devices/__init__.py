@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.devices.toolchain import MissingToolchain, hip_toolchain
+from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 SIMULATED_NAMES = ("sim:gfx942", "sim:gfx90a", "sim:gfx950")
 _GPU_NAME = re.compile(r"(?:rocm|cuda):\d{1,3}")
 SIMULATED = SIMULATED_NAMES[0]
-"""The default; what they are is in `kernel_gym.devices.specs`, which loads PyTorch."""
+"""The default; what they are is in `kernel_gym.hardware`, which loads PyTorch."""
 
 
 class UnknownDevice(KeyError):
@@ -55,7 +55,7 @@ def gpu_names() -> tuple[str, ...]:
     """The GPUs that PyTorch sees here: `rocm:0`, `cuda:0` ..."""
     import torch
 
-    from kernel_gym.devices.vendors import vendor_here
+    from kernel_gym.devices.gpu.vendors import vendor_here
 
     return tuple(f"{vendor_here().name}:{i}" for i in range(torch.cuda.device_count()))
 
@@ -64,7 +64,7 @@ def arch_of(name: str) -> str:
     """The architecture of a device by its full name, e.g. gfx942 or sm_90a."""
     if name in SIMULATED_NAMES:
         return name.partition(":")[2]
-    from kernel_gym.devices.vendors import arch_name, vendor_here
+    from kernel_gym.devices.gpu.vendors import arch_name, vendor_here
 
     return arch_name(vendor_here(), _properties(name))
 
@@ -78,7 +78,7 @@ def hardware_of(name: str) -> str:
     """What a device is, whatever its number here: `NVIDIA H200`, or a simulated one's own name."""
     if name in SIMULATED_NAMES:
         return name
-    from kernel_gym.devices.vendors import data_sheet
+    from kernel_gym.devices.gpu.vendors import data_sheet
 
     reported = _properties(name).name
     found = data_sheet(reported)
@@ -100,7 +100,7 @@ def describe_devices() -> tuple[DeviceStatus, ...]:
 def _describe_gpu(name: str) -> DeviceStatus:
     import torch
 
-    from kernel_gym.devices.vendors import (
+    from kernel_gym.devices.gpu.vendors import (
         arch_name,
         data_sheet,
         find_compiler,
@@ -121,7 +121,7 @@ def _describe_gpu(name: str) -> DeviceStatus:
     known = data_sheet(found.name) is not None
     if not known:
         problems.append(f"no peaks are known of a {found.name}")
-        mends.append("add its data sheet to kernel_gym/devices/vendors.py")
+        mends.append("add its data sheet to kernel_gym/devices/gpu/vendors.py")
     languages = ("triton",) if find_compiler(vendor) is None else ("triton", "hip")
     return DeviceStatus(name, arch, Clock.MEASURED, known, languages, tuple(problems), tuple(mends))
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
-from kernel_gym.devices.specs import DeviceSpec
+from kernel_gym.hardware import DeviceSpec
 from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.tasks.problem import Scale, Value
 

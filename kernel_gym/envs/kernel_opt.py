@@ -14,14 +14,14 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from kernel_gym.devices import arch_of, resolve
 from kernel_gym.devices.base import Device
 from kernel_gym.envs.choice import TaskChoice, Tasks
-from kernel_gym.envs.shared import shared_executor
 from kernel_gym.envs.spaces import SourceText
+from kernel_gym.executors.shared import shared_executor
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.hidden import without_hidden
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import FASTEST
-from kernel_gym.secret import PUBLIC, RunSecret, kept_secret, process_secret
+from kernel_gym.storage.secret import PUBLIC, RunSecret, kept_secret, process_secret
 from kernel_gym.tasks import Task, prompt, train_workloads
 
 DEFAULT_SUITE = "quickstart"

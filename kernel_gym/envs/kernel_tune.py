@@ -12,11 +12,11 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
 from kernel_gym.devices import resolve
-from kernel_gym.envs.shared import shared_executor
+from kernel_gym.executors.shared import shared_executor
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, RewardResult, get_reward
 from kernel_gym.rewards.terms import log_speed
-from kernel_gym.secret import PUBLIC
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
 MOST_WORKLOADS = 6

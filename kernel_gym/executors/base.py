@@ -13,7 +13,7 @@ from typing import Self
 from kernel_gym.devices import resolve
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.records import Evaluation
-from kernel_gym.secret import RunSecret, process_secret
+from kernel_gym.storage.secret import RunSecret, process_secret
 from kernel_gym.tasks.registry import get_task
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.secret import PUBLIC, RunSecret
+from kernel_gym.storage.secret import PUBLIC, RunSecret
 
 
 @dataclass(frozen=True)

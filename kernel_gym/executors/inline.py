@@ -8,7 +8,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
 
 

@@ -17,7 +17,7 @@ from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
 from kernel_gym.records import Evaluation
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.task import Task
 

@@ -17,7 +17,7 @@ from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.supervised import DEADLINE, OurFault, SupervisedExecutor
 from kernel_gym.records import Evaluation
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 
 NODE_LOST = "node has died"
 MOST_PER_GPU = 8

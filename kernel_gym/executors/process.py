@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from kernel_gym.executors.base import Request
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 
 
 class ProcessLost(RuntimeError):

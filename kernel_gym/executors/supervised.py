@@ -28,7 +28,7 @@ from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome, Stage
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 
 DEADLINE = 600.0
 """Seconds an evaluation may take. The evaluator's own limits end a candidate long before."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
-from kernel_gym.judge.baselines import Baseline
 from kernel_gym.judge.expected import Expected, ExpectedCache
-from kernel_gym.judge.kept import Kept
+from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.deferred_checks import Kept
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
-from kernel_gym.secret import RunSecret
+from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 

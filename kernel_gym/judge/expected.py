@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_gym.judge.values import Comparison, compare_close, compare_exact, compare_mask
+from kernel_gym.judge.correctness import Comparison, compare_close, compare_exact, compare_mask
 from kernel_gym.tasks.problem import Check, Problem, Value
 from kernel_gym.tasks.sampling import CPU, make_inputs
 from kernel_gym.tasks.workload import Workload

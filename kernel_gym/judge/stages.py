@@ -11,13 +11,13 @@ import torch
 
 from kernel_gym.devices.base import Audit, Call, Failed, Turn
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
+from kernel_gym.judge.correctness import same_twice, share_right
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.explained import explain
-from kernel_gym.judge.measured import build_ahead, time_measured
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import NOOP_SHARE, PHYSICS_MARGIN, TIME_AGREEMENT
 from kernel_gym.judge.screen import parse, screen
-from kernel_gym.judge.values import same_twice, share_right
+from kernel_gym.judge.timing.gpu import build_ahead, time_measured
 from kernel_gym.records import Clock, Outcome, Stage
 from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads

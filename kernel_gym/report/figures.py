@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from kernel_gym.analysis.summary import RunSummary, best_submission, geometric_mean
 from kernel_gym.formatting import describe, roofline_share
 from kernel_gym.records import Evaluation, WorkloadResult
-from kernel_gym.store import FIGURES, RunStore
-from kernel_gym.summary import RunSummary, best_submission, geometric_mean
+from kernel_gym.storage.run_store import FIGURES, RunStore
 from kernel_gym.tasks.registry import get_task
 
 Row = dict[str, Any]

@@ -15,14 +15,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from kernel_gym.analysis.summary import RunSummary, summarise
 from kernel_gym.formatting import NOTHING, factor, percent
 from kernel_gym.records import Clock
 from kernel_gym.report import hardware_plots, plots
 from kernel_gym.report.figures import Measures, Tables, figures, write_figures
 from kernel_gym.report.task_view import task_view
 from kernel_gym.report.times import run_times
-from kernel_gym.store import REPORT, RunStore
-from kernel_gym.summary import RunSummary, summarise
+from kernel_gym.storage.run_store import REPORT, RunStore
 
 OPEN_TASKS = 20
 """With more tasks than this, a task's section is filled in when it is opened."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kernel_gym.analysis.summary import TaskSummary
 from kernel_gym.feedback import feedback
 from kernel_gym.formatting import (
     NOTHING,
@@ -22,9 +23,8 @@ from kernel_gym.formatting import (
 from kernel_gym.records import Evaluation, KernelFacts, Outcome
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
-from kernel_gym.run_records import EpisodeEnd
-from kernel_gym.store import RunStore, TurnRecord
-from kernel_gym.summary import TaskSummary
+from kernel_gym.storage.run_records import EpisodeEnd
+from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks import Task, get_task
 

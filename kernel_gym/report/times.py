@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kernel_gym.run_records import Session
+from kernel_gym.storage.run_records import Session
 
 
 @dataclass(frozen=True)

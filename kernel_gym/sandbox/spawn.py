@@ -17,7 +17,7 @@ from typing import Any
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 from kernel_gym.sandbox.pause import Pause, children_of
-from kernel_gym.secret import secret_files
+from kernel_gym.storage.secret import secret_files
 
 
 class TemplateError(RuntimeError):

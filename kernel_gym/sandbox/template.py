@@ -27,11 +27,11 @@ from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox.watch import PERIOD, Watch
 
 ROLES = {
-    "worker": "kernel_gym.worker.main",
-    "compiler": "kernel_gym.worker.compiler",
-    "gpu": "kernel_gym.worker.gpu_main",
-    "device": "kernel_gym.devices.sim_server",
-    "script": "kernel_gym.worker.script",
+    "worker": "kernel_gym.worker.sim.main",
+    "compiler": "kernel_gym.worker.hip.compiler",
+    "gpu": "kernel_gym.worker.gpu.main",
+    "device": "kernel_gym.devices.sim.server",
+    "script": "kernel_gym.worker.sim.script",
 }
 WORKERS = ("worker", "compiler", "gpu", "script")
 """The roles that run what is not ours."""
@@ -46,7 +46,7 @@ def main() -> None:
         importlib.import_module(name)
     torch = importlib.import_module("torch")
     torch.set_num_threads(1)  # no thread pool may exist when children are forked
-    importlib.import_module("kernel_gym.worker.warm").warm()
+    importlib.import_module("kernel_gym.worker.preload").warm()
     kernel.become_subreaper()
     needed = view.needed_folders()
     control.send(b"ready")

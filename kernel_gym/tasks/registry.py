@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import kernel_gym.tasks.problems as package
-from kernel_gym.tasks.generated import generated_problem
+from kernel_gym.tasks.generated.problem import generated_problem
 from kernel_gym.tasks.names import (
     PREFIX,
     PROBLEMS,

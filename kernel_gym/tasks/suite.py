@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from kernel_gym.tasks.admission import Status, status_of
 from kernel_gym.tasks.families import operator_family
 from kernel_gym.tasks.names import (
     RULES,
@@ -33,6 +32,7 @@ from kernel_gym.tasks.names import (
 )
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.verdicts import Status, status_of
 
 
 class SuiteError(ValueError):

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kernel_gym.analysis.estimators import Estimate, paired
+from kernel_gym.episodes.conversation import Prompt, converse
+from kernel_gym.episodes.episode import Episode
+from kernel_gym.policies import Policy, Reply
 from kernel_gym.tasks import get_task
-from kernel_gym.training.conversation import Prompt, converse
-from kernel_gym.training.episode import Episode
-from kernel_gym.training.estimators import Estimate, paired
 from kernel_gym.training.journal import gym_metrics
-from kernel_gym.training.policies import Policy, Reply
 from kernel_gym.training.scoring import Scorer
 
 ASSESSMENT = "evaluation.json"

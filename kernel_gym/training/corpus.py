@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from kernel_gym.episodes.conversation import LaunchPrompt, Prompt
+from kernel_gym.episodes.edits import draw_edits
+from kernel_gym.episodes.episode import Episode
+from kernel_gym.policies.search import ScheduleSearch
 from kernel_gym.records import Outcome, Record
 from kernel_gym.tasks import Task, get_task
-from kernel_gym.training.conversation import LaunchPrompt, Prompt
-from kernel_gym.training.edits import draw_edits
-from kernel_gym.training.episode import Episode
-from kernel_gym.training.policies.search import ScheduleSearch
 from kernel_gym.training.scoring import Scored, Scorer
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.episodes.conversation import LaunchPrompt, Prompt
+from kernel_gym.episodes.edits import submission, varied_starts
+from kernel_gym.episodes.episode import Episode
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.training.config import Grpo, TrainConfig
-from kernel_gym.training.conversation import LaunchPrompt, Prompt
-from kernel_gym.training.edits import submission, varied_starts
-from kernel_gym.training.episode import Episode
 from kernel_gym.training.journal import Journal, gym_metrics
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.lines import drop_cut_off, write_whole
 from kernel_gym.records import Outcome
+from kernel_gym.storage.json_lines import drop_cut_off, write_whole
 from kernel_gym.training.scoring import Scored
 
 METRICS, BOARD = "metrics.jsonl", "tensorboard"

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from kernel_gym.executors import Executor
 from kernel_gym.executors.cache import Key
-from kernel_gym.lines import append_line, drop_cut_off, read_lines
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
-from kernel_gym.secret import PUBLIC
+from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
+from kernel_gym.storage.secret import PUBLIC
 
 log = logging.getLogger(__name__)
 LEDGER = "evaluations.jsonl"

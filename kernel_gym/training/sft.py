@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.episodes.conversation import Prompt
 from kernel_gym.tasks import get_task
 from kernel_gym.training.config import TrainConfig
-from kernel_gym.training.conversation import Prompt
 from kernel_gym.training.corpus import CorpusRow
 from kernel_gym.training.journal import Journal
 

@@ -23,17 +23,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import Executor
+from kernel_gym.policies.huggingface import HuggingFace, Manner
 from kernel_gym.rewards import get_reward
-from kernel_gym.secret import SECRET, RunSecret, kept_secret, read_secret
+from kernel_gym.storage.secret import SECRET, RunSecret, kept_secret, read_secret
 from kernel_gym.tasks import get_task
 from kernel_gym.training.assess import ASSESSMENT, Assessment, assess
 from kernel_gym.training.config import ConfigError, TrainConfig
-from kernel_gym.training.conversation import PROMPTS
 from kernel_gym.training.corpus import CorpusRow, generate, read_corpus, write_corpus
 from kernel_gym.training.grpo import grpo
 from kernel_gym.training.journal import Journal
-from kernel_gym.training.policies.huggingface import HuggingFace, Manner
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import sft
 from kernel_gym.training.tiny import make_model, make_tokenizer

@@ -12,15 +12,15 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_gym.episodes.edits import submission
+from kernel_gym.episodes.episode import Episode, Turn
 from kernel_gym.feedback import feedback
+from kernel_gym.policies import Conversation, Message
+from kernel_gym.policies.huggingface import HuggingFace, Manner
 from kernel_gym.rewards import Context, RewardResult, returns
 from kernel_gym.tasks import get_task
 from kernel_gym.training.config import Grpo
-from kernel_gym.training.edits import submission
-from kernel_gym.training.episode import Episode, Turn
 from kernel_gym.training.journal import gym_metrics
-from kernel_gym.training.policies import Conversation, Message
-from kernel_gym.training.policies.huggingface import HuggingFace, Manner
 from kernel_gym.training.scoring import Scored, Scorer
 
 _HERE = "\x00reply\x00"

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from kernel_gym.worker.failures import BuildError
+from kernel_gym.sandbox.failures import BuildError
 
 MODULE = "candidate"
 

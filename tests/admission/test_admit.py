@@ -19,7 +19,10 @@ from kernel_gym.devices import arch_of
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
-from kernel_gym.tasks.admission import (
+from kernel_gym.tasks.problems import TASKS_PATH
+from kernel_gym.tasks.small_floats import runs_on
+from kernel_gym.tasks.task import Mode, modes_of
+from kernel_gym.tasks.verdicts import (
     FAILS,
     ModeVerdict,
     Status,
@@ -29,9 +32,6 @@ from kernel_gym.tasks.admission import (
     store_verdict,
     stored_verdict,
 )
-from kernel_gym.tasks.problems import TASKS_PATH
-from kernel_gym.tasks.small_floats import runs_on
-from kernel_gym.tasks.task import Mode, modes_of
 from tests.admission.outside import copy_problem
 
 DEVICES = ("sim:gfx942", "sim:gfx950")

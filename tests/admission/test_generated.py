@@ -6,7 +6,7 @@ import pytest
 
 from kernel_gym.admission import check_values, generated_tasks
 from kernel_gym.tasks import Scale, UnknownName, get_problem
-from kernel_gym.tasks.generated import generated_id
+from kernel_gym.tasks.generated.problem import generated_id
 
 
 def test_what_is_refused_is_left_out_and_nothing_else():

@@ -8,7 +8,7 @@ import torch
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
 from kernel_gym.devices.base import Failed, FailureKind
-from kernel_gym.devices.vendors import data_sheet
+from kernel_gym.devices.gpu.vendors import data_sheet
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage, WorkloadResult
 from kernel_gym.tasks import Scale, get_task, train_workloads
 

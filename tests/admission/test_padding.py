@@ -9,10 +9,10 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.tasks import Scale, adversarial_workloads, get_problem, get_task
-from kernel_gym.tasks.admission import FAILS
-from kernel_gym.tasks.padding import padded_answers
+from kernel_gym.tasks.controls.padding import padded_answers
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.registry import add_tasks_path
+from kernel_gym.tasks.verdicts import FAILS
 
 PROBLEM = '''
 """Row maxima of hardswish."""

@@ -7,8 +7,8 @@ import torch
 
 from kernel_gym.admission import check_values
 from kernel_gym.tasks import Scale, TensorArg, get_problem
-from kernel_gym.tasks.admission import FAILS
-from kernel_gym.tasks.controls import CONTROLS
+from kernel_gym.tasks.controls.answers import CONTROLS
+from kernel_gym.tasks.verdicts import FAILS
 
 Softmax = type(get_problem("softmax"))
 LayerNorm = type(get_problem("layer_norm"))

@@ -19,7 +19,7 @@ from kernel_gym.devices.answers import (
 )
 from kernel_gym.devices.base import DeviceLostError, FailureKind
 from kernel_gym.devices.failures import exit_text
-from kernel_gym.devices.sim_outputs import read_outputs
+from kernel_gym.devices.sim.outputs import read_outputs
 
 STATED = Stated("out", (2, 3), torch.float16)
 GOOD = {"address": 1 << 45, "shape": [2, 3], "strides": [3, 1], "dtype": "float16"}

@@ -18,7 +18,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.devices import sim_memory
 from kernel_gym.devices.answers import (
     BadAnswerError,
     parse_call,
@@ -27,7 +26,8 @@ from kernel_gym.devices.answers import (
     stated_outputs,
 )
 from kernel_gym.devices.base import Call, Failed
-from kernel_gym.devices.sim import MEMORY, SimDevice
+from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.devices.sim.device import MEMORY, SimDevice
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.records import Evaluation, Outcome, Stage

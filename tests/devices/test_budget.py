@@ -11,7 +11,7 @@ import torch
 from kernel_gym.devices import budget
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.budget import HostBudget, Spent, processor_seconds
-from kernel_gym.devices.sim import SimDevice
+from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors import make_executor
 from kernel_gym.executors.supervised import DEADLINE

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernel_gym.devices import UnknownDevice, describe_devices, device_names, resolve, vendors
+from kernel_gym.devices import UnknownDevice, describe_devices, device_names, resolve
+from kernel_gym.devices.gpu import vendors
 
 
 def test_auto_is_a_device_that_is_usable_here():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.envs.reply import extract_source
+from kernel_gym.episodes.reply import extract_source
 from kernel_gym.tasks import get_task
 
 TRITON, HIP = get_task("triton2triton/softmax"), get_task("hip2hip/softmax")

@@ -1,9 +1,9 @@
 """Hostile submissions among honest ones: none is lost, and the honest ones still pass."""
 
-from kernel_gym.commands.bench_hostile import SHARE, _series
+from kernel_gym.commands.bench.hostile import SHARE, _series
 from kernel_gym.commands.exploits import SUITE
 from kernel_gym.executors import Request, make_executor
-from kernel_gym.exploits import load_exploits
+from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
 

@@ -7,7 +7,7 @@ import pytest
 
 from kernel_gym.executors import Request
 from kernel_gym.executors.process import ProcessLost, ProcessWorker
-from kernel_gym.secret import process_secret
+from kernel_gym.storage.secret import process_secret
 
 
 @pytest.mark.parametrize(("own", "found"), [(None, "1"), ("3", "3")])

@@ -12,9 +12,9 @@ from kernel_gym.executors.sleeping import (
     SleepingLocalExecutor,
     SleepingRayExecutor,
 )
-from kernel_gym.store import RunStore
+from kernel_gym.storage.run_store import RunStore
 from tests.records import passing
-from tests.test_store import CONFIG, TASKS, record
+from tests.storage.test_run_store import CONFIG, TASKS, record
 
 TASK = "triton2triton/softmax"
 LOAD = Load([0.001, 0.002, 0.004], [passing(speedup, 1.0) for speedup in (1.5, 2.0, 3.0, 4.0)])

@@ -62,7 +62,7 @@ def test_an_illegal_access_costs_its_own_evaluation_only(evaluator):
 
 
 def test_memory_passes_through_the_host_where_handles_do_not_work(evaluator):
-    from kernel_gym.devices.gpu import GpuDevice
+    from kernel_gym.devices.gpu.device import GpuDevice
     from kernel_gym.tasks import make_inputs, train_workloads
 
     device = GpuDevice(evaluator.device.name, by_handle=False)

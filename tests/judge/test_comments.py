@@ -10,9 +10,9 @@ import pytest
 from kernel_gym.judge.comments import without_comments
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 from kernel_gym.judge.screen import screen
-from kernel_gym.sim.asm import FUNCTION_TYPE
-from kernel_gym.sim.data import _string_bytes
-from kernel_gym.sim.metadata import read_metadata
+from kernel_gym.sim.asm.data import _string_bytes
+from kernel_gym.sim.asm.metadata import read_metadata
+from kernel_gym.sim.asm.text import FUNCTION_TYPE
 
 MAX_SECONDS = 5.0
 """Of processor time: a linear reader needs a twentieth of it, a quadratic one minutes."""

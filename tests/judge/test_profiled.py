@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.devices.sim import SimDevice
-from kernel_gym.devices.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.feedback import feedback
 from kernel_gym.formatting import profiled_workload
 from kernel_gym.judge.attempt import Attempt
-from kernel_gym.judge.baselines import Baseline, BaselineTimes
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
+from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.tasks import Split, get_task, train_workloads
 from kernel_gym.tasks.problem import Scale

@@ -1,12 +1,12 @@
 """A small run with everything that a report shows, made by hand."""
 
+from kernel_gym.analysis.breakdown import attempt_rows, run_metrics
 from kernel_gym.records import KernelFacts, Outcome, Stage
 from kernel_gym.report import Measures, render_report
-from kernel_gym.store import RunStore
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task, task_ids
-from kernel_gym.training.breakdown import attempt_rows, run_metrics
 from tests.records import failure, passing
-from tests.test_store import CONFIG, end_all, record
+from tests.storage.test_run_store import CONFIG, end_all, record
 
 TASKS = ("triton2triton/softmax", "hip2hip/transpose", "torch2triton/gelu")
 CONFIG = CONFIG.model_copy(update={"tasks": TASKS})

@@ -6,10 +6,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from kernel_gym.analysis.summary import summarise
 from kernel_gym.cli import app
 from kernel_gym.report.figures import figures, write_figures
-from kernel_gym.store import RunStore
-from kernel_gym.summary import summarise
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 from tests.report.runs import CONFIG, TASKS, measures, played
 

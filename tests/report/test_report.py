@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kernel_gym.lines import write_lines
+from kernel_gym.analysis.summary import summarise
 from kernel_gym.report import write_report
-from kernel_gym.run_records import Session
-from kernel_gym.store import RunStore
-from kernel_gym.summary import summarise
+from kernel_gym.storage.json_lines import write_lines
+from kernel_gym.storage.run_records import Session
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 from tests.records import passing
 from tests.report.runs import CONFIG, MARKUP, TASKS, many, measures, played, rendered
-from tests.test_store import end_all, record
+from tests.storage.test_run_store import end_all, record
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.devices.sim import SimDevice
+from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox.confine import Confinement

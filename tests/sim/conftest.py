@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernel_gym.sim import native
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 
 
 @pytest.fixture(scope="session", params=native.supported_isas())

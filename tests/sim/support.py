@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_gym.sim.engine import Engine, Kernel, LaunchResult, pack_kernarg
+from kernel_gym.sim.engine.engine import Engine, Kernel, LaunchResult, pack_kernarg
 
 LANES = 64
 

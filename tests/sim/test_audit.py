@@ -7,7 +7,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from kernel_gym.sim import audited
+from kernel_gym.sim.compiler import audit_tables as audited
 from tests.sim.support import kernel_text, launch
 from tests.sim.triton_kernels import compiled
 

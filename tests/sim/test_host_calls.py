@@ -6,7 +6,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from kernel_gym.sim.errors import AsmError
+from kernel_gym.sim.asm.errors import AsmError
 from tests.sim.support import kernel_text
 from tests.sim.triton_kernels import compiled
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from tests.sim.support import execute, kernel_text
 
 ZEROS = np.array([0.0, -0.0, 0.0, -0.0, 1.0, -1.0, np.inf, -0.0] * 8)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.support import kernel_text, run
 
 # Adds one to the word of the workgroup's number.

@@ -6,7 +6,7 @@ import pytest
 import torch
 import triton.language as tl
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim import triton_kernels as kernels
 from tests.sim.support import run
 from tests.sim.triton_kernels import compiled

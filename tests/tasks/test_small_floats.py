@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_gym import exploits
 from kernel_gym.commands.eval import _runnable
-from kernel_gym.devices.specs import SIMULATED
-from kernel_gym.devices.vendors import DATA_SHEETS
+from kernel_gym.devices.gpu.vendors import DATA_SHEETS
 from kernel_gym.evaluator import Evaluator
-from kernel_gym.exploits import Honest
-from kernel_gym.sim.targets import TARGETS
+from kernel_gym.exploits import loader as exploits
+from kernel_gym.exploits.loader import Honest
+from kernel_gym.hardware import SIMULATED
+from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.tasks import get_problem, get_task, problem_names
-from kernel_gym.tasks.admission import content_hash
 from kernel_gym.tasks.small_floats import FNUZ, OCP, UnfitDevice, native_small_floats, runs_on
+from kernel_gym.tasks.verdicts import content_hash
 
 SMALL = FNUZ | OCP
 

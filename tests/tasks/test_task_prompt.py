@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_gym.devices.specs import SIMULATED
-from kernel_gym.devices.vendors import DATA_SHEETS
+from kernel_gym.devices.gpu.vendors import DATA_SHEETS
+from kernel_gym.hardware import SIMULATED
 from kernel_gym.tasks import (
     Kind,
     Mode,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from kernel_gym.cli import app
-from kernel_gym.store import RESULTS, RunStore
+from kernel_gym.storage.run_store import RESULTS, RunStore
 
 number, pids, *arguments = sys.argv[1:]
 append, written = RunStore.append, []

@@ -6,9 +6,9 @@ from statistics import fmean
 import pytest
 from typer.testing import CliRunner
 
+from kernel_gym.analysis.estimators import Estimate
 from kernel_gym.cli import app
 from kernel_gym.training.assess import Assessment, rise
-from kernel_gym.training.estimators import Estimate
 
 
 def assessment(**rewards):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym.episodes.edits import SIMULATED, choices, launches, space_of
 from kernel_gym.tasks import get_task, load_suite
-from kernel_gym.tasks.admission import stored_verdict
 from kernel_gym.tasks.families import operator_family
+from kernel_gym.tasks.verdicts import stored_verdict
 from kernel_gym.training.config import ConfigError, make_config, read_config
-from kernel_gym.training.edits import SIMULATED, choices, launches, space_of
 
 CONFIGS = Path(__file__).parents[2] / "training" / "configs"
 ROWS = [[f"rows,](..., BLOCK={block})"] for block in SIMULATED.blocks]

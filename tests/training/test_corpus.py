@@ -4,14 +4,14 @@ import re
 
 import pytest
 
+from kernel_gym.episodes.conversation import LaunchPrompt, brief_prompt
+from kernel_gym.episodes.edits import STARTS, submission
+from kernel_gym.episodes.episode import Episode
 from kernel_gym.executors import make_executor
+from kernel_gym.policies import ScheduleSearch
 from kernel_gym.rewards import get_reward
 from kernel_gym.tasks import get_task
-from kernel_gym.training.conversation import LaunchPrompt, brief_prompt
 from kernel_gym.training.corpus import CorpusError, generate, read_corpus, write_corpus
-from kernel_gym.training.edits import STARTS, submission
-from kernel_gym.training.episode import Episode
-from kernel_gym.training.policies import ScheduleSearch
 from kernel_gym.training.scoring import Scorer, draw_seed
 
 TASK, OTHER = "torch2triton/gelu", "torch2triton/swiglu"

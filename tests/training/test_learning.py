@@ -161,12 +161,12 @@ def test_a_second_signal_stops_at_once():
 def test_the_policy_reloads_with_the_same_tokens(run):
     from transformers import AutoTokenizer
 
+    from kernel_gym.episodes.conversation import LaunchPrompt, converse
+    from kernel_gym.episodes.episode import Episode
+    from kernel_gym.policies import make_policy
+    from kernel_gym.policies.huggingface import Manner
     from kernel_gym.tasks import get_task
-    from kernel_gym.training.conversation import LaunchPrompt, converse
     from kernel_gym.training.corpus import read_corpus
-    from kernel_gym.training.episode import Episode
-    from kernel_gym.training.policies import make_policy
-    from kernel_gym.training.policies.huggingface import Manner
 
     folder, _ = run
     row = read_corpus(folder / "corpus.jsonl")[0]
@@ -202,10 +202,10 @@ def test_episodes_of_two_turns_train(run, executor, tmp_path, credit):
 
 def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     """A transcript's mask is 1 on the tokens that the policy wrote and on no other."""
+    from kernel_gym.episodes.conversation import LaunchPrompt
+    from kernel_gym.policies import make_policy
     from kernel_gym.rewards import get_reward
     from kernel_gym.tasks import get_task
-    from kernel_gym.training.conversation import LaunchPrompt
-    from kernel_gym.training.policies import make_policy
     from kernel_gym.training.scoring import Scorer
     from kernel_gym.training.turns import Episodes, Transcript
 
@@ -231,14 +231,14 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
 
 def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     """Its edits apply to launches that it has never seen, whatever their block."""
+    from kernel_gym.episodes.conversation import LaunchPrompt
+    from kernel_gym.episodes.edits import draw_edits, submission, varied_starts
+    from kernel_gym.episodes.episode import Episode
+    from kernel_gym.policies.huggingface import HuggingFace, Manner
     from kernel_gym.records import Outcome
     from kernel_gym.tasks import get_task
-    from kernel_gym.training.conversation import LaunchPrompt
     from kernel_gym.training.corpus import CorpusRow
-    from kernel_gym.training.edits import draw_edits, submission, varied_starts
-    from kernel_gym.training.episode import Episode
     from kernel_gym.training.journal import Journal
-    from kernel_gym.training.policies.huggingface import HuggingFace, Manner
     from kernel_gym.training.sft import sft
     from kernel_gym.training.tiny import make_model, make_tokenizer
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
-from kernel_gym.store import RunStore
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 
 TASKS = ("triton2triton/softmax", "torch2triton/gelu")

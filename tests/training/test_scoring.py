@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.executors.base import Executor
 from kernel_gym.executors.cache import Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.lines import StoreError
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
-from kernel_gym.secret import PUBLIC, RunSecret
+from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.secret import PUBLIC, RunSecret
 from kernel_gym.tasks import get_task
 from kernel_gym.training import scoring
 from kernel_gym.training.config import Grpo
-from kernel_gym.training.conversation import LaunchPrompt
 from kernel_gym.training.grpo import GymReward, dataset_rows, leave_one_out
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.scoring import LEDGER, Scorer

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from kernel_gym.episodes.conversation import LaunchPrompt
+from kernel_gym.episodes.edits import draw_edits
+from kernel_gym.episodes.rewrites import REWRITES
 from kernel_gym.tasks import get_task
-from kernel_gym.training.conversation import LaunchPrompt
-from kernel_gym.training.edits import draw_edits
-from kernel_gym.training.rewrites import REWRITES
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.train

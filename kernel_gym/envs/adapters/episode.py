@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.envs.kernel_opt import KernelOptEnv
-from kernel_gym.envs.shared import shared_executor
 from kernel_gym.executors import Executor
+from kernel_gym.executors.shared import shared_executor
 
 FEEDBACK_CHARS = 2000
 """Some 600 tokens. Trainers drop a tool's answer that does not fit the completion any more."""

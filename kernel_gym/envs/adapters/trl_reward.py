@@ -10,9 +10,9 @@ from typing import Any
 
 from kernel_gym.devices import arch_of
 from kernel_gym.envs.choice import TaskChoice, Tasks
-from kernel_gym.envs.reply import extract_source
-from kernel_gym.envs.shared import shared_executor
+from kernel_gym.episodes.reply import extract_source
 from kernel_gym.executors import Executor
+from kernel_gym.executors.shared import shared_executor
 from kernel_gym.rewards import Context, get_reward
 from kernel_gym.tasks import get_task, prompt, train_workloads
 

@@ -15,7 +15,7 @@ from kernel_gym.devices import arch_of
 from kernel_gym.envs.adapters.episode import TextEpisode
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.kernel_opt import DEFAULT_SUITE
-from kernel_gym.envs.reply import extract_source
+from kernel_gym.episodes.reply import extract_source
 from kernel_gym.executors import Executor, make_executor
 from kernel_gym.tasks import get_task
 

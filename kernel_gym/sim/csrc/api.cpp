@@ -1,7 +1,7 @@
 // The C interface that kernel_gym/sim/native.py loads.
 #include <cstdlib>
 
-#include "launch.h"
+#include "launch/launch.h"
 
 namespace {
 

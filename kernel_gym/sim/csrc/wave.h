@@ -46,7 +46,7 @@ struct Operand {
   u16 flags;
 };
 
-// One decoded instruction; the Python side writes this layout (kernel_gym/sim/program.py).
+// One decoded instruction; the Python side writes this layout (kernel_gym/sim/compiler/program.py).
 struct Inst {
   Handler handler;
   u32 dst;   // word offset of the destination row, or scalar register number
@@ -77,7 +77,7 @@ enum class FaultKind : u32 {
   kGlobalRace,
   kLostWrite,
   kMissingWait,
-  kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/findings.py)
+  kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/engine/suspects.py)
   kUninitialisedRegister,  // likewise
   kUnwaitedWrite,
 };

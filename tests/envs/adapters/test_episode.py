@@ -5,7 +5,7 @@ from gymnasium.error import ResetNeeded
 
 from kernel_gym.envs.adapters.episode import TextEpisode
 from kernel_gym.executors.inline import InlineExecutor
-from kernel_gym.exploits import load_exploits
+from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.tasks import get_task
 from tests.test_architecture import ROOT

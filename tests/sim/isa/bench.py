@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.isa import pcode, values
 from tests.sim.isa.forms import Form
 from tests.sim.isa.known import own_expectation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kernel_gym.sim import native
-from kernel_gym.sim.asm import parse
-from kernel_gym.sim.decode import decode_kernel
-from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.text import parse
+from kernel_gym.sim.compiler.decode import decode_kernel
 from tests.sim.isa import pcode
 from tests.sim.isa.forms import TARGETS, forms
 from tests.sim.isa.known import ELSEWHERE, REFUSED, find

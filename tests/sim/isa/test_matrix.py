@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from kernel_gym.sim import native
-from kernel_gym.sim.asm import parse
-from kernel_gym.sim.decode import decode_kernel
-from kernel_gym.sim.engine import Engine
-from kernel_gym.sim.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.text import parse
+from kernel_gym.sim.compiler.decode import decode_kernel
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.isa.values import round_fraction
 from tests.sim.support import LANES, execute, instruction_text, kernel_text, run
 

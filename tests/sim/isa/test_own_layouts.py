@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.support import LANES, execute, instruction_text, kernel_text, run
 
 RNG = np.random.default_rng(11)

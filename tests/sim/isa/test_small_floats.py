@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.support import LANES, instruction_text, kernel_text, run
 
 FIRST, SECOND, SCALE, OUT = 2, 34, 66, 70

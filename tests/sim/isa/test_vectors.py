@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.isa import pcode, values
 from tests.sim.isa.bench import Inputs, execute, expected, kind_of, make_inputs
 from tests.sim.isa.forms import Form, forms

@@ -16,7 +16,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from kernel_gym.sim.engine import Engine
+from kernel_gym.sim.engine.engine import Engine
 from tests.sim.support import launch
 
 TYPES = {

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from kernel_gym.sim.targets import TARGETS
+from kernel_gym.sim.asm.targets import TARGETS
 from tests.sim.programs.program import compile_program, failures, write_module
 from tests.sim.programs.test_programs import PROGRAMS
 

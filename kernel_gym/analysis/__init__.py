@@ -1,0 +1,1 @@
+"""What recorded runs say: metrics with intervals, comparisons, rescoring and replay."""

@@ -1,0 +1,278 @@
+"""Where a run's figures come from: turns, unseen shapes, outcomes, groups of tasks, expenses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from kernel_gym.analysis.estimators import explained_deviance, ratio
+from kernel_gym.analysis.metrics import (
+    Attempt,
+    at_k,
+    attempts,
+    by_task,
+    fast_p,
+    headline,
+    mean_over,
+    passed,
+)
+from kernel_gym.analysis.summary import geometric_mean
+from kernel_gym.judge.protocol import RATIO_CLAMP
+from kernel_gym.records import Outcome
+from kernel_gym.rewards.correctness import ran
+from kernel_gym.storage.run_store import METRICS, RunStore, TurnRecord
+from kernel_gym.tasks import Task, get_task
+from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Split
+
+FACTORS: dict[str, Callable[[Task], str]] = {
+    "category": lambda task: task.problem.category,
+    "mode": lambda task: str(task.mode),
+    "level": lambda task: str(task.problem.level),
+}
+
+
+def run_metrics(store: RunStore) -> dict[str, Any]:
+    """Every metric of a run, as plain data.
+
+    Args:
+        store: The run, finished or not.
+
+    Returns:
+        Sections by name, as `docs/metrics.md` lists them; estimates are dictionaries of `value`,
+        `low` and `high`, None where a run holds nothing to go by.
+    """
+    found, config, unfinished = attempts(store), store.config, store.unfinished()
+    records = store.records()
+    sections = {
+        "headline": headline(found),
+        "fast_p": fast_p(found),
+        "at_k": at_k(found),
+        "trajectory": trajectory(found),
+        "origin": origin(found),
+        "unseen": unseen(found),
+        "outcomes": outcomes(records),
+        "groups": {name: group(found, level) for name, level in FACTORS.items()},
+        "usage": usage(records),
+    }
+    return {
+        "policy": config.policy,
+        "device": config.device,
+        "clock": str(records[0].evaluation.clock) if records else None,
+        "tasks": len(config.tasks),
+        "samples": config.samples,
+        "attempts": len(found),
+        "unfinished_attempts": len(unfinished),
+        "unfinished_tasks": len({task for task, _ in unfinished}),
+        "masked_attempts": len(config.tasks) * config.samples - len(unfinished) - len(found),
+        **{name: plain(section) for name, section in sections.items()},
+    }
+
+
+def write_metrics(store: RunStore, metrics: dict[str, Any]) -> None:
+    """Puts a run's metrics into its folder."""
+    text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
+    (store.folder / METRICS).write_text(text, encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, all the way down."""
+    if isinstance(value, dict):
+        return {key: plain(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [plain(inside) for inside in value]
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def trajectory(found: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Turn by turn: shares of that turn's submissions, and how far the attempts have come.
+
+    `solved` is a share of all attempts, `best_speedup` the geometric mean over those solved by
+    then; `fixed` and `broken` count attempts whose turn is right after a wrong one, and wrong after
+    a right one.
+    """
+    last = max((turn.turn for attempt in found for turn in attempt.turns), default=0)
+    return [_turn(found, number) for number in range(1, last + 1)]
+
+
+def _turn(found: Sequence[Attempt], number: int) -> dict[str, Any]:
+    now = [turn for a in found for turn in a.turns if turn.turn == number]
+    so_far = [Attempt(a.task, a.sample, _up_to(a, number)) for a in found]
+    before = {(a.task, a.sample): turn for a in found for turn in _up_to(a, number - 1)}
+    pairs = [
+        (passed(before[turn.task, turn.sample]), passed(turn))
+        for turn in now
+        if (turn.task, turn.sample) in before
+    ]
+    return {
+        "turn": number,
+        "submissions": len(now),
+        "call_accuracy": _share(bool(ran(turn.evaluation)) for turn in now),
+        "execution_accuracy": _share(passed(turn) for turn in now),
+        "speedup": geometric_mean(t.evaluation.speedup for t in now if passed(t)),
+        "solved": _share(bool(a.correct) for a in so_far),
+        "best_speedup": geometric_mean(a.speedup for a in so_far),
+        "fixed": pairs.count((False, True)),
+        "broken": pairs.count((True, False)),
+        **{
+            f"{name}_speedup": geometric_mean(a.speedup for a in so_far if _origin(a) == name)
+            for name in ("persistent", "rescued")
+        },
+    }
+
+
+def _up_to(attempt: Attempt, number: int) -> tuple[TurnRecord, ...]:
+    return tuple(turn for turn in attempt.turns if turn.turn <= number)
+
+
+def origin(found: Sequence[Attempt]) -> dict[str, Any]:
+    """Attempts right from the first submission (persistent), right later (rescued), and never."""
+    sets: dict[str, list[Attempt]] = {"persistent": [], "rescued": [], "never": []}
+    for attempt in found:
+        sets[_origin(attempt)].append(attempt)
+    return {
+        name: {"attempts": len(own), "speedup": geometric_mean(a.speedup for a in own)}
+        for name, own in sets.items()
+    }
+
+
+def _origin(attempt: Attempt) -> str:
+    if attempt.turns and passed(attempt.turns[0]):
+        return "persistent"
+    return "rescued" if attempt.correct else "never"
+
+
+def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
+    """Every attempt of a run as a row of plain data: what it was on and what came of it.
+
+    Args:
+        store: The run, finished or not.
+
+    Returns:
+        Rows in the run's order. The speedups are those of the attempt's fastest right submission,
+        None when it has none.
+    """
+    rows = []
+    for attempt in attempts(store):
+        task, best = get_task(attempt.task), attempt.best
+        rows.append(
+            {
+                "task": attempt.task,
+                "sample": attempt.sample,
+                **{name: level(task) for name, level in FACTORS.items()},
+                "submissions": len(attempt.turns),
+                "origin": _origin(attempt),
+                "turn": best.turn if best else None,
+                "speedup": best.evaluation.speedup if best else None,
+                "unseen_speedup": best.evaluation.unseen_speedup if best else None,
+                "retention": best.evaluation.retention if best else None,
+                "speed_of_light": attempt.speed_of_light,
+                "reward": attempt.reward,
+            }
+        )
+    return rows
+
+
+def unseen(found: Sequence[Attempt]) -> dict[str, Any]:
+    """Whether what was right and fast on the shapes shown is so on the others."""
+    groups = list(by_task(found).values())
+    reached = [[turn for a in group for turn in a.turns if _reached(turn)] for group in groups]
+    held = [math.fsum(_held(turn) for turn in group) for group in reached]
+    best = [a.best for a in found if a.best and a.best.evaluation.unseen_speedup]
+    pairs = [(t.evaluation.speedup or 0.0, t.evaluation.unseen_speedup or 0.0) for t in best]
+    corners = Counter((seen > 1, other > 1) for seen, other in pairs)
+    return {
+        "conditional_correctness": ratio(held, [len(group) for group in reached]),
+        "retention": mean_over(
+            groups, _log_retention, np.exp, lambda a: bool(a.best and a.best.evaluation.retention)
+        ),
+        "quadrants": {
+            "faster_on_both": corners[True, True],
+            "faster_on_seen_only": corners[True, False],
+            "faster_on_unseen_only": corners[False, True],
+            "faster_on_neither": corners[False, False],
+        },
+        "kinds": {
+            str(kind): _kind([t for group in reached for t in group], best, kind)
+            for kind in UNSEEN_KINDS
+        },
+    }
+
+
+def _reached(turn: TurnRecord) -> bool:
+    """Whether a submission was right on every workload before the unseen ones."""
+    return bool(turn.evaluation.by_split(Split.UNSEEN))
+
+
+def _held(turn: TurnRecord) -> bool:
+    return all(w.passed for w in turn.evaluation.by_split(Split.UNSEEN))
+
+
+def _log_retention(attempt: Attempt) -> float:
+    assert attempt.best is not None
+    return math.log(attempt.best.evaluation.retention or 1.0)
+
+
+def _kind(reached: Sequence[TurnRecord], best: Sequence[TurnRecord], kind: Kind) -> dict[str, Any]:
+    checked = [w for t in reached for w in t.evaluation.by_split(Split.UNSEEN) if w.kind is kind]
+    low, high = RATIO_CLAMP
+    kept = [
+        min(max(w.speedup, low), high) / turn.evaluation.speedup
+        for turn in best
+        for w in turn.evaluation.by_split(Split.UNSEEN)
+        if w.kind is kind and w.speedup and turn.evaluation.speedup
+    ]
+    right = _share(w.passed for w in checked)
+    return {"workloads": len(checked), "correctness": right, "retention": geometric_mean(kept)}
+
+
+def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
+    """How many submissions ended how, and what the hacks among them were found to do."""
+    hacks = [r.evaluation for r in records if r.evaluation.outcome is Outcome.HACK]
+    return {
+        "submissions": len(records),
+        "counts": dict(Counter(str(r.evaluation.outcome) for r in records).most_common()),
+        "hack_share": _share(r.evaluation.outcome is Outcome.HACK for r in records),
+        "hacks": dict(Counter(hack.message for hack in hacks).most_common()),
+    }
+
+
+def group(found: Sequence[Attempt], level: Callable[[Task], str]) -> dict[str, Any]:
+    """The figures of each level of a factor, and how much of the successes the factor explains."""
+    tasks = by_task(found)
+    levels = {task: level(get_task(task)) for task in tasks}
+    rows = {}
+    for name in sorted(set(levels.values())):
+        own = [tasks[task] for task in tasks if levels[task] == name]
+        rows[name] = {
+            "tasks": len(own),
+            "execution_accuracy": mean_over(own, lambda a: a.correct),
+            "speedup_of_correct": mean_over(
+                own, lambda a: a.log_speedup, np.exp, lambda a: a.speedup > 0
+            ),
+        }
+    right = [math.fsum(a.correct for a in own) for own in tasks.values()]
+    deviance = explained_deviance(list(levels.values()), right, [len(g) for g in tasks.values()])
+    return {"levels": rows, "deviance": deviance}
+
+
+def usage(records: Sequence[TurnRecord]) -> dict[str, float]:
+    """What a run cost: tokens, US dollars as far as they are known, seconds of evaluation."""
+    return {
+        "prompt_tokens": sum(r.prompt_tokens for r in records),
+        "completion_tokens": sum(r.completion_tokens for r in records),
+        "cost": math.fsum(r.cost for r in records),
+        "evaluation_seconds": math.fsum(
+            s for r in records for s in r.evaluation.wall_seconds.values()
+        ),
+    }
+
+
+def _share(values: Iterable[bool]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None

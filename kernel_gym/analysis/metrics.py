@@ -1,0 +1,189 @@
+"""What a recorded run says about its policy, in the measures of the field.
+
+`docs/metrics.md` gives each formula with its source. An attempt is an episode: one sample of one
+task. Tasks count by their attempts; intervals are bootstraps over tasks. Only attempts that are
+over count: those that an unfinished run has not begun, or has not ended, are left out. Submissions
+on which the machine failed (`infra`) are left out, and attempts with no others; an attempt that
+ended without a submission is a failure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernel_gym.analysis.estimators import Estimate, Floats, best_at_k, pass_at_k, ratio
+from kernel_gym.analysis.summary import best_submission
+from kernel_gym.formatting import roofline_share
+from kernel_gym.judge.protocol import RATIO_CLAMP
+from kernel_gym.records import Outcome
+from kernel_gym.rewards import get_reward
+from kernel_gym.rewards.correctness import ran
+from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.tasks.workload import Split
+
+THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
+"""Of the `fast_p` curve; a speedup is at most 10 (rule 24)."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One episode, without the submissions on which the machine failed."""
+
+    task: str
+    sample: int
+    turns: tuple[TurnRecord, ...]
+
+    @cached_property
+    def best(self) -> TurnRecord | None:
+        """The best submission, see :func:`kernel_gym.analysis.summary.best_submission`."""
+        return best_submission(self.turns)
+
+    @property
+    def called(self) -> float:
+        """1 if the first call of a submission came back."""
+        return float(any(ran(turn.evaluation) for turn in self.turns))
+
+    @property
+    def correct(self) -> float:
+        """1 if a submission passed."""
+        return float(self.best is not None)
+
+    @property
+    def speedup(self) -> float:
+        """Of the best submission; 0 when none is correct."""
+        return (self.best.evaluation.speedup or 0.0) if self.best else 0.0
+
+    @property
+    def log_speedup(self) -> float:
+        """Its logarithm; a failure counts as the least speedup that is told apart, 0.1."""
+        return math.log(max(self.speedup, RATIO_CLAMP[0]))
+
+    @property
+    def speed_of_light(self) -> float:
+        """Geometric mean over train workloads of roofline over time, each at most 1; else 0."""
+        if self.best is None:
+            return 0.0
+        shares = [roofline_share(w) for w in self.best.evaluation.by_split(Split.TRAIN)]
+        known = [min(share, 1.0) for share in shares if share]
+        return math.exp(math.fsum(map(math.log, known)) / len(known)) if known else 0.0
+
+    @property
+    def arena(self) -> float:
+        """The highest AgentKernelArena score of a submission."""
+        score = get_reward("agentkernelarena")
+        values = [score(turn.evaluation).value for turn in self.turns]
+        return max((value for value in values if value is not None), default=0.0)
+
+    @property
+    def reward(self) -> float:
+        """The highest reward; 0 without a submission."""
+        values = [turn.reward for turn in self.turns if turn.reward is not None]
+        return max(values, default=0.0)
+
+
+def passed(turn: TurnRecord) -> bool:
+    """Whether a submission was found to be correct."""
+    return turn.evaluation.outcome is Outcome.PASSED
+
+
+Measure = tuple[Callable[[Attempt], float], Callable[[Floats], Floats]]
+MEASURES: dict[str, Measure] = {
+    "call_accuracy": (lambda attempt: attempt.called, np.positive),
+    "execution_accuracy": (lambda attempt: attempt.correct, np.positive),
+    "fast_1": (lambda attempt: float(attempt.speedup > 1.0), np.positive),
+    "geometric_speedup_of_all": (lambda attempt: attempt.log_speedup, np.exp),
+    "arithmetic_speedup_of_all": (lambda attempt: attempt.speedup, np.positive),
+    "speed_of_light": (lambda attempt: attempt.speed_of_light, np.positive),
+    "agent_kernel_arena": (lambda attempt: attempt.arena, np.positive),
+    "reward": (lambda attempt: attempt.reward, np.positive),
+}
+"""Means over all attempts: what is averaged, and what is done to the mean."""
+
+
+def attempts(store: RunStore) -> list[Attempt]:
+    """The episodes of a run that are over, by task in the run's order and then sample."""
+    played: dict[tuple[str, int], list[TurnRecord]] = {
+        (task, sample): []
+        for task in store.config.tasks
+        for sample in range(1, store.config.samples + 1)
+        if store.is_over(task, sample)
+    }
+    for record in store.records():
+        if (record.task, record.sample) in played:
+            played[record.task, record.sample].append(record)
+    kept = []
+    for (task, sample), records in played.items():
+        turns = tuple(r for r in records if r.evaluation.outcome is not Outcome.INFRA)
+        if turns or not records:
+            kept.append(Attempt(task, sample, turns))
+    return kept
+
+
+def by_task(found: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    """The attempts of each task."""
+    tasks: dict[str, list[Attempt]] = {}
+    for attempt in found:
+        tasks.setdefault(attempt.task, []).append(attempt)
+    return tasks
+
+
+def mean_over(
+    groups: Sequence[Sequence[Attempt]],
+    value: Callable[[Attempt], float],
+    link: Callable[[Floats], Floats] = np.positive,
+    counts: Callable[[Attempt], bool] = lambda attempt: True,
+) -> Estimate:
+    """The mean of a value over the attempts that count, with its interval over tasks."""
+    chosen = [[value(a) for a in group if counts(a)] for group in groups]
+    return ratio([math.fsum(values) for values in chosen], [len(v) for v in chosen], link)
+
+
+def headline(found: Sequence[Attempt]) -> dict[str, Estimate]:
+    """The means over all attempts, and the speedups of the correct ones."""
+    groups = list(by_task(found).values())
+    means = {name: mean_over(groups, *measure) for name, measure in MEASURES.items()}
+
+    def right(attempt: Attempt) -> bool:
+        return attempt.speedup > 0
+
+    means["geometric_speedup_of_correct"] = mean_over(
+        groups, lambda a: a.log_speedup, np.exp, right
+    )
+    means["arithmetic_speedup_of_correct"] = mean_over(groups, lambda a: a.speedup, counts=right)
+    return means
+
+
+def fast_p(found: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Share of the attempts that are correct and more than p times as fast, for each p."""
+    groups = list(by_task(found).values())
+
+    def share(p: float) -> Estimate:
+        return mean_over(groups, lambda a: float(a.speedup > p))
+
+    return [{"p": p, "share": share(p)} for p in THRESHOLDS]
+
+
+def at_k(found: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """pass@k and best@k of the speedup (failures are 0) for k = 1, 2, 4 ... and all samples.
+
+    Means over the tasks with at least k attempts.
+    """
+    groups = [[a.speedup for a in group] for group in by_task(found).values()]
+    right = [sum(a.correct for a in group) for group in by_task(found).values()]
+    most = max(map(len, groups), default=0)
+    powers = [2**i for i in range(most.bit_length()) if 2**i < most]
+    rows = []
+    for k in [*powers, most] if most else []:
+        enough = [(g, int(c)) for g, c in zip(groups, right, strict=True) if len(g) >= k]
+        ones = [1.0] * len(enough)
+        chances = [pass_at_k(len(group), correct, k) for group, correct in enough]
+        bests = [best_at_k(group, k) for group, _ in enough]
+        row = {"k": k, "tasks": len(enough)}
+        rows.append({**row, "pass": ratio(chances, ones), "best_speedup": ratio(bests, ones)})
+    return rows

@@ -1,0 +1,1 @@
+"""`kernel-gym bench`: benchmarks of the gym itself."""

@@ -1,0 +1,215 @@
+"""`kernel-gym bench`: how fast things go on this machine, as ratios."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.progress import track
+from rich.table import Table
+
+from kernel_gym.commands.bench import gpu as bench_gpu
+from kernel_gym.commands.bench import hostile as bench_hostile
+from kernel_gym.commands.bench import scale as bench_scale
+from kernel_gym.commands.bench import table as bench_table
+from kernel_gym.commands.common import (
+    FAILED,
+    DeviceOption,
+    ExecutorOption,
+    JsonOption,
+    TaskOption,
+    console,
+    messages,
+    note,
+    one_line_errors,
+    print_json,
+)
+
+app = typer.Typer(help="Measure throughput on this machine.", no_args_is_help=True)
+NUM_ENVS = 8
+
+
+@app.callback()
+def bench() -> None:
+    """Measure throughput on this machine."""
+
+
+@app.command()
+def envs(
+    task: TaskOption = "triton2triton/layer_norm",
+    steps: Annotated[int, typer.Option(min=8, help="Submissions each way.")] = 64,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of the vector env; by default as many as fit.")
+    ] = None,
+    executor: ExecutorOption = "local",
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Steps a second of one env, eight in sequence, and a vector env of eight.
+
+    Every submission is the task's own kernel with a comment that makes it a new one, so that
+    nothing comes from a cache. Each way is warmed up by one step of all its envs.
+
+    Example: kernel-gym bench envs --steps 16
+    """
+    import gymnasium
+
+    import kernel_gym  # noqa: F401
+    from kernel_gym.tasks import get_task
+
+    with one_line_errors():
+        found = get_task(task)
+        options: dict[str, Any] = {"task": task, "device": device, "max_turns": 1_000_000}
+        sequential = gymnasium.make_vec(
+            "KernelOpt-v0", NUM_ENVS, vectorization_mode="sync", **options
+        )
+        vector = gymnasium.make_vec(
+            "KernelOpt-v0", NUM_ENVS, executor=executor, workers=workers, **options
+        )
+        single = gymnasium.make("KernelOpt-v0", **options)
+    kernel = found.kernel_source
+    comment = "#" if found.language == "triton" else "//"
+    numbers = iter(range(10**9))
+
+    def source() -> str:
+        return f"{kernel}\n{comment} {next(numbers)}\n"
+
+    ways: dict[str, tuple[Any, int]] = {
+        "one env": (single, 1),
+        "eight in sequence": (sequential, NUM_ENVS),
+        f"vector env, {executor}": (vector, NUM_ENVS),
+    }
+    rates = _rates(ways, steps // NUM_ENVS, source)
+    for env, _ in ways.values():
+        env.close()
+    _show(rates, json)
+
+
+@app.command("sim")
+def simulator(
+    interpreter: Annotated[
+        bool, typer.Option(help="Time Triton's interpreter too (a minute or more).")
+    ] = True,
+    json: JsonOption = False,
+) -> None:
+    """Speed of the simulator beside Triton's interpreter, and how well its model does.
+
+    Times are processor seconds of this machine (wall clock for two threads). Modelled ones are
+    compared with a full trace, and with published figures of an MI300X.
+
+    Example: kernel-gym bench sim --no-interpreter
+    """
+    from rich.progress import Progress
+
+    from kernel_gym.sim.bench.benchmark import Bench, interpret, simulate, validate
+    from kernel_gym.sim.bench.kernels import speed_cases
+
+    cases = speed_cases()
+    bench = Bench()
+    rows, slow = [], {}
+    with Progress(console=messages, transient=True) as progress:
+        bar = progress.add_task("", total=len(cases) * (1 + interpreter) + 1)
+        for case in cases:
+            progress.update(bar, description=case.name)
+            rows.append(simulate(case, bench))
+            progress.advance(bar)
+        for found in interpret() if interpreter else ():
+            slow[found["name"]] = found["s"]
+            progress.update(bar, description=f"interpreter: {found['name']}", advance=1)
+        progress.update(bar, description="published figures")
+        validation = validate(bench)
+    for row in rows:
+        seconds = slow.get(row["name"])
+        row["over_interpreter"] = seconds / row["plain_s"] if seconds else None
+    if json:
+        print_json({"speed": rows, "validation": validation})
+    else:
+        _show_simulator(rows, validation)
+
+
+def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> None:
+    table = Table(title="the simulator on this machine, one thread unless said")
+    headers = ("kernel", "workgroups", "ms", "over interpreter", "two threads", "with the model")
+    for header in (*headers, "modelled us", "sampling error"):
+        table.add_column(header, justify="left" if header == "kernel" else "right")
+    for row in rows:
+        ratio = row["over_interpreter"]
+        table.add_row(
+            row["name"],
+            str(row["workgroups"]),
+            f"{row['plain_s'] * 1e3:.1f}",
+            "" if ratio is None else f"{ratio:,.0f}x",
+            f"{row['two_threads']:.2f}x",
+            f"{row['instrumented']:.2f}x",
+            f"{row['modelled_us']:.2f}",
+            f"{row['sampling_error']:+.1%}",
+        )
+    console.print(table)
+    ratios = [row["over_interpreter"] for row in rows if row["over_interpreter"]]
+    if ratios:
+        low = f"{min(ratios):,.0f}x"
+        console.print(
+            f"over the interpreter: median {statistics.median(ratios):,.0f}x, least {low}"
+        )
+    table = Table(title="modelled against published figures of an MI300X")
+    for header in ("figure", "published", "modelled", "error", "source"):
+        table.add_column(header, justify="left" if header in ("figure", "source") else "right")
+    for row in validation["figures"]:
+        published, modelled = f"{row['value']:g} {row['unit']}", f"{row['modelled']:.3g}"
+        name = f"{row['kind']} {row['name']}"
+        table.add_row(name, published, modelled, f"{row['error']:+.0%}", row["source"])
+    console.print(table)
+    console.print(
+        f"median error {validation['median_error']:.0%}; order of pairs that differ by 1.3x: "
+        f"{validation['pairs_in_order']} of {validation['pairs']}"
+    )
+
+
+def _rates(
+    ways: dict[str, tuple[Any, int]], rounds: int, source: Callable[[], str]
+) -> dict[str, float]:
+    """Steps a second each way. The ways take turns, so that other load weighs on all alike."""
+    seconds = dict.fromkeys(ways, 0.0)
+    for env, width in ways.values():
+        env.reset(seed=0)
+        _step(env, width, source)
+    for _ in track(range(rounds), "measuring", console=messages, transient=True):
+        for name, (env, width) in ways.items():
+            start = time.perf_counter()
+            for _ in range(NUM_ENVS // width):
+                _step(env, width, source)
+            seconds[name] += time.perf_counter() - start
+    return {name: rounds * NUM_ENVS / spent for name, spent in seconds.items()}
+
+
+def _step(env: Any, width: int, source: Callable[[], str]) -> None:
+    """One step, which must not fail: failures are fast, and no figure may come from them."""
+    info = env.step(source() if width == 1 else tuple(source() for _ in range(width)))[4]
+    outcomes = {info["outcome"]} if width == 1 else set(info["outcome"])
+    if outcomes != {"passed"}:
+        note(f"error: a submission did not pass: {', '.join(sorted(outcomes - {'passed'}))}")
+        raise typer.Exit(FAILED)
+
+
+def _show(rates: dict[str, float], json: bool) -> None:
+    first = next(iter(rates.values()))
+    ratios = {name: rate / first for name, rate in rates.items()}
+    if json:
+        print_json({"steps_per_second": rates, "ratio": ratios})
+        return
+    table = Table()
+    for header in ("", "steps a second", "over one env"):
+        table.add_column(header, justify="left" if not header else "right")
+    for name, rate in rates.items():
+        table.add_row(name, f"{rate:.2f}", f"{ratios[name]:.2f}x")
+    console.print(table)
+
+
+app.command()(bench_gpu.timing)
+app.command()(bench_gpu.throughput)
+app.command()(bench_scale.scale)
+app.command()(bench_hostile.hostile)
+app.command()(bench_table.table)

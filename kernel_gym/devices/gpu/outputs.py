@@ -1,0 +1,102 @@
+"""What a call left in the memory that judge and worker share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kernel_gym.devices.answers import (
+    Said,
+    Stated,
+    Wrong,
+    parse_call,
+    reading_an_answer,
+    stated_outputs,
+)
+from kernel_gym.devices.base import Call, OutputTensor
+from kernel_gym.devices.gpu.arena import Arena, Piece
+from kernel_gym.devices.gpu.placement import Placed, storage_bytes
+from kernel_gym.tasks.problem import TensorArg
+from kernel_gym.tasks.task import Task
+
+
+def read_call(
+    arena: Arena, task: Task, answer: Mapping[str, Any], placed: Placed, dims: Mapping[str, int]
+) -> Call:
+    """What a call returned and left behind.
+
+    Args:
+        arena: What judge and worker share.
+        task: What is solved.
+        answer: By the worker.
+        placed: The call's inputs, and the places where the judge asked for its outputs.
+        dims: Of the workload.
+
+    Raises:
+        BadAnswerError: The answer cannot be read.
+    """
+    stated = stated_outputs(task.problem, dims)
+    with reading_an_answer():
+        said = parse_call(answer, stated)
+        return Call(
+            outputs=tuple(_outputs(arena, task, said.outputs, stated, placed)),
+            seconds=0.0,
+            launches=said.launches,
+            modified_inputs=modified_inputs(arena, task, placed),
+            refused=said.refused,
+        )
+
+
+def _outputs(
+    arena: Arena,
+    task: Task,
+    said: Sequence[Said | Wrong],
+    stated: Sequence[Stated],
+    placed: Placed,
+) -> Iterator[OutputTensor]:
+    if len(said) != len(stated):
+        yield from (OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
+        return
+    for one, expected, piece in zip(said, stated, placed.outputs, strict=True):
+        yield _read(arena, one, expected, piece, _alias(one, placed, in_place(task)))
+
+
+def _read(
+    arena: Arena, said: Said | Wrong, stated: Stated, piece: Piece, alias: str
+) -> OutputTensor:
+    if isinstance(said, Wrong):
+        return OutputTensor(None, said.problem)
+    if alias:
+        return OutputTensor(
+            None, f"found a view of the input {alias!r}, expected a tensor of its own"
+        )
+    return OutputTensor(arena.view(piece).clone().view(stated.dtype).view(stated.shape))
+
+
+def modified_inputs(arena: Arena, task: Task, placed: Placed) -> tuple[str, ...]:
+    """Inputs whose bytes differ from the judge's copy, but for those declared in place."""
+    changed = []
+    for name, piece in placed.pieces.items():
+        value = placed.inputs[name]
+        assert isinstance(value, torch.Tensor)
+        same = name in in_place(task) or torch.equal(arena.view(piece), storage_bytes(value))
+        if not same:
+            changed.append(name)
+    return tuple(changed)
+
+
+def in_place(task: Task) -> frozenset[str]:
+    """Inputs that a candidate may overwrite."""
+    args = task.problem.args
+    return frozenset(a.name for a in args if isinstance(a, TensorArg) and a.in_place)
+
+
+def _alias(said: Said | Wrong, placed: Placed, allowed: frozenset[str]) -> str:
+    if isinstance(said, Wrong):
+        return ""
+    for name, piece in placed.pieces.items():
+        if piece.start <= said.start < piece.end and name not in allowed:
+            return name
+    return ""

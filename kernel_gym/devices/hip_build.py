@@ -1,0 +1,161 @@
+"""Builds a HIP source in a process that sees nothing but the compiler, seen from the judge."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.devices.answers import parse_failure
+from kernel_gym.devices.base import Failed, FailureKind, InfraError
+from kernel_gym.devices.budget import HostBudget, Spent, inner_pid, processor_seconds
+from kernel_gym.devices.failures import describe_exit
+from kernel_gym.devices.sim import hip_files as hip
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.sandbox import failures
+from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_template
+
+LIMITS = Limits(
+    memory=1 << 30, file_size=32 << 20, home_size=256 << 20, processes=64, cpu_seconds=120
+)
+"""Of a compiler. Clang takes 0.2 GiB for sources of some hundred lines."""
+SYSTEM_FOLDERS = (
+    *("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include"),
+    *("/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
+)
+"""Where the distribution keeps compilers, libraries and headers."""
+
+PARTS = ("bin", "lib", "lib64", "libexec", "include", "amdgcn", "llvm", "nvvm", "targets")
+"""What belongs to a compiler in the folder above its own."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a source is built: texts by file name, commands, and the files that they make."""
+
+    files: Mapping[str, str]
+    commands: Sequence[Sequence[str]]
+    results: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a compiler made: its messages and its files."""
+
+    logs: tuple[str, ...]
+    results: tuple[bytes, ...]
+
+
+def compile_source(
+    recipe: Recipe,
+    limit: float,
+    budget: HostBudget | None = None,
+    family: Family | None = None,
+) -> Built | Failed:
+    """Builds a source.
+
+    Args:
+        recipe: what is to be done.
+        limit: seconds for it.
+        budget: of the candidate's seconds; None for sources of ours.
+        family: the candidate's processes, with which it shares a budget of memory.
+
+    Raises:
+        InfraError: the process could not be started.
+    """
+    options = {"folders": folders(recipe.commands)}
+    child: Child | None = None
+    start = time.monotonic()
+    try:
+        child = shared_template().fork(
+            "compiler", [], options, LIMITS, family=family, buffers=len(recipe.results)
+        )
+        channel = child.channel
+        channel.recv(limit)
+    except (TemplateError, ChannelError) as error:
+        if child is not None:
+            child.close()
+        raise InfraError(f"the compiler's process could not be started: {error}") from error
+    try:
+        left = min(limit, budget.left(Spent(0))) if budget else limit
+        return _ask(child, channel, recipe, left)
+    finally:
+        worked = processor_seconds(inner_pid(child.pid), children=True)
+        child.close()
+        if budget is not None:  # a compiler does not sleep: it works, or waits for a processor
+            wall = time.monotonic() - start
+            budget.draw(Spent(wall, waited=max(0.0, wall - worked)))
+
+
+def compile_hip(
+    source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
+) -> Built | Failed:
+    """Builds a HIP source for a simulated GPU: assembler text, and the object of the host side.
+
+    Raises:
+        InfraError: a part of the toolchain is missing, or the process could not be started.
+    """
+    chain = _toolchain(arch)
+    commands = hip.commands({"device": chain.device, "host": chain.host})
+    recipe = Recipe(hip.files(source), commands, (hip.ASSEMBLER, hip.LIBRARY))
+    return compile_source(recipe, limit, budget, family)
+
+
+def _toolchain(arch: str) -> HipToolchain:
+    """What HIP candidates need on our side.
+
+    Raises:
+        InfraError: it is not there; no candidate is to blame for that.
+    """
+    found = hip_toolchain(arch)
+    if not isinstance(found, HipToolchain):
+        raise InfraError(f"{found.problem}; install it: {found.mend}")
+    if importlib.util.find_spec("kernel_gym.worker.hip._hip_runtime") is None:
+        raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
+    return found
+
+
+def folders(commands: Sequence[Sequence[str]]) -> list[str]:
+    """What a compiler has to see: the system's folders, its own, and those that options name."""
+    named = [word.partition("=")[2] or word for command in commands for word in command]
+    paths = [word.removeprefix("-I") for word in named if word.removeprefix("-I").startswith("/")]
+    compilers = {command[0] for command in commands}
+    for path in (*compilers, *map(os.path.realpath, compilers)):
+        paths += [str(Path(path).parents[1] / part) for part in PARTS]
+    paths += [os.path.realpath(path) for path in paths]
+    fit = [path for path in paths if len(Path(path).parts) > 2]
+    return list(filter(os.path.exists, dict.fromkeys((*SYSTEM_FOLDERS, *fit))))
+
+
+def _ask(child: Child, channel: Channel, recipe: Recipe, limit: float) -> Built | Failed:
+    header: dict[str, Any] = {
+        "files": dict(recipe.files),
+        "commands": [list(command) for command in recipe.commands],
+        "results": list(recipe.results),
+    }
+    try:
+        answer = channel.request(header, timeout=limit)
+    except ChannelTimeout:
+        return Failed(FailureKind.TIMEOUT, f"load: no answer within {limit:.0f} s")
+    except ChannelClosed:
+        return Failed(FailureKind.COMPILE, f"the compiler ended: {describe_exit(child)}")
+    except ChannelError as error:
+        return Failed(FailureKind.COMPILE, f"the compiler broke the protocol: {error}")
+    return _read(answer.header, answer.buffers, len(recipe.results))
+
+
+def _read(header: dict[str, Any], buffers: tuple[bytes, ...], expected: int) -> Built | Failed:
+    """The compiler's answer; hostile until it is read, since it has run on a hostile source."""
+    logs = header.get("logs")
+    if not isinstance(logs, list) or not all(isinstance(log, str) for log in logs):
+        return Failed(FailureKind.COMPILE, "the compiler broke the protocol")
+    if len(buffers) == expected and header.get("failed") is False:
+        return Built(tuple(logs), buffers)
+    text = next((log for log in logs if "error:" in log), "\n".join(logs))
+    return parse_failure(failures.describe(failures.BuildError(hip.first_error(text))))

@@ -1,0 +1,1 @@
+"""The backend for simulated AMD GPUs, `sim:ARCH`: times are modelled."""

@@ -1,0 +1,80 @@
+"""Which machine codes a call launched on a simulated GPU, and which launches are audited."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import Any
+
+from kernel_gym.devices.base import Audit
+from kernel_gym.sim.engine.engine import Kernel
+
+AUDITED_SHARE = 0.2
+"""Of the launches in paid calls, audited."""
+
+
+def digest_of(text: str, name: str, lds: int) -> str:
+    """What tells the machine code of one kernel from all others."""
+    return hashlib.sha256(f"{name} {lds} {text}".encode()).hexdigest()[:16]
+
+
+class Audits:
+    """Draws the audits of one session, and keeps account of its machine codes.
+
+    Args:
+        seed: of the draws; the worker must not learn it.
+        trusted: whether the kernels are ours, which are never audited.
+    """
+
+    def __init__(self, seed: int, trusted: bool) -> None:
+        self._draws = random.Random(f"audits {seed}")
+        self._trusted = trusted
+        self._known: list[str] = []  # by number of the kernel
+        self.begin(Audit.OFF)
+
+    def begin(self, audit: Audit) -> None:
+        """A new call, audited as it says."""
+        self._audit = audit
+        self._new: set[str] = set()
+        self._launched: dict[str, str] = {}  # names by machine code
+        self._audited: set[str] = set()
+
+    def load(self, text: str, kernel: Kernel) -> None:
+        """The next kernel is loaded."""
+        code = digest_of(text, kernel.name, kernel.lds_bytes)
+        if code not in self._known:
+            self._new.add(code)
+        self._known.append(code)
+
+    def draw(self, kernel: Kernel) -> bool:
+        """Whether a launch is audited: a draw of its own, so that none before it tells.
+
+        A kernel that may use loads before they have arrived is watched in every launch.
+        """
+        if self._trusted or self._audit is Audit.OFF:
+            return False
+        if self._audit in (Audit.ON, Audit.REVERSED):
+            return True
+        drawn = self._draws.random() < AUDITED_SHARE
+        return drawn or not kernel.program.waits_everywhere
+
+    def launch(self, number: int, kernel: Kernel, audited: bool) -> None:
+        """A kernel was launched, and had no fault."""
+        code = self._known[number]
+        self._launched[code] = kernel.name
+        if audited:
+            self._audited.add(code)
+
+    def record(self) -> dict[str, Any]:
+        """What the judge learns of the call.
+
+        Returns:
+            ``tuned``, whether several new machine codes of one kernel were tried out; ``codes``,
+            those that were launched; ``audited``, those of them with an audited launch.
+        """
+        names = [name for code, name in self._launched.items() if code in self._new]
+        return {
+            "tuned": len(set(names)) < len(names),
+            "codes": sorted(self._launched),
+            "audited": sorted(self._audited),
+        }

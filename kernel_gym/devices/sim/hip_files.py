@@ -1,0 +1,32 @@
+"""The files and commands of a HIP build for the simulator, and the errors of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+SOURCE, STUB, ASSEMBLER, LIBRARY = "candidate.hip", "stub.cpp", "k.s", "k.so"
+"""Names of the files that the compiler reads and makes."""
+
+# The compiler refers to the device binary that it would embed; here it stays outside.
+_STUB = """
+extern "C" __attribute__((visibility("hidden"))) void* __hip_gpubin_handle_ = nullptr;
+extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {0};
+"""
+
+
+def files(source: str) -> dict[str, str]:
+    """The texts that the compiler reads, by file name."""
+    return {SOURCE: source, STUB: _STUB}
+
+
+def commands(toolchain: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Both passes, for the folder of the files: one makes the assembler text, one the library."""
+    device = [*toolchain["device"], "-o", ASSEMBLER, SOURCE]
+    return [device, [*toolchain["host"], "-o", LIBRARY, SOURCE, "-x", "c++", STUB]]
+
+
+def first_error(text: str) -> str:
+    """The first error of a compiler's log and what follows it."""
+    lines = text.splitlines()
+    first = next((i for i, line in enumerate(lines) if "error:" in line), 0)
+    return "\n".join(lines[first : first + 40])

@@ -1,0 +1,1 @@
+"""Episodes: a task, its submissions with evaluations and feedback, and how they are played."""

@@ -1,0 +1,1 @@
+"""Timing on the judge's side: paired measurement on GPUs, modelled times on the simulator."""

@@ -1,0 +1,1 @@
+"""Reads AMDGPU assembler text: instructions, operands, metadata and data sections."""

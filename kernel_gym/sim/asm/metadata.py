@@ -1,0 +1,113 @@
+"""Kernel metadata: the YAML block that the compiler appends for the loader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernel_gym.sim.asm.errors import AsmError
+
+
+@dataclass(frozen=True)
+class KernelArg:
+    """One kernel argument.
+
+    Attributes:
+        name: Name in the source, or empty if the compiler dropped it.
+        offset: Byte offset in the argument segment.
+        size: Bytes.
+        value_kind: ``global_buffer``, ``by_value``, ``hidden_block_count_x``, ...
+    """
+
+    name: str
+    offset: int
+    size: int
+    value_kind: str
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the runtime, not the caller, supplies it."""
+        return self.value_kind.startswith("hidden_")
+
+
+@dataclass(frozen=True)
+class KernelMetadata:
+    """Facts about a kernel: its arguments and named integers such as ``vgpr_count``."""
+
+    args: tuple[KernelArg, ...]
+    values: dict[str, int]
+
+
+# Each is tried on one line, whose indentation is gone.
+_NUMBER = re.compile(r"\.(\w+):\s+(\d{1,18})$")
+_NAME = re.compile(r"\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?$")
+_FIELD = re.compile(r"\.(\w+):\s+(\S+)")
+_MAX_LINE = 8192
+"""Characters of a line that is read; names of C++ are long."""
+
+
+# Arguments by which a kernel talks to a thread of the host, which is not simulated.
+_HOST_CALLS = ("hidden_hostcall_buffer", "hidden_printf_buffer")
+
+
+def refuse_host_calls(kernel: str, metadata: KernelMetadata | None) -> None:
+    """A kernel that prints would wait for ever for the host to take its text.
+
+    Raises:
+        AsmError: It has an argument for that.
+    """
+    kinds = {arg.value_kind for arg in metadata.args} if metadata else set()
+    used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds)
+    if used:
+        raise AsmError(
+            f"kernel {kernel} calls the host ({used}), which is not simulated: "
+            "take out device_print, printf and assert"
+        )
+
+
+def _read_arg(lines: Sequence[str]) -> KernelArg:
+    fields: dict[str, str] = {}
+    for line in lines:
+        fields.update(_FIELD.findall(line))
+    return KernelArg(
+        name=fields.get("name", ""),
+        offset=int(fields.get("offset", 0)),
+        size=int(fields.get("size", 0)),
+        value_kind=fields.get("value_kind", "by_value"),
+    )
+
+
+def read_metadata(text: str) -> dict[str, KernelMetadata]:
+    """Read the ``.amdgpu_metadata`` block, in time linear in its length.
+
+    Args:
+        text: The block, without its first directive; may be empty.
+
+    Returns:
+        Kernel name to metadata.
+    """
+    _, _, kernels = text.partition("amdhsa.kernels:")
+    result = {}
+    for block in kernels.split("\n  - ")[1:]:
+        lines = [line for line in block.split("\n") if 0 < len(line) <= _MAX_LINE]
+        stripped = [line.strip() for line in lines]
+        name = next(filter(None, map(_NAME.match, stripped)), None)
+        if name:
+            values = {m[1]: int(m[2]) for m in map(_NUMBER.match, stripped) if m}
+            result[name[1]] = KernelMetadata(tuple(map(_read_arg, _items(lines))), values)
+    return result
+
+
+def _items(lines: Sequence[str]) -> list[list[str]]:
+    """The lines of each argument: those below ``.args:`` that are indented further."""
+    items: list[list[str]] = []
+    starts = (i for i, line in enumerate(lines) if line.strip() == ".args:")
+    for line in lines[next(starts, len(lines)) + 1 :]:
+        if not line.startswith("      "):
+            break
+        if line.startswith("      - "):
+            items.append([line[8:]])
+        elif items:
+            items[-1].append(line)
+    return items

@@ -1,0 +1,55 @@
+"""The GPUs that can be simulated, as far as they differ in what instructions do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.sim.asm.errors import AsmError
+
+
+@dataclass(frozen=True)
+class Target:
+    """A compilation target.
+
+    Attributes:
+        arch: Its name, such as ``gfx942``.
+        lds_bytes: LDS of a compute unit, which one workgroup may have.
+        compute_units: Of a device.
+        small_floats: Its 8-bit floats: ``fnuz``, ``ocp`` or None.
+        matrix_rule: Which published rule of accumulation its matrix instructions follow
+            (csrc/mfma_exact.cpp), or None if none is published.
+        generation: Number of the CDNA generation; later ones keep most instructions.
+    """
+
+    arch: str
+    lds_bytes: int
+    compute_units: int
+    small_floats: str | None
+    matrix_rule: str | None
+    generation: int
+
+
+TARGETS = {
+    target.arch: target
+    for target in (
+        Target("gfx90a", 64 << 10, 110, None, "cdna2", 2),
+        Target("gfx942", 64 << 10, 304, "fnuz", "cdna3", 3),
+        Target("gfx950", 160 << 10, 256, "ocp", None, 4),
+    )
+}
+"""MI250X (one die), MI300X and MI355X; sizes from AMD's data sheets."""
+DEFAULT = TARGETS["gfx942"]
+
+
+def target_of(name: str) -> Target:
+    """The target in an ``.amdgcn_target`` line; MI300X if the text names none.
+
+    Raises:
+        AsmError: If it is not one that can be simulated.
+    """
+    arch = name.rpartition("-")[2].partition(":")[0]
+    if not arch:
+        return DEFAULT
+    if arch not in TARGETS:
+        raise AsmError(f"the text is for {arch}, expected one of {', '.join(TARGETS)}")
+    return TARGETS[arch]

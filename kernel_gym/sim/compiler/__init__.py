@@ -1,0 +1,1 @@
+"""Compiles assembler text to the engine's instructions and their side tables."""

@@ -1,0 +1,230 @@
+"""What an audit needs to know of each instruction: registers, counters, kind of access.
+
+The layout mirrors ``AuditInst`` in csrc/audit.h. It rests on the assembler text alone: a new
+operation of the engine needs no change here as long as it is written the usual way, destination
+first and sources after it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from enum import IntFlag
+
+from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS, parse_operand
+from kernel_gym.sim.asm.signatures import signature
+from kernel_gym.sim.asm.text import Instruction
+from kernel_gym.sim.asm.waits import decode_wait
+from kernel_gym.sim.compiler.decode import DecodedKernel
+
+READS, WRITES = 6, 2  # ranges of an instruction
+NO_LIMIT = 0xFFFF
+_SCALAR_RANGE = 0x8000
+_LAYOUT = struct.Struct(f"<4H2B{2 * (READS + WRITES)}H")
+
+
+class Kind(IntFlag):
+    """What an instruction does (enum AuditKind)."""
+
+    READS_MEMORY = 1
+    WRITES_MEMORY = 2
+    ATOMIC = 4
+    ACQUIRES = 8
+    RELEASES = 16
+    VECTOR_COUNTER = 32
+    LOCAL_COUNTER = 64
+    SCALAR_COUNTER = 128
+    WAITS = 256
+    HIGH_HALF = 512
+    ALL_LANES = 1024
+    COMPARES = 2048
+
+
+_SCALAR_LOADS = re.compile(r"^s_(buffer_|scratch_)?load_dword|^s_mem(real)?time")
+_VECTOR_MEMORY = re.compile(r"^(global|flat|buffer|scratch|tbuffer)_(load|store|atomic)")
+_NO_DESTINATION = re.compile(
+    r"^(s_cmp|s_bitcmp|s_cbranch|s_branch|s_barrier|s_nop|s_endpgm|s_setpc|s_setreg|s_set_gpr"
+    r"|s_sleep|s_setprio|s_trap|s_sendmsg|buffer_inv|buffer_wbl2|s_dcache|s_icache)"
+)
+_CHANGES_EXEC = re.compile(r"saveexec|wrexec|^v_cmpx|^s_(swap|set)pc")
+_CROSS_LANE = re.compile(r"^v_(readlane|readfirstlane|writelane|mfma|smfmac|accvgpr)")
+_ALIGNMENT = ((re.compile(r"^ds_(read|write)_b128"), 16), (re.compile(r"^ds_\w+_b64$"), 8))
+_COMPARES = re.compile(r"_(cmpswap|cmpst)")
+_COHERENT = frozenset({"sc0", "sc1", "glc"})
+
+Range = tuple[int, int]  # first register, count with the scalar bit
+
+
+def _range(text: str, vector_registers: int) -> Range | None:
+    """The registers that an operand names; None for literals and the like."""
+    operand = parse_operand(text)
+    if operand.is_vector:
+        return operand.index + (vector_registers if operand.kind == "a" else 0), operand.count
+    if operand.kind == "s" and operand.index + operand.count <= SCALAR_CONSTANTS:
+        return operand.index, operand.count | _SCALAR_RANGE
+    return None
+
+
+def _limits(instruction: Instruction) -> tuple[int, int]:
+    """The most loads that may be under way behind a wait: by vmcnt and by lgkmcnt."""
+    wait = decode_wait(instruction)
+    return (
+        NO_LIMIT if wait.vector is None else wait.vector,
+        NO_LIMIT if wait.local is None else wait.local,
+    )
+
+
+def _global_kind(mnemonic: str, modifiers: dict[str, str]) -> Kind:
+    segment, _, operation = mnemonic.partition("_")
+    kind = Kind.VECTOR_COUNTER
+    if segment == "flat":
+        kind |= Kind.LOCAL_COUNTER
+    if segment == "scratch":  # private to a lane: nobody else is there
+        return kind
+    coherent = bool(_COHERENT & modifiers.keys())
+    if operation.startswith("atomic"):
+        returns = bool({"sc0", "glc"} & modifiers.keys())
+        kind |= Kind.READS_MEMORY | Kind.WRITES_MEMORY | Kind.ATOMIC | Kind.RELEASES
+        return kind | (Kind.ACQUIRES if returns else Kind(0))
+    if operation.startswith("store"):
+        kind |= Kind.WRITES_MEMORY | (Kind.ATOMIC | Kind.RELEASES if coherent else Kind(0))
+        return kind | (Kind.HIGH_HALF if operation.endswith("_hi") else Kind(0))
+    kind |= Kind.READS_MEMORY | (Kind.ATOMIC | Kind.ACQUIRES if coherent else Kind(0))
+    to_lds = "lds" in modifiers or "_lds_" in mnemonic
+    return kind | (Kind.WRITES_MEMORY if to_lds else Kind(0))
+
+
+def _lds_kind(mnemonic: str) -> Kind:
+    kind = Kind.LOCAL_COUNTER
+    if mnemonic.startswith(("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop", "ds_gws")):
+        return kind
+    if mnemonic.startswith("ds_read"):
+        return kind | Kind.READS_MEMORY
+    if mnemonic.startswith("ds_write"):
+        high = Kind.HIGH_HALF if mnemonic.endswith("_hi") else Kind(0)
+        return kind | Kind.WRITES_MEMORY | high
+    returns = Kind.ACQUIRES if "_rtn" in mnemonic else Kind(0)
+    return kind | Kind.READS_MEMORY | Kind.WRITES_MEMORY | Kind.ATOMIC | returns
+
+
+def kind_of(instruction: Instruction) -> Kind:
+    """What an instruction does."""
+    mnemonic = instruction.mnemonic
+    if mnemonic == "s_waitcnt":
+        return Kind.WAITS
+    if mnemonic.startswith("buffer_inv") or mnemonic.startswith("buffer_wbinv"):
+        return Kind.ACQUIRES
+    if mnemonic.startswith("buffer_wbl2"):
+        return Kind.RELEASES
+    if _SCALAR_LOADS.match(mnemonic):
+        reads = Kind(0) if "time" in mnemonic else Kind.READS_MEMORY
+        return Kind.SCALAR_COUNTER | reads
+    compares = Kind.COMPARES if _COMPARES.search(mnemonic) else Kind(0)
+    if mnemonic.startswith("ds_"):
+        return _lds_kind(mnemonic) | compares
+    if _VECTOR_MEMORY.match(mnemonic):
+        return _global_kind(mnemonic, instruction.modifiers) | compares
+    return Kind.ALL_LANES if _CROSS_LANE.match(mnemonic) else Kind(0)
+
+
+def destinations(instruction: Instruction, kind: Kind) -> int:
+    """How many of the first operands are written."""
+    mnemonic = instruction.mnemonic
+    if kind & Kind.WAITS or _NO_DESTINATION.match(mnemonic):
+        return 0
+    if kind & Kind.WRITES_MEMORY and not kind & Kind.READS_MEMORY:
+        return 0
+    if "_store" in mnemonic or "lds" in instruction.modifiers or "_lds_" in mnemonic:
+        return 0
+    if kind & Kind.ATOMIC and kind & Kind.WRITES_MEMORY:
+        return int(bool(kind & Kind.ACQUIRES))
+    if mnemonic.startswith("v_swap"):
+        return 2
+    if mnemonic.startswith("v_") and not mnemonic.startswith(("v_cmp", "v_mfma", "v_smfmac")):
+        return 1 + signature(mnemonic).carry_out
+    return 1
+
+
+def reads_destination(mnemonic: str) -> bool:
+    """Whether the first operand is a source too."""
+    if mnemonic.startswith(("v_swap", "v_smfmac")):
+        return True
+    return mnemonic.startswith("v_") and signature(mnemonic).accumulates
+
+
+class Registers:
+    """Which vector registers a block surely has defined, as one goes through it."""
+
+    def __init__(self) -> None:
+        """At the head of a block nothing is known."""
+        self.looked_at: set[int] = set()  # read or written under the EXEC of now
+        self.written: set[int] = set()  # under the EXEC of now
+        self.whole: set[int] = set()  # by all lanes
+
+    def step(
+        self, instruction: Instruction, kind: Kind, reads: list[Range], writes: list[Range]
+    ) -> tuple[list[Range], list[Range]]:
+        """The ranges that an audit must look at: undefined perhaps, or defined for the first time.
+
+        Whatever has been read before under the same EXEC was defined or is a suspect already.
+        """
+        exposed = [r for r in reads if not _rows(r) <= self.looked_at | self.whole]
+        everywhere = Kind.ALL_LANES in kind
+        known = self.whole if everywhere else self.written | self.whole
+        defines = [r for r in writes if not _rows(r) <= known]
+        for found in reads:
+            self.looked_at |= _rows(found)
+        for found in writes:
+            self.written |= _rows(found)
+            self.looked_at |= _rows(found)
+            self.whole |= _rows(found) if everywhere else set()
+        to_exec = bool(instruction.operands) and instruction.operands[0].startswith("exec")
+        if to_exec or _CHANGES_EXEC.search(instruction.mnemonic):
+            self.looked_at, self.written = set(), set()
+        return exposed, defines
+
+
+def _rows(found: Range) -> set[int]:
+    """The rows of a range of vector registers; none for scalar ones."""
+    first, count = found
+    return set() if count & _SCALAR_RANGE else set(range(first, first + count))
+
+
+def audit_instruction(
+    instruction: Instruction, vector_registers: int, registers: Registers | None = None
+) -> bytes:
+    """The bytes of one ``AuditInst``.
+
+    Args:
+        instruction: The instruction.
+        vector_registers: Rows before the accumulation registers.
+        registers: What is known where the instruction stands; default: nothing.
+    """
+    kind = kind_of(instruction)
+    waits = bool(kind & Kind.WAITS)
+    vector, local = _limits(instruction) if waits else (NO_LIMIT, NO_LIMIT)
+    alignment = next((n for p, n in _ALIGNMENT if p.match(instruction.mnemonic)), 0)
+    written = destinations(instruction, kind)
+    operands = [] if waits else list(instruction.operands)
+    sources = operands[0 if reads_destination(instruction.mnemonic) else written :]
+    reads, writes = (
+        [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
+        for texts, count in ((sources, READS), (operands[:written], WRITES))
+    )
+    exposed, defines = (registers or Registers()).step(instruction, kind, reads, writes)
+    words: list[int] = []
+    for found, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
+        ordered = first + [r for r in found if r not in first]
+        words += [word for pair in ordered for word in pair] + [0, 0] * (count - len(ordered))
+    return _LAYOUT.pack(int(kind), vector, local, alignment, len(exposed), len(defines), *words)
+
+
+def audit_table(decoded: DecodedKernel) -> bytes:
+    """The table of a kernel, by source instruction."""
+    rows = decoded.builder.vector_registers
+    heads = {block.first for block in decoded.builder.blocks}
+    table, registers = [], Registers()
+    for number, instruction in enumerate(decoded.instructions):
+        registers = Registers() if number in heads else registers
+        table.append(audit_instruction(instruction, rows, registers))
+    return b"".join(table)

@@ -1,0 +1,153 @@
+"""A decoded program by basic blocks: what they do to registers, and constants that these hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
+from kernel_gym.sim.asm.text import Instruction
+from kernel_gym.sim.compiler.dataflow import SCALARS, Block, Facts, facts_of, live_at_ends
+from kernel_gym.sim.compiler.program import (
+    CONSTANT,
+    LANES,
+    MODIFIED,
+    SCALAR,
+    VECTOR,
+    ProgramBuilder,
+    Record,
+    Source,
+)
+
+_NOTHING = Facts(frozenset(), frozenset(), frozenset())
+_MOVES = ("v_mov_b32", "v_not_b32", "s_mov_b32")
+_ENDS = ("s_endpgm", "s_trap")
+_END = 1 << 30  # behind all instructions
+
+
+@dataclass
+class ProgramBlock:
+    """A basic block.
+
+    Attributes:
+        number: Its number.
+        head: The record it begins with.
+        records: The others by instruction.
+        flow: What its instructions do to registers.
+    """
+
+    number: int
+    head: Record
+    records: dict[int, list[Record]]
+    flow: Block
+
+
+def registers_of_source(source: Source) -> list[int]:
+    """The registers behind a 32-bit source, as numbers of dataflow.py."""
+    if source.space & ~MODIFIED == VECTOR:
+        return [source.index // LANES]
+    return [SCALARS + source.index] if source.space == SCALAR else []
+
+
+def _blocks(builder: ProgramBuilder, instructions: list[Instruction]) -> list[ProgramBlock]:
+    head = builder.handler("block_head").number
+    blocks: list[ProgramBlock] = []
+    for record in builder.records:
+        if record.handler == head:
+            blocks.append(ProgramBlock(len(blocks), record, {}, Block({})))
+        elif blocks:
+            blocks[-1].records.setdefault(record.index, []).append(record)
+    for block, limits in zip(blocks, builder.blocks, strict=True):
+        known = range(limits.first, limits.last)
+        block.flow = Block(
+            {
+                number: facts_of(instructions[number], builder.vector_registers)
+                if number in known
+                else _NOTHING
+                for number in block.records
+            }
+        )
+    return blocks
+
+
+def _successors(
+    builder: ProgramBuilder, instructions: list[Instruction], blocks: list[ProgramBlock]
+) -> list[list[int]]:
+    """The blocks that control may go to from each block."""
+    positions = {id(record): i for i, record in enumerate(builder.records)}
+    numbers = {positions[id(block.head)]: i for i, block in enumerate(blocks)}
+    found: list[list[int]] = []
+    for i, limits in enumerate(builder.blocks):
+        mnemonic = instructions[limits.last - 1].mnemonic
+        behind = [i + 1] if i + 1 < len(blocks) else []
+        if mnemonic.startswith(_ENDS):
+            found.append([])
+        elif mnemonic.startswith(("s_branch", "s_cbranch")):
+            target = numbers.get(blocks[i].records[limits.last - 1][0].imm)
+            taken = [] if target is None else [target]
+            found.append(taken + (behind if mnemonic != "s_branch" else []))
+        else:
+            found.append(behind)
+    return found
+
+
+class ProgramFlow:
+    """A program by blocks, and what is known of all of it.
+
+    Attributes:
+        builder: The decoded program.
+        blocks: Its blocks.
+        live: By block, the registers that may still be read behind it.
+    """
+
+    def __init__(self, builder: ProgramBuilder, instructions: list[Instruction]) -> None:
+        """Of a decoded program and its source instructions."""
+        self.builder = builder
+        self.blocks = _blocks(builder, instructions)
+        flows = [block.flow for block in self.blocks]
+        behind = _successors(builder, instructions, self.blocks)
+        self.live = live_at_ends(flows, behind)
+        self._moves = {builder.handler(name).number: name for name in _MOVES}
+        self._before: list[list[int]] = [[] for _ in self.blocks]
+        for number, successors in enumerate(behind):
+            for successor in successors:
+                self._before[successor].append(number)
+
+    def constant(self, block: ProgramBlock, source: Source, number: int) -> int | None:
+        """The word that a source surely holds in all active lanes before an instruction."""
+        known = self._literal(source)
+        if known is not None or source.flags or source.space not in (VECTOR, SCALAR):
+            return known
+        words = self._words(block, registers_of_source(source)[0], number)
+        return words.pop() if len(words) == 1 else None
+
+    def _literal(self, source: Source) -> int | None:
+        if source.space == CONSTANT and not source.flags:
+            return self.builder.constant_rows[source.index // LANES]
+        if source.space == SCALAR and source.index >= SCALAR_CONSTANTS:
+            return self.builder.scalar_constants[source.index - SCALAR_CONSTANTS]
+        return None
+
+    def _words(self, block: ProgramBlock, register: int, number: int) -> set[int | None]:
+        """What a register may hold; None is anything."""
+        words: set[int | None] = set()
+        seen: set[int] = set()
+        pending = [(block, number)]
+        while pending:
+            block, number = pending.pop()
+            place = block.flow.definition(register, number)
+            if register < SCALARS and not block.flow.same_lanes(place, number):
+                words.add(None)
+            elif place >= 0:
+                words.add(self._moved(block.records[place]))
+            else:
+                before = set(self._before[block.number]) - seen
+                seen |= before
+                pending += [(self.blocks[b], _END) for b in before]
+                words |= set() if block.number else {None}
+        return words
+
+    def _moved(self, records: list[Record]) -> int | None:
+        """The literal that an instruction writes."""
+        name = self._moves.get(records[0].handler)
+        word = self._literal(records[0].sources[0]) if name and len(records) == 1 else None
+        return word if word is None or name != "v_not_b32" else ~word & 0xFFFFFFFF

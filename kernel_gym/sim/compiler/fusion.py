@@ -1,0 +1,254 @@
+"""Runs of vector instructions that compilers always emit together, executed as one operation.
+
+A quotient of f32 is eleven instructions, an exponential six. Where nobody else reads what lies
+between them, the engine has one operation that computes the same values in the same order without
+storing them (csrc/vops_division.cpp, csrc/vops_float.cpp). An audited launch runs the program as
+the compiler wrote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kernel_gym.sim.asm.text import Instruction
+from kernel_gym.sim.compiler.control_flow import ProgramBlock, ProgramFlow, registers_of_source
+from kernel_gym.sim.compiler.dataflow import MASK_VCC, SCALARS
+from kernel_gym.sim.compiler.program import (
+    MODIFIED,
+    NEG32,
+    SCALAR,
+    VECTOR,
+    ProgramBuilder,
+    Record,
+    Source,
+)
+
+
+class Step(NamedTuple):
+    """An instruction of an idiom.
+
+    Attributes:
+        result: Name of its result.
+        operation: The engine's operation.
+        sources: Names of results or of the idiom's sources; ``-x`` is negated.
+        mask: Name of its second result; of the VCC that it reads if the operation does so.
+    """
+
+    result: str
+    operation: str
+    sources: tuple[str, ...]
+    mask: str = ""
+
+
+class Idiom(NamedTuple):
+    """Instructions that one operation stands for.
+
+    Attributes:
+        operation: The engine's operation.
+        sources: Names of its sources, in order.
+        steps: The instructions; the last one has the result.
+    """
+
+    operation: str
+    sources: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+IDIOMS = (
+    Idiom(
+        "division_f32",
+        ("denominator", "numerator"),
+        (
+            Step("d", "v_div_scale_f32", ("denominator", "denominator", "numerator")),
+            Step("n", "v_div_scale_f32", ("numerator", "denominator", "numerator"), "scaled"),
+            Step("guess", "v_rcp_f32", ("d",)),
+            Step("error", "v_fma_f32", ("-d", "guess", "1.0")),
+            Step("inverse", "v_fma_f32", ("error", "guess", "guess")),
+            Step("first", "v_mul_f32", ("n", "inverse")),
+            Step("rest", "v_fma_f32", ("-d", "first", "n")),
+            Step("second", "v_fma_f32", ("rest", "inverse", "first")),
+            Step("remainder", "v_fma_f32", ("-d", "second", "n")),
+            Step("quotient", "v_div_fmas_f32", ("remainder", "inverse", "second"), "scaled"),
+            Step("result", "v_div_fixup_f32", ("quotient", "denominator", "numerator")),
+        ),
+    ),
+    Idiom(
+        "scaled_exp_f32",
+        ("x",),
+        (
+            Step("small", "v_cmp_gt_f32", ("-126.0", "x")),
+            Step("shift", "v_cndmask_b32", ("0", "64.0", "small")),
+            Step("shifted", "v_add_f32", ("x", "shift")),
+            Step("power", "v_exp_f32", ("shifted",)),
+            Step("back", "v_cndmask_b32", ("0", "-64", "small")),
+            Step("result", "v_ldexp_f32", ("power", "back")),
+        ),
+    ),
+)
+_LITERALS = {
+    "0": 0,
+    "1.0": 0x3F800000,
+    "64.0": 0x42800000,
+    "-126.0": 0xC2FC0000,
+    "-64": 0xFFFFFFC0,
+}
+_READS_VCC = "v_div_fmas_f32"
+_MOST_COPIES = 4  # of masks
+# An instruction may name registers at run time only, or control may go anywhere.
+_UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
+
+
+@dataclass
+class _Match:
+    """Where an idiom stands in a block.
+
+    Attributes:
+        places: Instructions by the names of their results.
+        copies: Moves of masks from one scalar pair to another.
+        sources: The idiom's sources, and the instructions that wrote them last.
+    """
+
+    places: dict[str, int] = field(default_factory=dict)
+    copies: set[int] = field(default_factory=set)
+    sources: dict[str, tuple[Source, list[int]]] = field(default_factory=dict)
+
+    @property
+    def members(self) -> set[int]:
+        return {*self.places.values(), *self.copies}
+
+
+def _pair(source: Source) -> frozenset[int]:
+    return frozenset({SCALARS + source.index, SCALARS + source.index + 1})
+
+
+class _Matcher:
+    """Looks for an idiom that ends with a certain instruction of a block."""
+
+    def __init__(self, program: ProgramFlow, idiom: Idiom, block: ProgramBlock) -> None:
+        self._program, self._block, self._idiom = program, block, idiom
+        self._steps = {step.result: step for step in idiom.steps}
+        masks = {step.mask: step for step in idiom.steps if step.operation != _READS_VCC}
+        self._steps_of_masks = {**self._steps, **masks}
+        self.match = _Match()
+
+    def step(self, step: Step, number: int) -> bool:
+        """Whether an instruction is a step, and its sources are as they should be."""
+        if step.result in self.match.places:
+            return self.match.places[step.result] == number
+        self.match.places[step.result] = number
+        records = self._block.records[number]
+        wanted = self._program.builder.handlers[step.operation].number
+        if len(records) != 1 or records[0].handler != wanted:
+            return False
+        if step.operation == _READS_VCC and not self._mask(step.mask, MASK_VCC, number):
+            return False
+        pairs = zip(step.sources, records[0].sources, strict=False)
+        return all(self._source(name, source, number) for name, source in pairs)
+
+    def _source(self, name: str, source: Source, number: int) -> bool:
+        if name in _LITERALS:
+            return self._program.constant(self._block, source, number) == _LITERALS[name]
+        if name.startswith("-"):
+            if source.space != VECTOR | MODIFIED or source.flags != NEG32:
+                return False
+            name, source = name[1:], Source(source.index, VECTOR)
+        if source.flags:
+            return False
+        if name in self._idiom.sources:
+            definition = self._block.flow.definition
+            found = source, [definition(r, number) for r in registers_of_source(source)]
+            return self.match.sources.setdefault(name, found) == found
+        if source.space == SCALAR:
+            return self._mask(name, _pair(source), number)
+        if source.space != VECTOR:
+            return False
+        place = self._block.flow.definition(registers_of_source(source)[0], number)
+        return place >= 0 and self.step(self._steps[name], place)
+
+    def _mask(self, name: str, pair: frozenset[int], number: int) -> bool:
+        places = {self._block.flow.definition(register, number) for register in pair}
+        place = places.pop()
+        if places or place < 0:
+            return False
+        records = self._block.records[place]
+        if records[0].handler == self._program.builder.handlers["s_mov_b64"].number:
+            source = records[0].sources[0]
+            if len(self.match.copies) == _MOST_COPIES:
+                return False
+            self.match.copies.add(place)
+            return source.space == SCALAR and self._mask(name, _pair(source), place)
+        return self.step(self._steps_of_masks[name], place)
+
+
+def _fuse(
+    program: ProgramFlow, idiom: Idiom, block: ProgramBlock, last: int, live: set[int]
+) -> bool:
+    """Replace an idiom that ends with an instruction, if there is one that may be replaced."""
+    matcher = _Matcher(program, idiom, block)
+    if not matcher.step(idiom.steps[-1], last):
+        return False
+    match, flow = matcher.match, block.flow
+    members = sorted(match.members)
+    if not flow.same_lanes(members[0], last):
+        return False
+    facts = {number: flow.facts[number] for number in members}
+    sources = [match.sources[name][0] for name in idiom.sources]
+    reads = frozenset(r for source in sources for r in registers_of_source(source))
+    for number in members:
+        flow.facts.pop(number)
+    kept = all(
+        [flow.definition(r, last) for r in registers_of_source(source)] == definitions
+        for source, definitions in match.sources.values()
+    )
+    flow.facts[last] = replace(facts[last], reads=frozenset())  # its own are looked at above
+    if not kept or not all(
+        flow.is_dead(register, number, live)
+        for number in members[:-1]
+        for register in facts[number].writes
+    ):
+        flow.facts.update(facts)
+        return False
+    flow.facts[last] = replace(facts[last], reads=reads)
+    replaced = [record for number in members for record in block.records[number]]
+    fused = Record(
+        program.builder.handler(idiom.operation).number,
+        dst=replaced[-1].dst,
+        sources=tuple(sources),
+        imm=len(replaced),
+        index=last,
+    )
+    for number in members[:-1]:
+        del block.records[number]
+    block.records[last] = [fused, *replaced[1:]]  # those are passed over: nothing else moves
+    return True
+
+
+def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
+    """A program with its idioms replaced, as the engine reads it; None if it has none.
+
+    Its records stand where the builder's do, as far as blocks are concerned.
+
+    Args:
+        builder: The decoded program.
+        instructions: Its source instructions.
+    """
+    lasts = {builder.handler(idiom.steps[-1].operation).number: idiom for idiom in IDIOMS}
+    if not any(record.handler in lasts for record in builder.records):
+        return None
+    if any(instruction.mnemonic.startswith(_UNKNOWN_FLOW) for instruction in instructions):
+        return None
+    program = ProgramFlow(builder, instructions)
+    found = False
+    for block, live in zip(program.blocks, program.live, strict=True):
+        for number, records in list(block.records.items()):
+            idiom = lasts.get(records[0].handler)
+            found |= idiom is not None and _fuse(program, idiom, block, number, live)
+    if not found:
+        return None
+    ordered = [
+        record
+        for block in program.blocks
+        for record in (block.head, *(r for _, rs in sorted(block.records.items()) for r in rs))
+    ]
+    return b"".join(record.pack() for record in builder.records[: -len(ordered)] + ordered)

@@ -1,0 +1,222 @@
+"""How each instruction occupies a compute unit: input of the timing model.
+
+The layout mirrors ``TimedInst`` in csrc/timing.h.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntFlag
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim.asm.operands import parse_operand
+from kernel_gym.sim.asm.text import Instruction
+from kernel_gym.sim.asm.waits import decode_wait, idle_cycles
+from kernel_gym.sim.compiler.decode import DecodedKernel
+from kernel_gym.sim.compiler.matrix_ops import matrix_shape
+
+# Numbers of enum Unit.
+UNITS = (
+    "scalar",
+    "vector",
+    "matrix",
+    "lds",
+    "memory",
+    "scalar_memory",
+    "wait",
+    "barrier",
+    "branch",
+    "idle",
+    "free",
+)
+_NUMBER = {name: number for number, name in enumerate(UNITS)}
+NO_ROW = NO_LIMIT = 0xFFFF
+_LAYOUT = struct.Struct("<BB9H")
+_SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
+_WIDE = re.compile(r"_(f64|i64|u64|b64)$")
+_PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
+_GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
+_SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
+_SEES_OTHERS = re.compile(r"^(buffer_(inv|wbinv)|s_dcache_(inv|wb)|ds_gws)")
+_COHERENT = frozenset({"sc0", "sc1", "glc", "slc", "nt"})
+_RETURNS = frozenset({"sc0", "glc"})
+_FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
+
+
+class Sharing(IntFlag):
+    """What an instruction does that other workgroups may see (enum SharingKind)."""
+
+    READS = 1
+    WRITES = 2
+    ATOMIC = 4
+
+
+def sharing_of(instruction: Instruction) -> Sharing:
+    """How an instruction takes part in what workgroups hand each other."""
+    mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
+    if _SCALAR_LOAD.match(mnemonic):
+        return Sharing.READS
+    if not _GLOBAL.match(mnemonic):
+        return Sharing(0)
+    if "_atomic" in mnemonic:
+        returns = Sharing.READS if _RETURNS & modifiers.keys() else Sharing(0)
+        return Sharing.ATOMIC | Sharing.WRITES | returns
+    return Sharing.WRITES if "_store" in mnemonic else Sharing.READS
+
+
+def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
+    """Whether a kernel has an instruction by which a workgroup may see what another one does.
+
+    That takes a load or an atomic beyond the caches that are its own, or to empty these.
+    """
+    return any(
+        _SEES_OTHERS.match(i.mnemonic)
+        or (
+            _GLOBAL.match(i.mnemonic)
+            and "_store" not in i.mnemonic
+            and _COHERENT & i.modifiers.keys()
+        )
+        for i in instructions
+    )
+
+
+@dataclass(frozen=True)
+class TimedInstruction:
+    """Use of the compute unit by one instruction; see ``TimedInst``."""
+
+    unit: str
+    is_store: bool = False
+    cycles: int = 0
+    vector_memory_limit: int = NO_LIMIT
+    local_limit: int = NO_LIMIT
+    dst_row: int = 0
+    dst_rows: int = 0
+    src_rows: tuple[int, ...] = ()
+    sharing: int = 0
+
+    def pack(self) -> bytes:
+        """The bytes of the C++ struct."""
+        rows = (*self.src_rows[:3], NO_ROW, NO_ROW, NO_ROW)[:3]
+        return _LAYOUT.pack(
+            _NUMBER[self.unit],
+            self.is_store,
+            self.cycles,
+            self.vector_memory_limit,
+            self.local_limit,
+            self.dst_row,
+            self.dst_rows,
+            *rows,
+            int(self.sharing),
+        )
+
+
+def unit_of(mnemonic: str) -> str:
+    """The unit that executes an instruction."""
+    for prefix, unit in (
+        ("v_mfma", "matrix"),
+        ("v_smfmac", "matrix"),
+        ("v_", "vector"),
+        ("ds_", "lds"),
+        ("s_load", "scalar_memory"),
+        ("s_buffer_load", "scalar_memory"),
+        ("s_scratch_load", "scalar_memory"),
+        ("s_waitcnt", "wait"),
+        ("s_barrier", "barrier"),
+        ("s_branch", "branch"),
+        ("s_cbranch", "branch"),
+        ("s_setpc", "branch"),
+        ("s_swappc", "branch"),
+        ("s_nop", "idle"),
+        ("s_sleep", "idle"),
+    ):
+        if mnemonic.startswith(prefix):
+            return unit
+    if _FREE.match(mnemonic):
+        return "free"
+    return "scalar" if mnemonic.startswith("s_") else "memory"
+
+
+def vector_cycles(mnemonic: str) -> int:
+    """Cycles a vector instruction holds its SIMD."""
+    if _SLOW.match(mnemonic):
+        return hw.SLOW_VECTOR_CYCLES
+    if _WIDE.search(mnemonic) and "fma" not in mnemonic and not mnemonic.startswith("v_mov"):
+        return hw.WIDE_VECTOR_CYCLES
+    return hw.VECTOR_CYCLES
+
+
+def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
+    """Cycles a matrix instruction holds its SIMD's matrix unit."""
+    shape = matrix_shape(mnemonic)
+    assert shape
+    per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
+    return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
+
+
+def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
+    """Row numbers of the vector sources."""
+    rows = []
+    for text in instruction.operands[1:]:
+        operand = parse_operand(text)
+        if operand.is_vector:
+            rows.append(operand.index + (vector_registers if operand.kind == "a" else 0))
+        else:
+            rows.append(NO_ROW)
+    return rows
+
+
+def timed_instruction(
+    instruction: Instruction, vector_registers: int, figures: hw.Figures
+) -> TimedInstruction:
+    """Classify an instruction.
+
+    Args:
+        instruction: The instruction.
+        vector_registers: Rows before the accumulation registers.
+        figures: Of the device.
+    """
+    mnemonic = instruction.mnemonic
+    unit = unit_of(mnemonic)
+    if unit == "vector":
+        rows = tuple(_rows(instruction, vector_registers)[:3])
+        return TimedInstruction(unit, cycles=vector_cycles(mnemonic), src_rows=rows)
+    if unit == "matrix":
+        destination = parse_operand(instruction.operands[0])
+        offset = vector_registers if destination.kind == "a" else 0
+        return TimedInstruction(
+            unit,
+            cycles=matrix_cycles(mnemonic, figures),
+            dst_row=destination.index + offset,
+            dst_rows=destination.count,
+            src_rows=tuple(_rows(instruction, vector_registers)[:3]),
+        )
+    if unit == "wait":
+        wait = decode_wait(instruction)
+        return TimedInstruction(
+            unit,
+            vector_memory_limit=NO_LIMIT if wait.vector is None else wait.vector,
+            local_limit=NO_LIMIT if wait.local is None else wait.local,
+        )
+    if unit == "idle":
+        return TimedInstruction(unit, cycles=idle_cycles(instruction))
+    if unit == "lds":  # how long others take depends on their addresses
+        return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
+    sharing = sharing_of(instruction)
+    is_store = unit == "memory" and not sharing & Sharing.READS
+    return TimedInstruction(unit, is_store=is_store, sharing=sharing)
+
+
+def timing_tables(decoded: DecodedKernel, figures: hw.Figures) -> tuple[bytes, bytes]:
+    """The tables of a kernel: ``TimedInst`` by instruction and ``BlockRange`` by block."""
+    registers = decoded.builder.vector_registers
+    instructions = b"".join(
+        timed_instruction(instruction, registers, figures).pack()
+        for instruction in decoded.instructions
+    )
+    blocks = b"".join(
+        struct.pack("<II", block.first, block.last) for block in decoded.builder.blocks
+    )
+    return instructions, blocks

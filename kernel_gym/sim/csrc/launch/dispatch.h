@@ -1,0 +1,150 @@
+// Programs, launches and the workers that run workgroups.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "audit/audit.h"
+#include "launch/pool.h"
+#include "timing/recorder.h"
+#include "timing/sharing.h"
+#include "timing/timing.h"
+#include "wave.h"
+
+struct Program {
+  std::vector<Inst> instructions;
+  std::vector<Inst> quick;             // the same with its idioms replaced; empty if it has none
+  Row* constants = nullptr;            // splatted literal rows
+  std::vector<u32> scalar_constants;   // copied behind the scalar registers of every wave
+  u32 rows = 0;                        // vector rows a wave: registers and temporaries
+  u32 blocks = 0;
+  u32 source_instructions = 0;         // Inst::index is below this
+  std::vector<TimedInst> timed;        // by source instruction; empty until wanted
+  std::vector<BlockRange> block_ranges;
+  std::vector<AuditInst> audited;      // by source instruction; empty until wanted
+  ~Program();
+};
+
+// Mirrored by kernel_gym/sim/native.py.
+struct LaunchRequest {
+  u32 grid[3];
+  u32 block[3];
+  u32 lds_size;
+  u32 scratch_size;
+  u64 kernarg;
+  u64 kernarg_size;
+  u64 packet;
+  u64 data;              // read-only data of the module
+  u64 data_size;
+  u32 kernarg_register;  // scalar register numbers; 0xffff: not wanted
+  u32 packet_register;
+  u32 preload_register;
+  u32 preload_offset;    // in words
+  u32 preload_count;
+  u32 workgroup_register[3];
+  u32 threads;
+  u32 resident_limit;    // workgroups in flight
+  u32 sample_count;      // workgroups to record
+  u32 footprint;         // record touched lines
+  double time_limit_s;
+  u64 instruction_limit;
+  u64 lds_map;           // bytes of LDS to begin with `fill` instead; 0: none
+  u32 fill_row;          // vector row to begin with `fill`; kNotWanted: none
+  u32 fill;              // a word
+  u32 audit;             // look for what values need not show
+  u32 reverse_waves;     // run the waves of a workgroup in the other order
+  u64 sample_seed;       // decides which workgroups are recorded
+  u64 poison;            // a Poison whose loads give `fill` instead; 0: none
+  u64 sharing;           // note what workgroups hand each other
+  // results
+  u64 instructions;
+  u64 read_lines;        // distinct 128-byte lines
+  u64 written_lines;
+  u64 atomic_requests;   // see LineCounts
+  u64 atomic_lines;
+  u64 atomic_hottest;
+  u32 sampled;
+  u32 fault_kind;
+  u32 fault_instruction;
+  u32 fault_wave;
+  u32 fault_lane;
+  u32 fault_size;
+  u32 fault_workgroup[3];
+  u32 fault_other_instruction;
+  u64 fault_address;
+  u64 fault_other_workgroup;
+  u32 fault_other_wave;
+  u32 suspects;
+};
+
+// Which lines of memory a launch touched: one byte a line and direction, so that threads may write
+// at the same time. A byte holds the number of the launch that touched it last. The lines of the
+// arena come first, and behind them those of allocations outside of it: a module's variables.
+class Footprint {
+ public:
+  ~Footprint();
+  bool resize(u64 base, u64 size);  // false if there is no memory for it
+  void watch(const std::vector<Region>& allocations);  // also those outside of the arena
+  bool ready() const { return lines_ != 0; }
+  u64 base() const { return base_; }
+  u8 begin();  // a new launch; returns its number
+  void mark(u64 low, u64 high, bool write, u8 epoch) {
+    for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
+      mark_line(line, write, epoch);
+    }
+  }
+  // The lines of an access that starts in line `first`.
+  void mark(u64 first, const Shape& shape, bool write, u8 epoch) {
+    for (u32 i = 0, count = shape.line_count; i < count; i++) {
+      mark_line(first + shape.lines[i], write, epoch);
+    }
+  }
+  u64 count(const Region* regions, u64 region_count, bool write, u8 epoch) const;
+
+ private:
+  struct Outside {
+    u64 first, end;             // lines
+    std::vector<u8> maps[2];
+  };
+  void mark_line(u64 line, bool write, u8 epoch) {
+    if (LIKELY(line < lines_)) {
+      maps_[write][line] = epoch;
+    } else {
+      mark_outside(line, write, epoch);
+    }
+  }
+  void mark_outside(u64 line, bool write, u8 epoch);
+  void clear();
+
+  u64 base_ = 0, lines_ = 0;
+  u8* maps_[2] = {nullptr, nullptr};  // reads, writes
+  std::vector<Outside> outside_;      // by first line
+  u8 epoch_ = 0;
+};
+
+struct Slot;  // the state of one resident workgroup
+
+struct Engine {
+  std::vector<Region> allocations;
+  Footprint footprint;
+  Pool pool;
+  std::vector<std::vector<std::unique_ptr<Slot>>> free_slots;  // by worker
+  // of the last launch, until the next one
+  std::vector<u64> block_counts;
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  std::vector<AccessCounts> accesses;  // by source instruction, exact, of all workgroups
+  std::vector<AccessCounts> sampled;   // the same of the recorded ones, with cache and banks
+  Bins bins;
+  std::vector<double> spent;           // by source instruction, of the last model run
+  std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
+  std::unique_ptr<Sharing> sharing;    // of the last launch; null if it was not noted
+  std::vector<std::vector<u8>> kept[2];  // contents of all allocations: before, after
+  Engine();
+  ~Engine();
+};
+
+void run_launch(Engine& engine, const Program& program, LaunchRequest& request);
+
+// Models the time of the last launch, which must have been sampled.
+void model_launch(Engine& engine, const Program& program, ModelRequest& request);

@@ -1,0 +1,80 @@
+#include "timing/recorder.h"
+
+#include <algorithm>
+
+bool TagCache::touch(u64 line) {
+  const u32 set = (line ^ (line >> 12) ^ (line >> 20)) % kSets;
+  u64* tags = tags_[set];
+  u32* used = used_[set];
+  u32 oldest = 0;
+  clock_++;
+  for (u32 i = 0; i < kWays; i++) {
+    if (tags[i] == line) {
+      used[i] = clock_;
+      return true;
+    }
+    if (used[i] < used[oldest]) oldest = i;
+  }
+  tags[oldest] = line;
+  used[oldest] = clock_;
+  return false;
+}
+
+void Bins::begin(u64 workgroups, u32 blocks) {
+  workgroups_ = workgroups;
+  blocks_ = blocks;
+  bins_ = std::min({workgroups, kMaxBins, std::max<u64>(1, kMaxCounts / std::max(1u, blocks))});
+  counts_.assign(bins_ * blocks, 0);
+}
+
+void Bins::add(u64 workgroup, const std::vector<u64>& counts) {
+  u64* bin = counts_.data() + workgroup * bins_ / workgroups_ * blocks_;
+  for (u32 b = 0; b < blocks_; b++) {
+    if (counts[b]) __atomic_fetch_add(bin + b, counts[b], __ATOMIC_RELAXED);
+  }
+}
+
+void Recorder::global(u32 instruction, const Shape& shape, u64 first_line, bool write) {
+  AccessCounts& counts = accounts_.sampled[instruction];
+  count_lanes(counts, shape, write);
+  if (write) {
+    counts.l1_misses += shape.line_count;
+    return;
+  }
+  for (u32 i = 0; i < shape.line_count; i++) {
+    counts.l1_misses += !l1_.touch(first_line + shape.lines[i]);
+  }
+}
+
+void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write) {
+  const u64 bytes = __builtin_popcountll(lanes) * (u64)size;
+  counts.executions++;
+  counts.lanes += __builtin_popcountll(lanes);
+  counts.bytes += bytes;
+  counts.segments += (bytes + 63) / 64;
+  counts.lines += (bytes + 127) / 128;
+  counts.l1_misses += (bytes + 127) / 128;
+  if (write) counts.writes++;
+}
+
+void Recorder::scratch(u32 instruction, u64 lanes, u32 size, bool write) {
+  count_scratch(accounts_.sampled[instruction], lanes, size, write);
+}
+
+void Recorder::scalar(u32 instruction, u64 address, u32 size) {
+  AccessCounts& counts = accounts_.sampled[instruction];
+  counts.executions++;
+  counts.bytes += size;
+  counts.lines += (address + size - 1) / 64 - address / 64 + 1;
+}
+
+void Recorder::lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size) {
+  AccessCounts& counts = accounts_.sampled[instruction];
+  const u64 active = __builtin_popcountll(lanes);
+  counts.executions++;
+  counts.lanes += active;
+  counts.bytes += active * size;
+  if (!lanes) return;
+  counts.lds_cycles +=
+      accounts_.shapes.local(instruction, addresses, lanes, offset, size).lds_cycles;
+}

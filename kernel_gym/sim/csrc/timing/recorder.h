@@ -1,0 +1,117 @@
+// What the timing model learns from a sampled workgroup: the blocks each wave ran and, for every
+// memory instruction, how its accesses look to the caches and to LDS.
+#pragma once
+
+#include <vector>
+
+#include "timing/contention.h"
+#include "timing/shapes.h"
+
+// Sums over the executions of one instruction.
+struct AccessCounts {
+  u64 executions = 0;
+  u64 lanes = 0;
+  u64 bytes = 0;
+  u64 segments = 0;    // 64-byte pieces touched
+  u64 lines = 0;       // 128-byte lines touched
+  u64 l1_misses = 0;   // lines that left the compute unit (all lines of a store)
+  u64 lds_cycles = 0;
+  u64 writes = 0;
+
+  void add(const AccessCounts& other) {
+    executions += other.executions;
+    lanes += other.lanes;
+    bytes += other.bytes;
+    segments += other.segments;
+    lines += other.lines;
+    l1_misses += other.l1_misses;
+    lds_cycles += other.lds_cycles;
+    writes += other.writes;
+  }
+};
+static_assert(sizeof(AccessCounts) == 64, "shared with Python");
+
+// Counts an access of lanes that fill [low, high).
+SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low, u64 high,
+                            bool write) {
+  counts.executions++;
+  counts.lanes += lanes;
+  counts.bytes += bytes;
+  counts.writes += write;
+  counts.segments += ((high - 1) >> 6) - (low >> 6) + 1;
+  counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
+}
+
+// Counts an access of lanes that lie anywhere.
+SIM_INLINE void count_lanes(AccessCounts& counts, const Shape& shape, bool write) {
+  const u64 lanes = __builtin_popcountll(shape.lanes);
+  counts.executions++;
+  counts.lanes += lanes;
+  counts.bytes += lanes * shape.size;
+  counts.writes += write;
+  counts.segments += shape.segments;
+  counts.lines += shape.line_count;
+}
+
+// Counts an access to scratch, which is interleaved so that one variable of a wave is contiguous.
+void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write);
+
+// What all workgroups executed, exactly: how often each block ran, by bin of neighbouring
+// workgroups. Sums, so that the order in which threads finish workgroups does not matter.
+class Bins {
+ public:
+  void begin(u64 workgroups, u32 blocks);
+  void add(u64 workgroup, const std::vector<u64>& counts);
+  u64 size() const { return bins_; }
+  u64 first(u64 bin) const { return (bin * workgroups_ + bins_ - 1) / bins_; }
+  const u64* counts(u64 bin) const { return counts_.data() + bin * blocks_; }
+
+ private:
+  static constexpr u64 kMaxBins = 2048, kMaxCounts = 1 << 22;
+  u64 workgroups_ = 0, bins_ = 0;
+  u32 blocks_ = 0;
+  std::vector<u64> counts_;
+};
+
+// What the workgroups of one worker accessed: sums by instruction.
+struct Accounts {
+  Accounts(u32 instructions, u64 base)
+      : all(instructions), sampled(instructions), shapes(instructions), base(base) {}
+  std::vector<AccessCounts> all, sampled;  // of all workgroups, of the recorded ones
+  Shapes shapes;
+  LineCounts atomics;
+  const u64 base;  // addresses count from here, so that the host's layout does not matter
+};
+
+// The first-level cache of a compute unit, 32 KB: tags only, least recently used out first.
+class TagCache {
+ public:
+  TagCache() { memset(tags_, 0xff, sizeof tags_); }
+  bool touch(u64 line);  // true if it was there
+
+ private:
+  static constexpr u32 kSets = 64, kWays = 4;
+  u64 tags_[kSets][kWays];
+  u32 used_[kSets][kWays] = {};
+  u32 clock_ = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(Accounts& accounts, u32 waves) : traces(waves), accounts_(accounts) {}
+  void block(u32 wave, u32 block) {
+    if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
+  }
+  // `first_line`: that of the shape's start.
+  void global(u32 instruction, const Shape& shape, u64 first_line, bool write);
+  void scratch(u32 instruction, u64 lanes, u32 size, bool write);
+  void scalar(u32 instruction, u64 address, u32 size);
+  void lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size);
+
+  std::vector<std::vector<u32>> traces;  // by wave: block numbers in order
+
+ private:
+  static constexpr size_t kMaxTrace = 1 << 16;
+  Accounts& accounts_;
+  TagCache l1_;
+};

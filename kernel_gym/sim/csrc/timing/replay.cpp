@@ -1,0 +1,261 @@
+#include "timing/replay.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr double kBarrierCycles = 8;
+constexpr double kMatrixResult = 8;   // from the end of a matrix operation to its use
+constexpr double kLdsQueue = 16;      // cycles an LDS instruction may wait in its queue
+constexpr double kMemoryQueue = 64;   // cycles a memory instruction may wait in its queue
+constexpr u32 kMaxRows = 1024;        // vector and accumulation registers
+
+u64 length_of(const ModelInput& input, const std::vector<u32>& trace) {
+  u64 total = 0;
+  for (u32 block : trace) total += input.blocks[block].last - input.blocks[block].first;
+  return total;
+}
+
+}  // namespace
+
+void Replayed::add(const Replayed& other, u64 times) {
+  const double n = (double)times;
+  for (size_t i = 0; i < spent.size(); i++) {
+    spent[i] += n * other.spent[i];
+    executions[i] += times * other.executions[i];
+  }
+  for (int i = 0; i < 8; i++) busy[i] += n * other.busy[i];
+  for (int i = 0; i < kStalls; i++) stalls[i] += n * other.stalls[i];
+  cycles += n * other.cycles;
+  workgroup_cycles += n * other.workgroup_cycles;
+  wave_cycles += n * other.wave_cycles;
+  instructions += times * other.instructions;
+}
+
+void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
+  waiting_.resize(workgroups.size());
+  u64 total = 0;
+  for (u32 c = 0; c < workgroups.size(); c++) {
+    const Recorder& sample = *input_.samples[workgroups[c]];
+    const u32 count = (u32)sample.traces.size();
+    alive_.push_back(count);
+    ends_.push_back(0);
+    for (u32 w = 0; w < count; w++) {
+      ReplayWave wave;
+      wave.workgroup = c;
+      wave.time = c * request_.workgroup_launch;
+      wave.simd = (int)(waves_.size() % kSimds);
+      wave.trace = &sample.traces[w];
+      wave.matrix_ready.assign(kMaxRows, 0);
+      total += length_of(input_, *wave.trace);
+      queue_.push({wave.time, (u32)waves_.size()});
+      waves_.push_back(std::move(wave));
+    }
+  }
+  if (total <= budget) return;
+  // The beginning and the end of each wave stand for the whole: every block still has its cost.
+  for (ReplayWave& wave : waves_) {
+    const size_t blocks = wave.trace->size();
+    const size_t kept = std::max<size_t>(8, (size_t)((double)blocks * budget / total));
+    if (kept >= blocks) continue;
+    wave.skip_from = kept * 2 / 3;
+    wave.skip_to = blocks - (kept - wave.skip_from);
+  }
+}
+
+bool Replay::advance(ReplayWave& wave) {
+  while (wave.next == wave.last) {
+    if (wave.position == wave.skip_from && wave.skip_to) wave.position = wave.skip_to;
+    if (wave.position == wave.trace->size()) return false;
+    const BlockRange& block = input_.blocks[(*wave.trace)[wave.position++]];
+    wave.next = block.first;
+    wave.last = block.last;
+  }
+  return true;
+}
+
+void Replay::vector(ReplayWave& wave, const TimedInst& inst) {
+  double from = wave.time;
+  for (u16 row : inst.src_rows) {
+    if (row != kNoRow) from = std::max(from, wave.matrix_ready[row]);
+  }
+  charge(Stall::kMatrixResult, from - wave.time);
+  const double begin = use(vector_free_[wave.simd], from, inst.cycles, Unit::kVector);
+  charge(Stall::kVectorBusy, begin - from);
+  charge(Stall::kIssue, inst.cycles);
+  wave.time = begin + inst.cycles;
+}
+
+// A matrix instruction issues through the vector unit's port and then works in the shadow of other
+// instructions.
+void Replay::matrix(ReplayWave& wave, const TimedInst& inst) {
+  double from = wave.time;
+  for (int i = 0; i < 3; i++) {
+    // sums into the same registers follow each other without a gap
+    if (inst.src_rows[i] == kNoRow || (i == 2 && inst.src_rows[i] == inst.dst_row)) continue;
+    from = std::max(from, wave.matrix_ready[inst.src_rows[i]]);
+  }
+  charge(Stall::kMatrixResult, from - wave.time);
+  const double port = std::max(from, vector_free_[wave.simd]);
+  charge(Stall::kVectorBusy, port - from);
+  const double begin = use(matrix_free_[wave.simd], port, inst.cycles, Unit::kMatrix);
+  charge(Stall::kMatrixBusy, begin - port);
+  charge(Stall::kIssue, kIssue);
+  vector_free_[wave.simd] = begin + kIssue;
+  const double ready = begin + inst.cycles + kMatrixResult;
+  for (u32 r = 0; r < inst.dst_rows; r++) wave.matrix_ready[inst.dst_row + r] = ready;
+  wave.time = begin + kIssue;
+}
+
+void Replay::memory(ReplayWave& wave, const TimedInst& inst, u32 index) {
+  const AccessTime& time = times_[index];
+  const bool local = inst.unit == Unit::kLds;
+  double& free_at = local ? lds_free_ : memory_free_;
+  const double begin = use(free_at, wave.time, time.cycles, inst.unit);
+  const double issued = std::max(wave.time, begin - (local ? kLdsQueue : kMemoryQueue));
+  charge(local ? Stall::kLdsQueue : Stall::kMemoryQueue, issued - wave.time);
+  charge(Stall::kIssue, kIssue);
+  if (local) {
+    wave.local.push_back({begin + time.cycles + request_.lds_latency, Stall::kLds});
+  } else {
+    wave.memory.push_back({begin + time.cycles + time.latency, Stall::kMemory});
+  }
+  wave.time = issued + kIssue;
+}
+
+void Replay::wait(ReplayWave& wave, const TimedInst& inst) {
+  // Operations complete in order: waiting for all but the last `limit`.
+  const auto drain = [&](std::vector<Pending>& pending, size_t& head, u16 limit) {
+    while (pending.size() - head > limit) {
+      const Pending& next = pending[head++];
+      if (next.done <= wave.time) continue;
+      charge(next.kind, next.done - wave.time);
+      wave.time = next.done;
+    }
+    if (head == pending.size()) {
+      pending.clear();
+      head = 0;
+    }
+  };
+  if (inst.vector_memory_limit != 0xffff) {
+    drain(wave.memory, wave.memory_head, inst.vector_memory_limit);
+  }
+  if (inst.local_limit != 0xffff) drain(wave.local, wave.local_head, inst.local_limit);
+  charge(Stall::kIssue, 1);
+  wave.time += 1;
+}
+
+// Lets the waves of a workgroup go on when all that still run have reached the barrier.
+void Replay::release(u32 workgroup) {
+  std::vector<u32>& waiting = waiting_[workgroup];
+  if (waiting.empty() || waiting.size() < alive_[workgroup]) return;
+  double last = 0;
+  for (u32 i : waiting) last = std::max(last, waves_[i].time);
+  for (u32 i : waiting) {
+    ReplayWave& wave = waves_[i];
+    const double waited = last + kBarrierCycles - wave.time;
+    charge(Stall::kBarrier, waited);
+    found_.spent[wave.next - 1] += waited;
+    wave.time = last + kBarrierCycles;
+    queue_.push({wave.time, i});
+  }
+  waiting.clear();
+}
+
+void Replay::finish(const ReplayWave& wave) {
+  const double begin = wave.workgroup * request_.workgroup_launch;
+  found_.wave_cycles += wave.time - begin;
+  ends_[wave.workgroup] = std::max(ends_[wave.workgroup], wave.time - begin);
+  found_.cycles = std::max(found_.cycles, wave.time);
+  alive_[wave.workgroup]--;
+  release(wave.workgroup);
+}
+
+bool Replay::step(ReplayWave& wave, u32 number) {
+  const u32 index = wave.next++;
+  const TimedInst& inst = input_.instructions[index];
+  const double before = wave.time;
+  found_.instructions++;
+  found_.executions[index]++;
+  switch (inst.unit) {
+    case Unit::kVector:
+      vector(wave, inst);
+      break;
+    case Unit::kMatrix:
+      matrix(wave, inst);
+      break;
+    case Unit::kLds:
+    case Unit::kMemory:
+      memory(wave, inst, index);
+      break;
+    case Unit::kScalarMemory:
+      wave.local.push_back({wave.time + request_.scalar_latency, Stall::kScalarMemory});
+      charge(Stall::kIssue, kIssue);
+      wave.time += kIssue;
+      break;
+    case Unit::kWait:
+      wait(wave, inst);
+      break;
+    case Unit::kBarrier:
+      waiting_[wave.workgroup].push_back(number);
+      release(wave.workgroup);
+      return false;
+    case Unit::kBranch:
+      charge(Stall::kIssue, kBranchCycles);
+      wave.time += kBranchCycles;
+      break;
+    case Unit::kIdle:
+      charge(Stall::kIssue, inst.cycles);
+      wave.time += inst.cycles;
+      break;
+    case Unit::kScalar: {
+      const double begin = use(scalar_free_[wave.simd], wave.time, 1, Unit::kScalar);
+      charge(Stall::kIssue, begin + kIssue - wave.time);
+      wave.time = begin + kIssue;
+      break;
+    }
+    case Unit::kFree:
+      break;
+  }
+  found_.spent[index] += wave.time - before;
+  return true;
+}
+
+// Whether the next instruction of a wave needs what other waves use too. Only then does it matter
+// which wave is first: what a wave does by itself, it does at once.
+bool Replay::waits_for_turn(const ReplayWave& wave) const {
+  switch (input_.instructions[wave.next].unit) {
+    case Unit::kLds:
+    case Unit::kMemory:
+      return true;
+    case Unit::kVector:
+    case Unit::kMatrix:
+    case Unit::kScalar:
+      return waves_.size() > kSimds;
+    default:
+      return false;
+  }
+}
+
+const Replayed& Replay::run(const std::vector<size_t>& workgroups, u64 budget) {
+  start(workgroups, budget);
+  while (!queue_.empty()) {
+    const u32 number = queue_.top().second;
+    queue_.pop();
+    ReplayWave& wave = waves_[number];
+    for (;;) {
+      if (!advance(wave)) {
+        finish(wave);
+        break;
+      }
+      const Entry entry(wave.time, number);
+      if (waits_for_turn(wave) && !queue_.empty() && entry > queue_.top()) {
+        queue_.push(entry);
+        break;
+      }
+      if (!step(wave, number)) break;
+    }
+  }
+  for (double end : ends_) found_.workgroup_cycles += end;
+  return found_;
+}

@@ -1,0 +1,136 @@
+#include "timing/shapes.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr u32 kBanks = 32;
+
+bool same(const Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 size) {
+  U differ = splat((u32)(shape.lanes != lanes) | (shape.phase ^ phase) | (shape.size ^ size));
+  for (int c = 0; c < kChunks; c++) differ |= load(relative, c) ^ load(shape.relative, c);
+  return !any_lane((U)(differ != 0u));
+}
+
+// Of some lanes: it only has to tell most shapes of an instruction from each other.
+u32 hash_of(const u32* relative, u32 phase) {
+  u32 hash = phase;
+  for (int l : {1, 2, 4, 8, 16, 32, 63}) hash = hash * 0x9e3779b1u + relative[l];
+  return hash;
+}
+
+void clear_inactive(u32* row, u64 lanes) {
+  if (LIKELY(lanes == kAllLanes)) return;
+  for (int c = 0; c < kChunks; c++) put(row, c, load(row, c) & lane_mask(lanes, c));
+}
+
+// Sorts numbers and drops repeated ones; returns how many are left.
+u32 sort_unique(u64* numbers, u32 count) {
+  constexpr u64 kWords = 64;  // of a set of small numbers
+  u64 largest = 0;
+  for (u32 i = 0; i < count; i++) largest = std::max(largest, numbers[i]);
+  const bool sorted = std::is_sorted(numbers, numbers + count);
+  if (sorted || largest >= 64 * kWords) {
+    if (!sorted) std::sort(numbers, numbers + count);
+    return (u32)(std::unique(numbers, numbers + count) - numbers);
+  }
+  u64 set[kWords] = {};
+  for (u32 i = 0; i < count; i++) set[numbers[i] / 64] |= 1ull << numbers[i] % 64;
+  u32 left = 0;
+  for (u64 w = 0; w <= largest / 64; w++) {
+    for (u64 rest = set[w]; rest; rest &= rest - 1) {
+      numbers[left++] = 64 * w + __builtin_ctzll(rest);
+    }
+  }
+  return left;
+}
+
+void find_lines(Shape& shape, const u64* addresses, u64 low) {
+  u64 segments[2 * kLanes];
+  u32 count = 0;
+  for (u64 rest = shape.lanes; rest; rest &= rest - 1) {
+    const u64 place = addresses[__builtin_ctzll(rest)] - low + shape.phase;
+    const u64 first = place >> 6, last = (place + shape.size - 1) >> 6;
+    if (!count || segments[count - 1] != first) segments[count++] = first;
+    if (last != first) segments[count++] = last;
+  }
+  shape.segments = sort_unique(segments, count);
+  shape.line_count = 0;
+  for (u32 i = 0; i < shape.segments; i++) {
+    if (i && segments[i] >> 1 == segments[i - 1] >> 1) continue;
+    shape.lines[shape.line_count++] = (u32)(segments[i] >> 1);
+  }
+}
+
+// Bank conflicts: 32 lanes a cycle for 4 bytes, 16 for 8, 8 for 16; distinct words in one bank
+// take a cycle each.
+void find_conflicts(Shape& shape) {
+  const u32 words = (shape.size + 3) / 4;
+  const int group = words >= 4 ? 8 : words >= 2 ? 16 : 32;
+  shape.lds_cycles = 0;
+  for (int first = 0; first < kLanes; first += group) {
+    u32 waiting[2 * kLanes], last[kBanks];
+    u32 count = 0;
+    for (int l = first; l < first + group; l++) {
+      if (!(shape.lanes >> l & 1)) continue;
+      const u32 place = shape.relative[l] + shape.phase;
+      for (u32 i = 0; i < words; i++) waiting[count++] = (place + 4 * i) >> 2;
+    }
+    for (; count; shape.lds_cycles++) {  // each bank serves one of its words
+      for (u32 i = 0; i < count; i++) last[waiting[i] % kBanks] = waiting[i];
+      u32 left = 0;
+      for (u32 i = 0; i < count; i++) {
+        waiting[left] = waiting[i];
+        left += last[waiting[i] % kBanks] != waiting[i];
+      }
+      count = left;
+    }
+  }
+}
+
+}  // namespace
+
+std::pair<Shape&, bool> Shapes::find(u32 instruction, const u32* relative, u64 lanes, u32 phase,
+                                     u32 size) {
+  if (UNLIKELY(!kept_[instruction])) kept_[instruction].reset(new Kept);
+  Kept& kept = *kept_[instruction];
+  const u32 hash = hash_of(relative, phase);
+  for (u32 i = 0; i < kept.count; i++) {
+    if (kept.hashes[i] != hash) continue;
+    Shape& shape = *kept.shapes[i];
+    if (LIKELY(same(shape, relative, lanes, phase, size))) return {shape, false};
+  }
+  const u32 place = kept.next++ % kKept;
+  kept.count = std::max(kept.count, place + 1);
+  if (!kept.shapes[place]) kept.shapes[place].reset(new Shape);
+  kept.hashes[place] = hash;
+  Shape& shape = *kept.shapes[place];
+  memcpy(shape.relative, relative, sizeof shape.relative);
+  shape.lanes = lanes;
+  shape.phase = phase;
+  shape.size = size;
+  return {shape, true};
+}
+
+const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u64 low, u64 high,
+                            u32 phase, u32 size) {
+  alignas(64) u32 relative[kLanes];
+  for (int l = 0; l < kLanes; l++) relative[l] = (u32)(addresses[l] - low);
+  clear_inactive(relative, lanes);
+  const auto [shape, fresh] = find(instruction, relative, lanes, phase, size);
+  if (LIKELY(!fresh)) return shape;
+  find_lines(shape, addresses, low);
+  if (UNLIKELY(high - low > ~0u)) shape.phase = ~0u;  // `relative` does not tell it from others
+  return shape;
+}
+
+const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32 offset,
+                           u32 size) {
+  alignas(64) u32 relative[kLanes];
+  const u32 start = addresses[__builtin_ctzll(lanes)];
+  for (int c = 0; c < kChunks; c++) put(relative, c, load(addresses, c) - start);
+  clear_inactive(relative, lanes);
+  const auto [shape, fresh] = find(instruction, relative, lanes, (start + offset) & 3, size);
+  if (UNLIKELY(fresh)) find_conflicts(shape);
+  return shape;
+}

@@ -1,0 +1,102 @@
+// The timing model. Recorded workgroups are replayed together on one compute unit, in order within
+// each wave, with the units that waves share. That gives each basic block a cost; the blocks that
+// every workgroup executed, counted exactly, then give each workgroup its time. A block that no
+// replay ran costs its full latencies: what a sample did not show is never cheap.
+#pragma once
+
+#include <vector>
+
+#include "timing/recorder.h"
+
+// How an instruction occupies the compute unit (kernel_gym/sim/compiler/timing_tables.py).
+enum class Unit : u8 {
+  kScalar,
+  kVector,
+  kMatrix,
+  kLds,
+  kMemory,
+  kScalarMemory,
+  kWait,
+  kBarrier,
+  kBranch,
+  kIdle,  // s_nop, s_sleep: `cycles` without using a unit
+  kFree,  // no time of its own
+};
+
+constexpr u16 kNoRow = 0xffff;
+
+// Mirrored by kernel_gym/sim/compiler/timing_tables.py.
+struct TimedInst {
+  Unit unit;
+  u8 is_store;
+  u16 cycles;
+  u16 vector_memory_limit;  // of s_waitcnt; 0xffff: not waited for
+  u16 local_limit;
+  u16 dst_row, dst_rows;    // of a matrix instruction
+  u16 src_rows[3];          // rows whose matrix results are needed
+  u16 sharing;              // SharingKind: what it does that other workgroups may see
+};
+static_assert(sizeof(TimedInst) == 20, "shared with Python");
+
+struct BlockRange {
+  u32 first, last;  // instructions, exclusive end
+};
+
+// What a wave waits for (kernel_gym/sim/timing/model.py).
+enum class Stall : u8 {
+  kIssue,         // executing, or taking its turn to issue
+  kVectorBusy,    // another wave holds the vector unit
+  kMatrixBusy,    // the matrix unit works
+  kMatrixResult,  // a result of the matrix unit is not ready
+  kLdsQueue,
+  kMemoryQueue,
+  kMemory,        // s_waitcnt for vector memory
+  kLds,           // s_waitcnt for LDS
+  kScalarMemory,  // s_waitcnt for scalar memory
+  kBarrier,
+};
+constexpr int kStalls = 10;
+
+// Mirrored by kernel_gym/sim/native.py. Times in cycles of the compute unit unless named.
+struct ModelRequest {
+  double lds_latency;
+  double l1_latency;
+  double miss_latency;         // of what misses the L1, mean
+  double scalar_latency;
+  double store_latency;
+  double workgroup_launch;
+  double l2_bytes_per_cycle;   // of one compute unit
+  double unsampled_lds;        // cycles of an LDS instruction that no sample ran
+  double handover;             // from a write to the end of a load that reads it elsewhere
+  double atomic_handover;      // the same of two atomic operations on one address
+  u64 instruction_budget;      // replayed instructions
+  u64 slots;                   // workgroups that run at the same time on the GPU
+  u64 workgroups;
+  u32 copies;                  // workgroups that share a compute unit
+  u32 waves;                   // of a workgroup
+  // results
+  double makespan;             // cycles until the last workgroup ends
+  double replay_cycles;        // length of the replays, summed
+  double explained;            // share of all executed instructions in blocks that were replayed
+  double busy[8];              // cycles a unit was busy in the replays, by Unit
+  double stalls[kStalls];      // cycles of waves in the replays, by Stall
+  u64 replayed;
+};
+
+class Sharing;
+
+// How many cycles a wave that hides nothing spends in an instruction, roughly.
+u32 nominal_cycles(const TimedInst& inst);
+
+struct ModelInput {
+  const std::vector<TimedInst>& instructions;
+  const std::vector<BlockRange>& blocks;
+  const std::vector<const Recorder*>& samples;
+  const Bins& bins;                          // what every workgroup executed
+  const std::vector<AccessCounts>& accesses; // of every workgroup
+  const std::vector<AccessCounts>& sampled;  // of the samples
+  const Sharing* sharing;                    // null if workgroups cannot wait for each other
+};
+
+// `spent`: cycles by instruction, summed over the waves of all workgroups.
+void run_model(const ModelInput& input, ModelRequest& request, std::vector<double>& spent);

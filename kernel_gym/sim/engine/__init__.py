@@ -1,0 +1,1 @@
+"""Runs compiled kernels: memory, launches, faults and audit reports."""

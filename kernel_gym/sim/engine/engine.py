@@ -1,0 +1,400 @@
+"""The simulator's face: load assembler text, launch kernels, read faults and modelled times.
+
+    engine = Engine()
+    kernel = engine.load(asm_text)
+    engine.set_allocations([(address, size, "x")])
+    result = engine.launch(kernel, (grid, 1, 1), (256, 1, 1), kernarg)
+
+Device addresses are addresses in this process. A kernel may only touch what
+:meth:`Engine.set_allocations` names; anything else is a :class:`Fault` in the result.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kernel_gym.sim import native
+from kernel_gym.sim.asm.data import Storage, check_room
+from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
+from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
+from kernel_gym.sim.asm.targets import TARGETS, target_of
+from kernel_gym.sim.asm.text import Module, parse
+from kernel_gym.sim.compiler.decode import decode_kernel
+from kernel_gym.sim.engine import suspects
+from kernel_gym.sim.engine.faults import Fault
+from kernel_gym.sim.engine.kernarg import pack_arguments
+from kernel_gym.sim.engine.kernel import Kernel, Program, assign_registers
+from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
+from kernel_gym.sim.timing.occupancy import Occupancy
+
+__all__ = [
+    "AsmError",
+    "Engine",
+    "Fault",
+    "Kernel",
+    "KernelArg",
+    "LaunchResult",
+    "UnsupportedInstruction",
+    "pack_kernarg",
+]
+
+_CACHED_KERNELS = 256
+_PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
+
+Dim3 = Sequence[int]
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """Outcome of a launch.
+
+    Attributes:
+        fault: Why the kernel was stopped, or None.
+        seconds: Modelled time; None if it was not wanted or the kernel was stopped.
+        profile: What the model saw, JSON-able; empty without a model.
+        wave_instructions: Instructions executed, summed over waves.
+    """
+
+    fault: Fault | None
+    seconds: float | None
+    profile: dict[str, Any]
+    wave_instructions: int
+
+
+@lru_cache(maxsize=16)
+def _parse_cached(text: str) -> Module:
+    return parse(text)
+
+
+class Engine:
+    """A simulated GPU that executes kernels on the host's processor."""
+
+    def __init__(
+        self, threads: int | None = None, isa: str | None = None, exact_matrix: bool = False
+    ) -> None:
+        """Create an engine.
+
+        Args:
+            threads: Host threads for workgroups; default: all processors.
+            isa: ``avx512``, ``avx2`` or ``portable``; default: the environment variable
+                ``KERNEL_GYM_SIM_ISA`` or the best one.
+            exact_matrix: Whether matrix instructions sum in the order and with the rounding that
+                is published for the hardware (slower); default: in order, rounding each term.
+        """
+        self.threads = threads or os.cpu_count() or 1
+        self.exact_matrix = exact_matrix
+        self.library = native.load_library(native.choose_isa(isa))
+        self._api = self.library.api
+        self._handle = self._api.sim_engine_new()
+        self._given: list[tuple[int, int, str]] = []
+        self._allocations: list[tuple[int, int, str]] = []
+        self._storages: dict[str, Storage] = {}
+        self.variable_limit = 4 << 30
+        """Most bytes of the variables of all modules together."""
+        self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
+
+    def __del__(self) -> None:
+        """Free the engine's memory."""
+        if hasattr(self, "_handle"):
+            self._api.sim_engine_delete(self._handle)
+
+    # ---- memory
+    def set_memory(self, base: int, size: int) -> None:
+        """Declare the arena that holds all device memory.
+
+        Args:
+            base: Its address in this process, which is also the device address.
+            size: Bytes.
+
+        Raises:
+            MemoryError: If the arena is too large to keep account of.
+        """
+        if not self._api.sim_set_memory(self._handle, base, size):
+            raise MemoryError(f"no memory for the account of an arena of {size} bytes")
+
+    def set_allocations(self, allocations: Iterable[tuple[int, int, str]]) -> None:
+        """Declare what kernels may touch: live ``(start, size, label)`` allocations."""
+        self._given = [item for item in allocations if item[1] > 0]
+        self._declare()
+
+    def _declare(self) -> None:
+        own = [(s.start, s.size, "a device variable") for s in self._storages.values() if s.size]
+        self._allocations = sorted(self._given + own)
+        bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
+        array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
+        self._api.sim_set_allocations(self._handle, array, len(self._allocations))
+
+    # ---- kernels
+    def kernel_names(self, asm_text: str) -> list[str]:
+        """Names of the kernels in an assembler text.
+
+        Raises:
+            AsmError: If the text cannot be read.
+        """
+        return _parse_cached(asm_text).kernel_names
+
+    def load(self, asm_text: str, name: str | None = None, shared: int | None = None) -> Kernel:
+        """Decode a kernel; loading the same text again is free.
+
+        Args:
+            asm_text: Assembler text for gfx90a, gfx942 or gfx950.
+            name: Kernel to take; default: the only one, or the first.
+            shared: LDS of a workgroup in bytes, if the compiler reports it beside the text (as
+                Triton does); default: what the text says.
+
+        Raises:
+            AsmError: If the text cannot be read or has no such kernel.
+            UnsupportedInstruction: If an instruction is not implemented.
+        """
+        key = (asm_text, name, shared)
+        if key not in self._kernels:
+            self._kernels[key] = self._load(asm_text, name, shared)
+            if len(self._kernels) > _CACHED_KERNELS:
+                self._kernels.popitem(last=False)
+        self._kernels.move_to_end(key)
+        return self._kernels[key]
+
+    def _load(self, asm_text: str, name: str | None, shared: int | None) -> Kernel:
+        module = _parse_cached(asm_text)
+        name = name or module.kernel_names[0]
+        if name not in module.descriptors:
+            found = ", ".join(module.kernel_names)
+            raise AsmError(f"no kernel named {name}, found: {found}")
+        storage = self._storage(asm_text)
+        decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
+        descriptor = module.descriptors[name]
+        arch = target_of(module.target).arch
+        metadata = module.metadata.get(name, KernelMetadata((), {}))
+        values = metadata.values
+        static_lds = values.get(
+            "group_segment_fixed_size", descriptor.get("group_segment_fixed_size", 0)
+        )
+        return Kernel(
+            name=name,
+            arch=arch,
+            args=metadata.args,
+            kernarg_size=values.get("kernarg_segment_size", descriptor.get("kernarg_size", 0)),
+            vgprs=values.get("vgpr_count", decoded.builder.vector_registers),
+            agprs=values.get("agpr_count", decoded.builder.accumulators),
+            sgprs=values.get("sgpr_count", descriptor.get("next_free_sgpr", 0)),
+            vgpr_spills=values.get("vgpr_spill_count", 0),
+            sgpr_spills=values.get("sgpr_spill_count", 0),
+            lds_bytes=max(static_lds, shared or 0),
+            scratch_bytes=values.get(
+                "private_segment_fixed_size", descriptor.get("private_segment_fixed_size", 0)
+            ),
+            max_workgroup=values.get("max_flat_workgroup_size", 1024),
+            instructions=len(decoded.instructions),
+            decoded=decoded,
+            program=Program(self.library, decoded, arch),
+            descriptor=descriptor,
+            files=module.files,
+        )
+
+    def _storage(self, asm_text: str) -> Storage:
+        if asm_text not in self._storages:
+            data = _parse_cached(asm_text).data
+            check_room(data, self._storages.values(), self.variable_limit)
+            self._storages[asm_text] = Storage(data)
+            self._declare()
+        return self._storages[asm_text]
+
+    def variable(self, asm_text: str, name: str) -> tuple[int, int] | None:
+        """Address and bytes of a device variable of a text; None if it has none of that name."""
+        storage = self._storage(asm_text)
+        if name not in storage.addresses:
+            return None
+        return storage.addresses[name], storage.sizes[name]
+
+    def variable_at(self, address: int, size: int) -> bool:
+        """Whether a range lies within the variables of one module."""
+        storages = self._storages.values()
+        return any(s.start <= address and address + size <= s.start + s.size for s in storages)
+
+    # ---- launches
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: Dim3,
+        block: Dim3,
+        kernarg: bytes,
+        dynamic_lds: int = 0,
+        time_limit_s: float = 10.0,
+        instruction_limit: int | None = None,
+        model_time: bool = True,
+        audit: bool = False,
+        reverse_waves: bool = False,
+        sample_seed: int = 0,
+        full_trace: bool = False,
+    ) -> LaunchResult:
+        """Run a kernel to its end or first fault.
+
+        Args:
+            kernel: From :meth:`load` of this engine.
+            grid: Workgroups along x, y, z (missing ones are 1).
+            block: Threads of a workgroup along x, y, z.
+            kernarg: The argument segment, see :func:`pack_kernarg`.
+            dynamic_lds: Bytes of LDS on top of the kernel's own.
+            time_limit_s: Host seconds until the launch is stopped.
+            instruction_limit: Wave instructions until the launch is stopped.
+            model_time: Whether to model the time on the GPU.
+            audit: Whether to look for what values need not show, such as races: slower.
+            reverse_waves: Run a workgroup's waves in the other order: shows missing barriers.
+            sample_seed: Which workgroups the model looks at; unknown to the kernel's author.
+            full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
+
+        Returns:
+            The outcome. A faulty kernel is a value here, not an exception.
+
+        Raises:
+            ValueError: The shapes are not possible for this kernel.
+        """
+        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        threads = block3[0] * block3[1] * block3[2]
+        if not 0 < threads <= max(1024, kernel.max_workgroup):
+            raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
+        lds = kernel.lds_bytes + dynamic_lds
+        available = TARGETS[kernel.arch].lds_bytes
+        if lds > available:
+            raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
+        residency = kernel.occupancy(threads, lds)
+        workgroups = grid3[0] * grid3[1] * grid3[2]
+        if workgroups == 0:
+            return LaunchResult(None, 0.0 if model_time else None, {}, 0)
+        request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
+        request.time_limit_s = time_limit_s
+        request.instruction_limit = instruction_limit or 0
+        request.reverse_waves = reverse_waves
+        trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
+        trace.ask(request, workgroups, sample_seed)
+        fault, modelled = self._run(kernel, request, residency, trace, audit)
+        del keep
+        if modelled is None:
+            return LaunchResult(fault, None, {}, request.instructions)
+        return LaunchResult(fault, modelled.seconds, modelled.profile, request.instructions)
+
+    def _run(
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        trace: Trace,
+        audit: bool,
+    ) -> tuple[Fault | None, Modelled | None]:
+        """Execute a request: what stopped it, and the model's view of it if it is wanted."""
+        if audit:
+            kernel.program.prepare_audit()
+            request.audit, request.threads = 1, 1
+            self._api.sim_keep(self._handle, suspects.BEFORE)
+        if trace is not Trace.NONE and kernel.program.timing.watched:
+            request.sharing, request.threads = 1, 1
+        self._api.sim_launch(self._handle, kernel.program.handle, ct.byref(request))
+        wanted = trace is not Trace.NONE and not request.fault_kind
+        full = trace is Trace.FULL
+        modelled = self._model(kernel, request, residency, full) if wanted else None
+        if audit:
+            self._try_suspects(kernel, request)
+        if request.fault_kind:
+            return suspects.fault_of(kernel, request, self._allocations), None
+        return None, modelled
+
+    def _try_suspects(self, kernel: Kernel, request: native.LaunchRequest) -> None:
+        """Make a fault of a suspicious read that matters."""
+        if request.suspects and not request.fault_kind:
+            program = kernel.program.handle
+            found = suspects.read_that_matters(self.library, self._handle, program, request)
+            if found is not None:
+                suspects.accuse(request, found)
+        self._api.sim_forget(self._handle)
+
+    def _model(
+        self,
+        kernel: Kernel,
+        request: native.LaunchRequest,
+        residency: Occupancy,
+        full_trace: bool,
+    ) -> Modelled:
+        program = kernel.program
+        modelled = LaunchModel(
+            self.library, self._handle, program.handle, program.timing, request, residency
+        ).run(full_trace)
+        for entry in modelled.profile["hot"]:
+            number = entry.pop("instruction")
+            entry["text"] = kernel.decoded.instructions[number].text
+            entry["source"] = kernel.source_of(number)
+        return modelled
+
+    def _request(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        kernarg: bytes,
+        lds: int,
+        residency: Occupancy,
+    ) -> tuple[native.LaunchRequest, list[object]]:
+        """The request, and objects that must live as long as the launch."""
+        request = native.LaunchRequest()
+        request.grid[:], request.block[:] = grid, block
+        request.lds_size, request.scratch_size = lds, kernel.scratch_bytes
+        # Scalar loads may read on to the end of a cache line: the loader pads the segment.
+        request.kernarg_size = -(-max(len(kernarg), kernel.kernarg_size, 1) // 64) * 64 + 64
+        segment = ct.create_string_buffer(kernarg, request.kernarg_size)
+        request.kernarg = ct.addressof(segment)
+        packet = ct.create_string_buffer(
+            _PACKET.pack(
+                *(0, 3, *block, 0, *(g * b for g, b in zip(grid, block, strict=True))),
+                *(kernel.scratch_bytes, lds, 0, request.kernarg, 0, 0),
+            ),
+            64,
+        )
+        request.packet = ct.addressof(packet)
+        data = kernel.decoded.data
+        if data is not None:
+            request.data, request.data_size = ct.addressof(data), len(data)
+        assign_registers(request, kernel.descriptor)
+        request.fill_row = native.NOT_WANTED
+        request.threads = 1 if kernel.decoded.ordered else self.threads
+        compute_units = TARGETS[kernel.arch].compute_units
+        request.resident_limit = residency.workgroups_per_cu * compute_units
+        return request, [segment, packet]
+
+
+def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
+    filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
+    if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
+        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
+    return filled[0], filled[1], filled[2]
+
+
+def pack_kernarg(
+    kernel: Kernel, values: Sequence[bytes], grid: Dim3, block: Dim3, dynamic_lds: int = 0
+) -> bytes:
+    """Lay out the argument segment of a launch.
+
+    Args:
+        kernel: The kernel.
+        values: Little-endian bytes of the explicit arguments, in order; left-out trailing ones
+            become zero.
+        grid: Workgroups along x, y, z.
+        block: Threads of a workgroup along x, y, z.
+        dynamic_lds: Bytes of dynamic LDS.
+
+    Raises:
+        ValueError: If there are too many values or one has the wrong size.
+    """
+    return pack_arguments(
+        kernel.args,
+        kernel.kernarg_size,
+        values,
+        _dim3(grid, "grid"),
+        _dim3(block, "block"),
+        dynamic_lds,
+    )

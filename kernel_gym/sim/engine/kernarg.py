@@ -1,0 +1,68 @@
+"""Packs kernel arguments the way the HIP runtime does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel_gym.sim.asm.metadata import KernelArg
+
+SHARED_APERTURE, PRIVATE_APERTURE = 0x10000, 0x20000  # upper halves of flat addresses
+
+
+def _hidden_value(kind: str, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> int:
+    """Value of a hidden argument; 0 for those without a meaning here."""
+    for i, axis in enumerate("xyz"):
+        if kind == f"hidden_block_count_{axis}":
+            return grid[i]
+        if kind == f"hidden_group_size_{axis}":
+            return block[i]
+    return {
+        "hidden_grid_dims": 1 + max((i for i in range(3) if grid[i] * block[i] > 1), default=0),
+        "hidden_dynamic_lds_size": dynamic_lds,
+        "hidden_shared_base": SHARED_APERTURE,
+        "hidden_private_base": PRIVATE_APERTURE,
+    }.get(kind, 0)
+
+
+def pack_arguments(
+    args: Sequence[KernelArg],
+    segment_size: int,
+    values: Sequence[bytes],
+    grid: Sequence[int],
+    block: Sequence[int],
+    dynamic_lds: int = 0,
+) -> bytes:
+    """Lay out the argument segment.
+
+    Args:
+        args: Arguments by the kernel's metadata.
+        segment_size: Bytes of the segment.
+        values: Little-endian bytes of the explicit arguments, in order. Trailing arguments that
+            are left out become zero.
+        grid: Workgroups along x, y, z.
+        block: Threads of a workgroup along x, y, z.
+        dynamic_lds: Bytes of dynamic LDS.
+
+    Returns:
+        The segment.
+
+    Raises:
+        ValueError: If there are too many values or one has the wrong size.
+    """
+    explicit = [arg for arg in args if not arg.hidden]
+    if len(values) > len(explicit):
+        raise ValueError(f"found {len(values)} arguments, expected {len(explicit)}")
+    end = max((arg.offset + arg.size for arg in args), default=0)
+    segment = bytearray(max(segment_size, end))
+    for i, (arg, value) in enumerate(zip(explicit, values, strict=False)):
+        if len(value) != arg.size:
+            raise ValueError(
+                f"argument {i} ({arg.name or arg.value_kind}) has {len(value)} bytes, "
+                f"expected {arg.size}"
+            )
+        segment[arg.offset : arg.offset + arg.size] = value
+    for arg in args:
+        if arg.hidden:
+            number = _hidden_value(arg.value_kind, grid, block, dynamic_lds)
+            segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
+    return bytes(segment)

@@ -1,0 +1,136 @@
+"""What is found in a launch: faults in words, and suspicious reads that matter.
+
+Compilers legally read undefined registers, and let several waves load what one of them updates in
+place, and throw the result away. An audited launch therefore only notes suspects; here the launch
+runs again with other contents in the suspected storage, or as the result of the suspected load. A
+suspect is a finding if, and only if, memory differs afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+from collections.abc import Iterator, Sequence
+
+from kernel_gym.sim import native
+from kernel_gym.sim.engine.faults import KINDS, NUMBERS, Fault, describe, describe_other
+from kernel_gym.sim.engine.kernel import Kernel
+from kernel_gym.symbols import plain_name
+
+BEFORE, AFTER = 0, 1  # contents that the engine keeps
+REGISTER, LDS, RACE = 0, 1, 2  # enum SuspectKind in csrc/audit.h
+FILLS = (0x7B7B7B7B, 0xFBFBFBFB, 0x7FC17FC1)
+"""Large, large negative, NaN: as f32, f16, bf16 and integers. Registers start as 0, LDS as NaN."""
+
+
+def read_that_matters(
+    library: native.Library, engine: int, program: int, request: native.LaunchRequest
+) -> native.Suspect | None:
+    """The first suspect of an audited launch whose contents reach memory.
+
+    Memory is as the launch left it when this returns.
+
+    Args:
+        library: The engine library.
+        engine: Handle of the engine, whose last launch was audited.
+        program: Handle of the program.
+        request: The request of that launch; allocations were kept before it.
+
+    Returns:
+        The suspect, or None if none of them matters.
+    """
+    api = library.api
+    found = api.sim_suspects(engine)
+    suspects = [native.Suspect.from_buffer_copy(found[i]) for i in range(request.suspects)]
+    api.sim_keep(engine, AFTER)
+
+    def matters(suspect: native.Suspect) -> bool:
+        return any(_differs(again) for again in _again(request, suspect))
+
+    def _differs(again: native.LaunchRequest) -> bool:
+        api.sim_restore(engine, BEFORE)
+        api.sim_launch(engine, program, ct.byref(again))
+        return bool(again.fault_kind) or not api.sim_same(engine, AFTER)
+
+    try:
+        return next(filter(matters, suspects), None)
+    finally:
+        api.sim_restore(engine, AFTER)
+
+
+def _again(
+    request: native.LaunchRequest, suspect: native.Suspect
+) -> Iterator[native.LaunchRequest]:
+    """The launches that tell whether the contents of a suspect matter."""
+    for fill in FILLS:
+        again = native.LaunchRequest.from_buffer_copy(request)
+        again.audit = again.sample_count = again.footprint = 0
+        again.instructions = again.sharing = 0
+        again.fill = fill
+        if suspect.kind == LDS:
+            again.lds_map = suspect.map
+        elif suspect.kind == RACE:
+            again.poison = suspect.map
+        else:
+            again.fill_row = suspect.place
+        yield again
+
+
+def accuse(request: native.LaunchRequest, suspect: native.Suspect) -> None:
+    """Write a finding into the request as its fault."""
+    kinds = {REGISTER: "uninitialised_register", LDS: "uninitialised_lds", RACE: "global_race"}
+    request.fault_kind = NUMBERS[kinds[suspect.kind]]
+    request.fault_instruction = suspect.instruction
+    request.fault_wave, request.fault_lane = suspect.wave, suspect.lane
+    request.fault_address = suspect.place
+    if suspect.kind == RACE:
+        request.fault_other_instruction = suspect.other_instruction
+        request.fault_other_wave = suspect.other_wave
+        request.fault_other_workgroup = suspect.workgroup
+    grid = request.grid
+    across = suspect.workgroup // grid[0]
+    request.fault_workgroup[:] = suspect.workgroup % grid[0], across % grid[1], across // grid[1]
+
+
+def fault_of(
+    kernel: Kernel,
+    request: native.LaunchRequest,
+    allocations: Sequence[tuple[int, int, str]],
+) -> Fault:
+    """What stopped a launch, with the text and the source line of the instruction.
+
+    Args:
+        kernel: The kernel.
+        request: The finished request of the launch.
+        allocations: ``(start, size, label)``, sorted by start.
+    """
+    kind = KINDS[request.fault_kind]
+    instruction, source = _place(kernel, request.fault_instruction)
+    workgroup = request.fault_workgroup[0], request.fault_workgroup[1], request.fault_workgroup[2]
+    what = describe(kind, request.fault_address, request.fault_size, request.lds_size, allocations)
+    other_source = ""
+    if request.fault_other_instruction < len(kernel.decoded.instructions):
+        text, other_source = _place(kernel, request.fault_other_instruction)
+        where = request.fault_other_wave, request.fault_other_workgroup
+        what = f"{what}; {describe_other(kind, text, other_source, *where)}"
+    message = (
+        f"{what}; kernel {plain_name(kernel.name)}, {f'{source}, ' if source else ''}"
+        f"workgroup {workgroup}, wave {request.fault_wave}, lane {request.fault_lane}: "
+        f"{instruction}"
+    )
+    return Fault(
+        kind=kind,
+        message=message,
+        kernel=kernel.name,
+        instruction=instruction,
+        source=source,
+        workgroup=workgroup,
+        wave=request.fault_wave,
+        lane=request.fault_lane,
+        address=request.fault_address,
+        size=request.fault_size,
+        other_source=other_source,
+    )
+
+
+def _place(kernel: Kernel, instruction: int) -> tuple[str, str]:
+    return kernel.decoded.instructions[instruction].text, kernel.source_of(instruction)

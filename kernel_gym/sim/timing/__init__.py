@@ -1,0 +1,1 @@
+"""The timing model: from counted events of a launch to modelled seconds."""

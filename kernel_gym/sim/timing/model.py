@@ -1,0 +1,223 @@
+"""The time a launch would take on an MI300X, modelled from what the launch did.
+
+``T = launch + max(compute units, sustained matrix rate, HBM, L2, Infinity Cache)``, plus a tenth of
+the shorter terms because overlap is never perfect. Sampled workgroups are replayed on one compute
+unit (csrc/timing.cpp), which prices each basic block; the blocks, accesses and distinct lines of
+*all* workgroups are counted exactly and multiply these prices. So the samples decide what work
+costs, never how much of it there was; a block that no sample ran costs its full latencies.
+
+docs/timing-model.md states the assumptions and what published figures say of them.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
+from kernel_gym.sim.compiler.decode import DecodedKernel
+from kernel_gym.sim.compiler.timing_tables import (
+    UNITS,
+    can_wait_for_others,
+    timed_instruction,
+    timing_tables,
+    unit_of,
+)
+from kernel_gym.sim.timing.occupancy import Occupancy
+from kernel_gym.sim.timing.profile import describe_profile
+from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic
+
+_REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
+_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # ... within these bounds
+_SAMPLE_SHARE = 16  # one recorded workgroup for this many ...
+_SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # ... within these bounds
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def sample_count(workgroups: int) -> int:
+    """How many workgroups of a launch are recorded for the model."""
+    wanted = min(_SAMPLE_MAXIMUM, max(_SAMPLE_MINIMUM, workgroups // _SAMPLE_SHARE))
+    return min(workgroups, wanted)
+
+
+class KernelTiming:
+    """Static timing facts of a kernel: what its instructions occupy."""
+
+    def __init__(
+        self, library: native.Library, handle: int, decoded: DecodedKernel, figures: hw.Figures
+    ) -> None:
+        """Hand the tables to the engine library."""
+        self.figures = figures
+        self.watched = can_wait_for_others(decoded.instructions)
+        instructions, blocks = timing_tables(decoded, figures)
+        library.api.sim_program_set_timing(handle, instructions, blocks)
+        self.units = np.array(
+            [UNITS.index(unit_of(i.mnemonic)) for i in decoded.instructions], dtype=np.int64
+        )
+        registers = decoded.builder.vector_registers
+        matrix = UNITS.index("matrix")
+        self.matrix_cycles = np.array(
+            [
+                timed_instruction(i, registers, figures).cycles if unit == matrix else 0
+                for i, unit in zip(decoded.instructions, self.units, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        self.block_lengths = np.array(
+            [block.last - block.first for block in decoded.builder.blocks], dtype=np.int64
+        )
+
+    def executions(self, block_counts: IntArray) -> IntArray:
+        """How often each instruction ran (by wave)."""
+        return np.repeat(block_counts, self.block_lengths)
+
+    def mix(self, executions: IntArray) -> dict[str, int]:
+        """Wave instructions by unit."""
+        totals = np.bincount(self.units, weights=executions, minlength=len(UNITS))
+        return {name: int(totals[i]) for i, name in enumerate(UNITS) if totals[i]}
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A modelled time and how it came about."""
+
+    seconds: float
+    profile: dict[str, Any]
+
+
+class Trace(Enum):
+    """How much of a launch the model of time looks at closely."""
+
+    NONE = "none"
+    SAMPLED = "sampled"
+    FULL = "full"
+
+    def ask(self, request: native.LaunchRequest, workgroups: int, seed: int) -> None:
+        """States in a request what the model needs of the launch."""
+        if self is not Trace.NONE:
+            request.sample_count = workgroups if self is Trace.FULL else sample_count(workgroups)
+            request.footprint = 1
+            request.sample_seed = seed & (1 << 64) - 1
+
+
+class LaunchModel:
+    """Models the launch that an engine has just run with samples.
+
+    Args:
+        library: The engine library.
+        engine: Its engine handle.
+        program: The program handle.
+        timing: Static facts of the kernel.
+        launch: The request, with results.
+        residency: Workgroups on a compute unit.
+    """
+
+    def __init__(
+        self,
+        library: native.Library,
+        engine: int,
+        program: int,
+        timing: KernelTiming,
+        launch: native.LaunchRequest,
+        residency: Occupancy,
+    ) -> None:
+        self._api, self._engine, self._program = library.api, engine, program
+        self.timing, self.launch, self.residency = timing, launch, residency
+        self.workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        blocks = self._read("sim_block_counts", len(timing.block_lengths))
+        self.executions = timing.executions(blocks.astype(np.int64))
+
+    def run(self, full_trace: bool = False) -> Modelled:
+        """The modelled time, with its profile; `full_trace` replays all that was recorded."""
+        traffic = self._traffic()
+        request = self._request(traffic)
+        if full_trace:
+            request.instruction_budget = 1 << 62
+        self._api.sim_model(self._engine, self._program, ct.byref(request))
+        spent = self._read("sim_spent", len(self.timing.units))
+        terms = self._terms(request, traffic)
+        longest = max(terms.values())
+        hidden = sum(terms.values()) - longest
+        total = hw.LAUNCH_S + longest + hw.EXPOSED_SHARE * hidden
+        profile = describe_profile(
+            terms, total, request, traffic, self.residency, self.launch, spent
+        )
+        profile["wave_instructions"] = self.timing.mix(self.executions)
+        return Modelled(total, profile)
+
+    def _read(self, name: str, *shape: int) -> FloatArray:
+        """A copy of an array of the engine."""
+        found = np.ctypeslib.as_array(getattr(self._api, name)(self._engine), shape)
+        return found.astype(np.float64)
+
+    def _traffic(self) -> Traffic:
+        columns = len(native.ACCESS_FIELDS)
+        exact = self._read("sim_accesses", len(self.timing.units), columns)
+        sampled = self._read("sim_sampled", len(self.timing.units), columns)
+        field = {name: i for i, name in enumerate(native.ACCESS_FIELDS)}
+        seen = sampled[:, field["lines"]]
+        missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
+        memory = self.timing.units == UNITS.index("memory")
+        stores = exact[:, field["writes"]] > 0
+        return estimate_traffic(
+            float((exact[:, field["lines"]] * missing)[memory & ~stores].sum()),
+            float(exact[:, field["segments"]][memory & stores].sum()),
+            self.launch.read_lines,
+            self.launch.written_lines,
+            self.timing.figures,
+        )
+
+    def _request(self, traffic: Traffic) -> native.ModelRequest:
+        compute_units = self.timing.figures.compute_units
+        copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // compute_units))
+        budget = self.launch.instructions // _REPLAY_SHARE
+        threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
+        return native.ModelRequest(
+            lds_latency=hw.LDS_LATENCY,
+            l1_latency=hw.L1_LATENCY,
+            miss_latency=traffic.miss_latency,
+            scalar_latency=hw.SCALAR_LATENCY,
+            store_latency=hw.STORE_LATENCY,
+            workgroup_launch=hw.WORKGROUP_LAUNCH,
+            l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
+            unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
+            handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
+            atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
+            instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
+            slots=copies * compute_units,
+            workgroups=self.workgroups,
+            copies=copies,
+            waves=-(-threads // hw.WAVE_LANES),
+        )
+
+    def _terms(self, request: native.ModelRequest, traffic: Traffic) -> dict[str, float]:
+        """Seconds that each part of the device needs for its share of the work."""
+        device = self.timing.figures
+        busy_units = min(self.workgroups, device.compute_units)
+        pull = busy_units * hw.CU_BYTES_PER_CLOCK * device.clock_hz
+        matrix = float((self.executions * self.timing.matrix_cycles).sum())
+        units = device.compute_units * hw.SIMDS * device.clock_hz
+        hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
+        return {
+            "cu": request.makespan / device.clock_hz,
+            "matrix": matrix / units / hw.MATRIX_SUSTAINED,
+            "hbm": max(hbm, traffic.hbm / pull),
+            "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),
+            "mall": traffic.mall / (device.mall_bytes_per_s * hw.MALL_EFFICIENCY),
+            "atomics": self._atomics(),
+        }
+
+    def _atomics(self) -> float:
+        """Seconds that atomic operations need because they come to the same lines."""
+        launch = self.launch
+        lines = max(1.0, launch.atomic_lines / hw.ATOMIC_LINES)
+        requests = max(launch.atomic_requests / lines, float(launch.atomic_hottest))
+        return requests / hw.ATOMIC_REQUESTS_PER_S

@@ -1,0 +1,213 @@
+"""The profile of a modelled launch: what bounds it, what waits for what, where the time goes.
+
+A profile is JSON-able data; :func:`profile_text` is its bounded form for people and policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
+from kernel_gym.sim.compiler.timing_tables import UNITS
+from kernel_gym.sim.timing.occupancy import Occupancy
+from kernel_gym.sim.timing.traffic import Traffic
+
+HOT_INSTRUCTIONS = 8
+BUSY_UNIT = 0.65
+"""From this share on, a unit of the compute unit is what bounds it; below, latency is."""
+MAX_TEXT = 2000
+STALLS = (
+    "issue",
+    "vector unit busy",
+    "matrix unit busy",
+    "matrix result",
+    "LDS queue",
+    "memory queue",
+    "memory wait",
+    "LDS wait",
+    "scalar memory wait",
+    "barrier",
+)
+"""What waves spend their cycles on; numbers of enum Stall in csrc/timing.h."""
+_PIPES = {"vector": hw.SIMDS, "matrix": hw.SIMDS, "lds": 1, "memory": 1}
+_BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1"}
+
+
+def describe_profile(
+    terms: Mapping[str, float],
+    seconds: float,
+    request: native.ModelRequest,
+    traffic: Traffic,
+    residency: Occupancy,
+    launch: native.LaunchRequest,
+    spent: npt.NDArray[np.float64],
+) -> dict[str, Any]:
+    """The profile of a launch.
+
+    Args:
+        terms: Seconds that each part of the device needs.
+        seconds: Modelled time of the launch.
+        request: The model's request, with results.
+        traffic: Bytes by level.
+        residency: Workgroups on a compute unit.
+        launch: The launch, with results.
+        spent: Wave cycles by instruction.
+
+    Returns:
+        JSON-able data; ``hot`` names instructions by number.
+    """
+    pipes = utilisation(request)
+    return {
+        "bound_by": bound_of(terms, pipes),
+        "occupancy": {
+            "waves_per_simd": residency.waves_per_simd,
+            "workgroups_per_cu": residency.workgroups_per_cu,
+            "limiter": residency.limiter,
+        },
+        "us": seconds * 1e6,
+        **{f"{name}_us": value * 1e6 for name, value in terms.items()},
+        "launch_us": hw.LAUNCH_S * 1e6,
+        "bytes": {
+            "read": launch.read_lines * hw.LINE_BYTES,
+            "written": launch.written_lines * hw.LINE_BYTES,
+            "hbm": round(traffic.hbm),
+            "mall": round(traffic.mall),
+            "l2": round(traffic.l2),
+        },
+        "utilisation": pipes,
+        "of_peak": of_peak(terms, seconds),
+        "stalls": stall_shares(request),
+        "sampling": {
+            "workgroups": launch.sampled,
+            "explained": round(request.explained, 4),
+        },
+        "hot": hot_instructions(spent),
+    }
+
+
+def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
+    """What a faster version of which would shorten the launch.
+
+    Returns:
+        ``hbm``, ``mall``, ``l2``, ``l1``, ``lds``, ``compute``, ``atomics``, ``latency`` or
+        ``launch``.
+    """
+    bound = max(terms, key=lambda name: terms[name])
+    if terms[bound] < hw.LAUNCH_S:
+        return "launch"
+    if bound != "cu":
+        return "compute" if bound == "matrix" else bound
+    busiest = max(pipes, key=lambda name: pipes[name])
+    return _BOUNDS[busiest] if pipes[busiest] >= BUSY_UNIT else "latency"
+
+
+def utilisation(request: native.ModelRequest) -> dict[str, float]:
+    """Share of the time that each unit of a compute unit is busy, in the replays."""
+    cycles = request.replay_cycles
+    return {
+        name: round(min(1.0, request.busy[UNITS.index(name)] / (cycles * count)), 4)
+        if cycles
+        else 0.0
+        for name, count in _PIPES.items()
+    }
+
+
+def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
+    """Achieved over peak by part of the device, launch included."""
+    efficiency = {
+        "matrix": hw.MATRIX_SUSTAINED,
+        "hbm": hw.HBM_EFFICIENCY,
+        "l2": hw.L2_EFFICIENCY,
+        "mall": hw.MALL_EFFICIENCY,
+    }
+    return {
+        name: round(min(1.0, terms[name] * share / seconds), 4)
+        for name, share in efficiency.items()
+    }
+
+
+def stall_shares(request: native.ModelRequest) -> dict[str, float]:
+    """Share of the waves' time by what they did or waited for, largest first."""
+    total = sum(request.stalls)
+    shares = {name: request.stalls[i] / total for i, name in enumerate(STALLS) if total}
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return {name: round(share, 4) for name, share in ordered if share >= 0.001}
+
+
+def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+    """The instructions at which waves spend most time: number and share."""
+    total = float(spent.sum())
+    if total <= 0:
+        return []
+    order = np.argsort(-spent, kind="stable")[:HOT_INSTRUCTIONS]
+    return [
+        {"instruction": int(i), "share": round(float(spent[i]) / total, 4)}
+        for i in order
+        if spent[i] > 0
+    ]
+
+
+def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """A profile whose source files have names alone: folders differ from run to run."""
+    hot = [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get("hot", ())]
+    return {**profile, "hot": hot} if profile else {}
+
+
+def profile_text(name: str, profile: Mapping[str, Any]) -> str:
+    """A profile for people and policies.
+
+    Args:
+        name: The kernel's name.
+        profile: From a launch.
+
+    Returns:
+        At most ``MAX_TEXT`` characters.
+    """
+    occupancy, moved = profile["occupancy"], profile["bytes"]
+    lines = [
+        f"{name}: {profile['us']:.2f} us (modelled), bound by {profile['bound_by']}",
+        "  needs: "
+        + ", ".join(
+            f"{label} {profile[f'{key}_us']:.2f} us"
+            for key, label in (
+                ("launch", "launch"),
+                ("cu", "compute units"),
+                ("matrix", "matrix at sustained rate"),
+                ("hbm", "HBM"),
+                ("mall", "Infinity Cache"),
+                ("l2", "L2"),
+                ("atomics", "atomics on the same lines"),
+            )
+            if profile[f"{key}_us"] >= 0.005
+        ),
+        f"  occupancy: {occupancy['waves_per_simd']} waves a SIMD, "
+        f"{occupancy['workgroups_per_cu']} workgroups a compute unit, "
+        f"limited by {occupancy['limiter']}",
+        f"  bytes: {_size(moved['read'])} read, {_size(moved['written'])} written; "
+        f"{_size(moved['l2'])} through L2, {_size(moved['hbm'])} from HBM",
+        "  of peak: " + _shares(profile["of_peak"]),
+        "  busy in a compute unit: " + _shares(profile["utilisation"]),
+        "  waves spend: " + _shares(dict(list(profile["stalls"].items())[:5])),
+        "  hottest instructions:",
+    ]
+    for entry in profile["hot"]:
+        source = entry.get("source", "").rpartition("/")[2]
+        lines.append(f"    {entry['share']:6.1%}  {entry.get('text', '')[:60]}  {source[:40]}")
+    return "\n".join(lines)[:MAX_TEXT]
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {share:.0%}" for name, share in shares.items()) or "nothing"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.2f} GiB"

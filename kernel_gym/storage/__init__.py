@@ -1,0 +1,1 @@
+"""Files of a run: line records and the run folder."""

@@ -1,0 +1,1 @@
+"""Negative controls: wrong answers and kernels that every task must refuse."""

@@ -1,0 +1,1 @@
+"""Generated problems: a fused subgraph for every seed."""

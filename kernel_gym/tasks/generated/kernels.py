@@ -1,0 +1,267 @@
+"""Source texts of a graph: its PyTorch reference, its fp64 oracle, and its unfused start kernel."""
+
+from __future__ import annotations
+
+from kernel_gym.tasks.generated.graphs import Extra, Graph, Kind, Step
+
+ENTRY = "fused"
+BLOCK = 512
+
+_LETTERS = {
+    Extra.MATRIX: "m",
+    Extra.WEIGHT: "w",
+    Extra.BIAS: "b",
+    Extra.WEIGHT_BIAS: "wb",
+    Extra.ROW: "r",
+    Extra.FACTOR: "f",
+    Extra.ROW_INDEX: "i",
+    Extra.COL_INDEX: "j",
+}
+"""Names of further inputs: a letter and the number of the step; two letters for two inputs."""
+
+
+def extra_names(number: int, step: Step) -> list[str]:
+    """Names of the inputs that a step brings with it."""
+    return [f"{letter}{number}" for letter in _LETTERS.get(step.op.extra, "")]
+
+
+def input_names(graph: Graph) -> list[str]:
+    """Names of all inputs, `x` first."""
+    return ["x", *(name for n, step in enumerate(graph.steps, 1) for name in extra_names(n, step))]
+
+
+def torch_source(graph: Graph, exact: bool = False) -> str:
+    """The graph as a PyTorch function: in float32 with a rounded result, or exact in fp64."""
+    wide = "double" if exact else "float"
+    lines = [f"h0 = x.{wide}()"]
+    for number, step in enumerate(graph.steps, 1):
+        lines.append(f"h{number} = {_torch_step(graph, number, step, wide)}")
+    last = f"h{len(graph.steps)}"
+    lines.append(f"return ({last if exact else f'{last}.to(torch.{graph.dtype})'},)")
+    arguments = ", ".join(f"{name}: torch.Tensor" for name in input_names(graph))
+    body = "\n".join(f"    {line}" for line in lines)
+    head = "import torch\nimport torch.nn.functional as F\n\n\n"
+    return f"{head}def {ENTRY}({arguments}) -> tuple[torch.Tensor, ...]:\n{body}\n"
+
+
+def steps_text(graph: Graph) -> str:
+    """The definition of each step, as a list: values are float32 between the steps."""
+    lines = ["- h0 = x"]
+    for number, step in enumerate(graph.steps, 1):
+        text = _torch_step(graph, number, step, "float").replace(".float()", "")
+        lines.append(f"- h{number} = {text}")
+    return "\n".join([*lines, f"- out = h{len(graph.steps)}"])
+
+
+def _torch_step(graph: Graph, number: int, step: Step, wide: str) -> str:
+    before = f"h{number - 1}"
+    names = extra_names(number, step)
+    if step.op.kind is Kind.MATMUL:
+        if wide == "double":
+            return f"{before} @ {names[0]}.double()"
+        return f"({before}.to(torch.{graph.dtype}) @ {names[0]}).float()"
+    extra = ", ".join(f"{name}.{wide}()" for name in names)
+    if step.op.extra is Extra.INPUT:
+        extra = "h0"
+    elif step.op.extra is Extra.ROW:
+        extra += "[:, None]"
+    elif step.op.extra in (Extra.ROW_INDEX, Extra.COL_INDEX):
+        extra = names[0]
+    return step.op.torch.format(x=before, t=extra, c=step.constant)
+
+
+# Kernels: one a step, one program a row (a tile, for products), values in float32 between them.
+
+_TOTAL = ("0.0", "0.0", "acc + x", "tl.sum(acc, axis=0)")
+_TOP = ('float("-inf")', 'float("-inf")', "tl.maximum(acc, x)", "tl.max(acc, axis=0)")
+_BOTTOM = ('float("inf")', 'float("inf")', "tl.minimum(acc, x)", "tl.min(acc, axis=0)")
+_SQUARES = ("0.0", "0.0", "acc + x * x", "tl.sum(acc, axis=0)")
+_POWERS = ("0.0", 'float("-inf")', "acc + tl.exp(x - p0)", "tl.sum(acc, axis=0)")
+_DEVIATION = "(x - p0 / cols)"
+_SPREAD = (
+    "0.0",
+    "0.0",
+    f"acc + tl.where(kept, {_DEVIATION} * {_DEVIATION}, 0.0)",
+    "tl.sum(acc, axis=0)",
+)
+_PASSES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
+    "row_sum": ((_TOTAL,), "p0"),
+    "row_mean": ((_TOTAL,), "p0 / cols"),
+    "row_max": ((_TOP,), "p0"),
+    "row_min": ((_BOTTOM,), "p0"),
+    "row_norm": ((_SQUARES,), "tl.sqrt(p0)"),
+    "logsumexp": ((_TOP, _POWERS), "p0 + tl.log(p1)"),
+    "softmax": ((_TOP, _POWERS), "tl.exp(x - p0) / p1"),
+    "log_softmax": ((_TOP, _POWERS), "x - p0 - tl.log(p1)"),
+    "centre": ((_TOTAL,), "x - p0 / cols"),
+    "rms_norm": ((_SQUARES,), "x / tl.sqrt(p0 / cols + 1e-5) * t"),
+    "layer_norm": ((_TOTAL, _SPREAD), f"{_DEVIATION} / tl.sqrt(p1 / cols + 1e-5) * t + u"),
+}
+"""Passes over the row, each (start, padding, update, end) giving p0, p1; then the result."""
+
+_SOURCES = {
+    "roll": ("row", "((at - ({c})) % cols + cols) % cols", "kept"),
+    "flip": ("row", "cols - 1 - at", "kept"),
+    "delay": ("(row - {c})", "at", "kept & (row >= {c})"),
+    "tril": ("row", "at", "kept & (at <= row)"),
+    "take_rows": ("tl.load(t_ptr + row)", "at", "kept"),
+    "take_cols": ("row", "tl.load(t_ptr + at, mask=kept, other=0)", "kept"),
+}
+"""Where a layout operator reads: row, column, and which elements are not zero."""
+
+_HEAD = '''\
+@triton.jit
+def {name}({parameters}, out_ptr, cols, BLOCK: tl.constexpr):
+    """{words}."""
+    row = tl.program_id(0).to(tl.int64)
+'''
+_LOOP = """\
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        kept = at < cols
+"""
+_MATMUL = '''\
+@triton.jit
+def {name}(a_ptr, a_stride, b_ptr, b_stride, out_ptr, m, n, k, TILE: tl.constexpr):
+    """{words}: one program a tile of the result."""
+    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    total = tl.zeros([TILE, TILE], tl.float32)
+    for start in range(0, k, TILE):
+        depth = start + tl.arange(0, TILE)
+        a = tl.load(
+            a_ptr + rows[:, None].to(tl.int64) * a_stride + depth[None, :],
+            mask=(rows[:, None] < m) & (depth[None, :] < k),
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + depth[:, None].to(tl.int64) * b_stride + cols[None, :],
+            mask=(depth[:, None] < k) & (cols[None, :] < n),
+            other=0.0,
+        )
+        total = tl.dot(a.to(tl.{dtype}), b, total)
+    tl.store(
+        out_ptr + rows[:, None].to(tl.int64) * n + cols[None, :],
+        total,
+        mask=(rows[:, None] < m) & (cols[None, :] < n),
+    )
+'''
+
+
+def triton_source(graph: Graph) -> str:
+    """The start kernel: each step a kernel of its own, its result written to memory."""
+    kernels = [_kernel(graph, number, step) for number, step in enumerate(graph.steps, 1)]
+    head = f'"""{describe(graph)}: one kernel a step."""\n\n'
+    imports = "import torch\nimport triton\nimport triton.language as tl\n"
+    return "\n\n".join([head + imports, *kernels, _host(graph)])
+
+
+def describe(graph: Graph) -> str:
+    """The graph in words."""
+    words = []
+    for number, step in enumerate(graph.steps, 1):
+        constant = [step.constant] if step.constant else []
+        inputs = ["x"] if step.op.extra is Extra.INPUT else extra_names(number, step)
+        detail = ", ".join([*constant, *inputs])
+        words.append(step.op.name + (f"({detail})" if detail else ""))
+    return " -> ".join(["x", *words])
+
+
+def _kernel(graph: Graph, number: int, step: Step) -> str:
+    name = f"step{number}_{step.op.name}"
+    if step.op.kind is Kind.MATMUL:
+        return _MATMUL.format(name=name, words="Matrix product", dtype=graph.dtype)
+    words = step.op.torch.format(x="x", t="t", c=step.constant).replace('"', "'")
+    parameters = ", ".join(["x_ptr, x_stride", *(_parameters(step))])
+    head = _HEAD.format(name=name, parameters=parameters, words=words)
+    if step.op.kind in (Kind.REDUCE, Kind.NORM):
+        return head + _row_passes(step)
+    return head + _LOOP + _indent(_loads(step)) + _store(step)
+
+
+def _parameters(step: Step) -> list[str]:
+    if step.op.extra in (Extra.MATRIX, Extra.INPUT):
+        return ["t_ptr", "t_stride"]
+    return [f"{letter}_ptr" for letter in "tu"[: len(_LETTERS.get(step.op.extra, ""))]]
+
+
+def _load(pointer: str, name: str = "x", mask: str = "kept", other: str = "0.0") -> str:
+    return f"{name} = tl.load({pointer}, mask={mask}, other={other}).to(tl.float32)\n"
+
+
+def _loads(step: Step) -> str:
+    """Loads of `x` and `t` for one block of a row."""
+    if step.op.kind is Kind.LAYOUT:
+        row, col, mask = (part.format(c=step.constant) for part in _SOURCES[step.op.name])
+        return _load(f"x_ptr + {row} * x_stride + {col}", mask=mask)
+    if step.width_in == "1" and step.width != "1":
+        text = "x = tl.load(x_ptr + row * x_stride).to(tl.float32)\n"
+    else:
+        text = _load("x_ptr + row * x_stride + at")
+    if step.op.extra in (Extra.MATRIX, Extra.INPUT):
+        return text + _load("t_ptr + row * t_stride + at", "t")
+    if step.op.extra is Extra.ROW:
+        return text + "t = tl.load(t_ptr + row).to(tl.float32)\n"
+    return text + _vectors(step)
+
+
+def _vectors(step: Step) -> str:
+    letters = "tu"[: len(_LETTERS.get(step.op.extra, ""))]
+    return "".join(_load(f"{letter}_ptr + at", letter) for letter in letters)
+
+
+def _store(step: Step) -> str:
+    value = "x" if step.op.kind is Kind.LAYOUT else step.op.triton.format(c=step.constant)
+    return f"        tl.store(out_ptr + row * cols + at, {value}, mask=kept)\n"
+
+
+def _row_passes(step: Step) -> str:
+    passes, result = _PASSES[step.op.name]
+    text = ""
+    for n, (start, padding, update, end) in enumerate(passes):
+        text += f"    acc = tl.full([BLOCK], {start}, tl.float32)\n" + _LOOP
+        text += _indent(_load("x_ptr + row * x_stride + at", other=padding))
+        text += f"        acc = {update}\n    p{n} = {end}\n"
+    if step.op.kind is Kind.REDUCE:
+        return text + f"    tl.store(out_ptr + row, {result})\n"
+    text += _LOOP + _indent(_load("x_ptr + row * x_stride + at") + _vectors(step))
+    return text + f"        tl.store(out_ptr + row * cols + at, {result}, mask=kept)\n"
+
+
+def _indent(text: str) -> str:
+    return "".join(f"        {line}\n" for line in text.splitlines())
+
+
+def _host(graph: Graph) -> str:
+    arguments = ", ".join(f"{name}: torch.Tensor" for name in input_names(graph))
+    lines = ["rows, cols = x.shape"]
+    for number, step in enumerate(graph.steps, 1):
+        lines += _launch(graph, number, step)
+    lines.append(f"return h{len(graph.steps)}")
+    body = "\n".join(f"    {line}" for line in lines)
+    text = f'"""{describe(graph)}, for x {graph.dtype}[rows, cols] with any row stride."""'
+    return f"def {ENTRY}({arguments}) -> torch.Tensor:\n    {text}\n{body}\n"
+
+
+def _launch(graph: Graph, number: int, step: Step) -> list[str]:
+    before = f"h{number - 1}" if number > 1 else "x"
+    after, name = f"h{number}", f"step{number}_{step.op.name}"
+    names = extra_names(number, step)
+    dtype = graph.dtype if number == len(graph.steps) else "float32"
+    allocate = f"torch.empty((rows, {step.width}), dtype=torch.{dtype}, device=x.device)"
+    if step.op.kind is Kind.MATMUL:
+        factor = names[0]
+        grid = f"(triton.cdiv(rows, 32), triton.cdiv({step.width}, 32))"
+        sizes = f"rows, {step.width}, {step.width_in}"
+        strides = f"{before}, {before}.stride(0), {factor}, {factor}.stride(0), {after}"
+        return [
+            f"{step.width} = {factor}.shape[1]",
+            f"{after} = {allocate}",
+            f"{name}[{grid}]({strides}, {sizes}, TILE=32)",
+        ]
+    extra = ["x", "x.stride(0)"] if step.op.extra is Extra.INPUT else list(names)
+    if step.op.extra is Extra.MATRIX:
+        extra.append(f"{names[0]}.stride(0)")
+    width = step.width_in if step.op.kind is Kind.REDUCE else step.width
+    arguments = ", ".join([before, f"{before}.stride(0)", *extra, after, width])
+    return [f"{after} = {allocate}", f"{name}[(rows,)]({arguments}, BLOCK={BLOCK})"]

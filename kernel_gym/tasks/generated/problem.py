@@ -1,0 +1,245 @@
+"""Generated problems: a fused subgraph for every seed.
+
+`generated:seed=123,depth=4` names one wherever a task id is asked for. Its reference, oracle and
+start kernel are written from the graph (`graphs.py`, `graph_kernels.py`); no two seeds of a depth
+give the same graph. Seeds are split by their remainder, for studies of generalisation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.generated.graphs import DEPTHS, Extra, Graph, Kind, Step, graph
+from kernel_gym.tasks.generated.kernels import (
+    ENTRY,
+    describe,
+    extra_names,
+    steps_text,
+    torch_source,
+    triton_source,
+)
+from kernel_gym.tasks.models import models
+from kernel_gym.tasks.names import PREFIX
+from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, Scale, TensorArg, Value, points
+from kernel_gym.tasks.workload import Workload
+
+_NAME = re.compile(r"generated:seed=(\d+),depth=(\d+)")
+_TRAIN = 4
+"""Train workloads, and as many for production."""
+_TEST_SHARE = 5
+"""Of so many consecutive seeds the last is for tests."""
+
+_SHAPES = {
+    Extra.MATRIX: "rows, {w}",
+    Extra.WEIGHT: "{w}",
+    Extra.BIAS: "{w}",
+    Extra.WEIGHT_BIAS: "{w}",
+    Extra.ROW: "rows",
+    Extra.FACTOR: "{v}, {w}",
+    Extra.ROW_INDEX: "rows",
+    Extra.COL_INDEX: "{w}",
+}
+
+
+def generated_id(seed: int, depth: int) -> str:
+    """The task id of a seed."""
+    return f"{PREFIX}seed={seed},depth={depth}"
+
+
+def seeds(split: str) -> Iterator[int]:
+    """The seeds of a split, "train" or "test", in order and without end."""
+    if split not in ("train", "test"):
+        raise ValueError(f"split: found {split!r}, expected 'train' or 'test'")
+    seed = 0
+    while True:
+        if (seed % _TEST_SHARE == _TEST_SHARE - 1) == (split == "test"):
+            yield seed
+        seed += 1
+
+
+@cache
+def generated_problem(name: str) -> GeneratedProblem:
+    """The problem of a name like `generated:seed=123,depth=4`.
+
+    Raises:
+        ValueError: the name is malformed, or there is no such graph.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        depths = f"{DEPTHS.start}..{DEPTHS.stop - 1}"
+        raise ValueError(f"expected generated:seed=<number>,depth=<{depths}>")
+    return GeneratedProblem(int(found.group(1)), int(found.group(2)))
+
+
+class GeneratedProblem(Problem):
+    """A chain of operators on a matrix x[rows, cols]; widths after products are `inner`."""
+
+    category = "Fusion"
+    tags = ("generated", "memory-bound")
+    source = "hidden sizes of public models, see kernel_gym/tasks/models.toml"
+    distributions = ("normal", "uniform", "sparse", "structured")
+
+    def __init__(self, seed: int, depth: int) -> None:
+        self.graph: Graph = graph(seed, depth)
+        self.name = generated_id(seed, depth)
+        self.summary = describe(self.graph)
+        self.level = min(5, depth - 1)
+        self.dtype: torch.dtype = getattr(torch, self.graph.dtype)
+        self.args = (TensorArg("x", self.dtype, shape="rows, cols"), *self._extra_arguments())
+        shape = f"rows, {self.graph.steps[-1].width}"
+        self.outputs = (Output("out", self.dtype, shape=shape),)
+        names = ("rows", "cols", "inner") if self._products else ("rows", "cols")
+        high = {"rows": 1 << 17, "cols": 1 << 15, "inner": 1 << 15}
+        self.axes = tuple(Axis(name, 2, high[name]) for name in names)
+        self.adversarial = (dict(zip(names, (3, 5, 7), strict=False)),)
+        rng = random.Random(self.graph.text)
+        self.train, self.production = _sizes(names, rng)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GeneratedProblem) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[Callable[[str], GeneratedProblem], tuple[str]]:
+        return generated_problem, (self.name,)
+
+    @property
+    def entry(self) -> str:
+        """Not the name, which is no identifier."""
+        return ENTRY
+
+    @property
+    def folder(self) -> Path | None:
+        """None: it is nowhere but in its seed."""
+        return None
+
+    @property
+    def definition(self) -> str:
+        """The steps one by one."""
+        return steps_text(self.graph)
+
+    def kernel(self, language: str) -> str | None:
+        """The unfused Triton kernels; there are none in HIP."""
+        return triton_source(self.graph) if language == "triton" else None
+
+    def reference_source(self) -> str:
+        """The text that `reference` runs."""
+        return torch_source(self.graph)
+
+    def content(self) -> Iterator[str]:
+        """Graph, sizes and kernel."""
+        yield f"{self.graph.text} {[dict(d) for dims in self.train.values() for d in dims]}"
+        yield triton_source(self.graph)
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Matrices as the distribution says; weights around 1, biases around 0, indices legal."""
+        dims = workload.dims
+        shape = (dims["rows"], dims["cols"])
+        found: dict[str, Value] = {"x": draw(shape, self.dtype, workload.distribution, generator)}
+        for number, step in enumerate(self.graph.steps, 1):
+            for name in extra_names(number, step):
+                found[name] = self._draw(name, step, workload, generator)
+        return found
+
+    def oracle(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The graph in fp64, nothing rounded on the way."""
+        return _compiled(torch_source(self.graph, exact=True))(**inputs)
+
+    def reference(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The graph in float32, operands of products rounded to the task's dtype."""
+        return _compiled(torch_source(self.graph))(**inputs)
+
+    def flops(self, dims: Dims) -> int:
+        """Those of each operator, by element of what it reads or, for products, multiply-add."""
+        total = 0
+        for step in self.graph.steps:
+            before, after = _width(step.width_in, dims), _width(step.width, dims)
+            if step.op.kind is Kind.MATMUL:
+                total += 2 * dims["rows"] * before * after
+            else:
+                total += step.op.flops * dims["rows"] * max(before, after)
+        return total
+
+    @property
+    def _products(self) -> bool:
+        return any(step.op.kind is Kind.MATMUL for step in self.graph.steps)
+
+    def _extra_arguments(self) -> Iterator[TensorArg]:
+        for number, step in enumerate(self.graph.steps, 1):
+            index = step.op.extra in (Extra.ROW_INDEX, Extra.COL_INDEX)
+            for name in extra_names(number, step):
+                shape = _SHAPES[step.op.extra].format(w=step.width, v=step.width_in)
+                yield TensorArg(name, torch.int64 if index else self.dtype, shape=shape)
+
+    def _draw(
+        self, name: str, step: Step, workload: Workload, generator: torch.Generator
+    ) -> torch.Tensor:
+        dims, extra = workload.dims, step.op.extra
+        rows, width = dims["rows"], _width(step.width, dims)
+        if extra is Extra.MATRIX:
+            return draw((rows, width), self.dtype, workload.distribution, generator)
+        if extra is Extra.FACTOR:
+            before = _width(step.width_in, dims)
+            factor = torch.randn(before, width, generator=generator)
+            return (factor * before**-0.5).to(self.dtype)
+        if extra is Extra.ROW_INDEX:
+            return torch.randint(0, rows, (rows,), generator=generator)
+        if extra is Extra.COL_INDEX:
+            return torch.randperm(width, generator=generator)
+        length = rows if extra is Extra.ROW else width
+        around = 0.0 if name.startswith("b") else 1.0
+        return (around + 0.3 * torch.randn(length, generator=generator)).to(self.dtype)
+
+
+def _width(axis: str, dims: Dims) -> int:
+    return 1 if axis == "1" else dims[axis]
+
+
+@cache
+def _compiled(source: str) -> Callable[..., tuple[torch.Tensor, ...]]:
+    scope: dict[str, Any] = {"torch": torch, "F": F}
+    exec(
+        compile(source, f"<graph {hashlib.sha256(source.encode()).hexdigest()[:8]}>", "exec"), scope
+    )
+    return scope[ENTRY]
+
+
+Sizes = Mapping[Scale, Sequence[Dims]]
+
+
+def _sizes(names: tuple[str, ...], rng: random.Random) -> tuple[Sizes, Sizes]:
+    """Train and production sizes: widths of public models, and small twins for the simulator."""
+    hidden = sorted({m.dimensions["hidden"] for m in models().values() if "hidden" in m.dimensions})
+    rows: tuple[int, ...]
+    if "inner" in names:
+        rows, widths = (64, 96, 128, 160), (128, 192, 256, 320, 384)
+    else:
+        rows, widths = (24, 32, 48, 64, 96), (512, 768, 1024, 1536, 2048)
+    full = _distinct(rng, (1024, 2048, 4096, 8192), hidden, len(names) - 1)
+    sim = _distinct(rng, rows, widths, len(names) - 1)
+    head = " ".join(names)
+    return (
+        points(head, full=full[:_TRAIN], sim=sim[:_TRAIN]),
+        points(head, full=full[_TRAIN:], sim=sim[_TRAIN:]),
+    )
+
+
+def _distinct(
+    rng: random.Random, rows: Sequence[int], widths: Sequence[int], number: int
+) -> list[tuple[int, ...]]:
+    """Different sizes for train and production together."""
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < 2 * _TRAIN:
+        found[(rng.choice(rows), *rng.sample(widths, number))] = None
+    return list(found)

@@ -1,0 +1,1 @@
+"""The worker on a real GPU: loads a candidate, calls it, runs timed blocks."""

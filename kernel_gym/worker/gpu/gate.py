@@ -1,0 +1,81 @@
+"""What a candidate may do on a GPU besides launching its own kernels: allocate, view, copy.
+
+The same operators that the simulated device answers; every other one on a GPU tensor is refused
+with its name. Candidates run in this process, so that this is a gate for honest code and one
+barrier of several for the rest: the no-op replay and the record of launches stand behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from kernel_gym.worker.sim.tensor import ALLOWED, METADATA
+
+aten = torch.ops.aten
+_MOVES = frozenset({aten.copy_, aten._to_copy})
+MOST_REPORTED = 16
+
+
+class GateMode(TorchDispatchMode):
+    """Passes allowed operators on; notes the names of those refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Runs one operator.
+
+        Raises:
+            RuntimeError: it computes on the device, or reads device memory on the host.
+        """
+        kwargs = kwargs or {}
+        packet = func.overloadpacket
+        if packet in _MOVES:
+            self._check_move(func, args, kwargs)
+        elif not (func.is_view or packet in ALLOWED or packet in METADATA) and _on_gpu(
+            args, kwargs
+        ):
+            self._refuse(
+                str(func),
+                f"torch operator {func} is refused on device tensors: only allocation and view "
+                "operations are allowed here; do the work in your kernel",
+            )
+        return func(*args, **kwargs)
+
+    def _check_move(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        source = args[1] if func.overloadpacket is aten.copy_ else args[0]
+        if not source.is_cuda:
+            return
+        target = args[0] if func.overloadpacket is aten.copy_ else None
+        device = target.device if target is not None else kwargs.get("device") or source.device
+        dtype = target.dtype if target is not None else kwargs.get("dtype") or source.dtype
+        if torch.device(device).type != "cuda":
+            self._refuse(
+                f"{func} (host reads device memory)",
+                "reading device memory on the host is refused: keep the work in your kernel",
+            )
+        if dtype != source.dtype:
+            self._refuse(
+                f"conversion from {source.dtype} to {dtype}",
+                f"converting {source.dtype} to {dtype} with torch is refused: "
+                "convert in your kernel",
+            )
+
+    def _refuse(self, operator: str, text: str) -> None:
+        if len(self.refused) < MOST_REPORTED:
+            self.refused.append(operator[:120])
+        raise RuntimeError(text)
+
+
+def _on_gpu(args: tuple, kwargs: dict[str, Any]) -> bool:
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type == "cuda":
+        return True
+    return any(
+        isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in tree_leaves((args, kwargs))
+    )

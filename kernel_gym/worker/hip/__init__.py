@@ -1,0 +1,1 @@
+"""Builds and loads HIP candidates, for the simulator and for real GPUs."""

@@ -1,0 +1,248 @@
+"""The part of `torch.cuda` that ordinary GPU code calls, over the simulated device.
+
+Everything runs in order on one queue, so that streams are only names, and times are modelled. What
+is not here raises as it does in a CPU build of PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import triton
+
+from kernel_gym.worker.sim.properties import HostProperties
+from kernel_gym.worker.sim.runtime import SimRuntime
+
+HIP_VERSION = "6.4.0"
+
+
+def properties_of(device: HostProperties) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` gives."""
+    return SimpleNamespace(
+        name=device.name,
+        gcnArchName=device.full_arch,
+        major=9,
+        minor=device.minor,
+        total_memory=device.memory_bytes,
+        multi_processor_count=device.spec.compute_units,
+        warp_size=device.spec.wavefront,
+        shared_memory_per_block=device.spec.lds_bytes,
+        shared_memory_per_block_optin=device.spec.lds_bytes,
+        shared_memory_per_multiprocessor=device.spec.lds_bytes,
+        regs_per_multiprocessor=131072,
+        max_threads_per_block=1024,
+        max_threads_per_multi_processor=2048,
+        L2_cache_size=device.l2_bytes,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+    )
+
+
+class Stream:
+    """A stream by name: work runs in the order it is given."""
+
+    cuda_stream = 0
+    device_index = 0
+
+    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        self.device = torch.device("cuda", 0)
+        self.priority = priority
+
+    def synchronize(self) -> None:
+        """Launches are synchronous."""
+
+    def query(self) -> bool:
+        """All work is done."""
+        return True
+
+    def wait_stream(self, stream: Any) -> None:
+        """Work is in order already."""
+
+    def wait_event(self, event: Any) -> None:
+        """Work is in order already."""
+
+    def record_event(self, event: Any = None) -> Any:
+        """Records an event, a new one if none is given."""
+        event = event or torch.cuda.Event(enable_timing=True)
+        event.record(self)
+        return event
+
+
+class Event:
+    """An event with modelled time."""
+
+    _runtime: SimRuntime
+
+    def __init__(self, enable_timing: bool = False, **_: Any) -> None:
+        self._timed = enable_timing
+        self._seconds: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        """Notes the modelled time."""
+        self._seconds = self._runtime.clock()
+
+    def wait(self, stream: Any = None) -> None:
+        """Work is in order already."""
+
+    def query(self) -> bool:
+        """All work is done."""
+        return True
+
+    def elapsed_time(self, end: Event) -> float:
+        """Modelled milliseconds between two recorded events.
+
+        Raises:
+            ValueError: one was not recorded, or made without `enable_timing=True`.
+        """
+        if not (self._timed and end._timed):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._seconds is None or end._seconds is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return (end._seconds - self._seconds) * 1e3
+
+    def synchronize(self) -> None:
+        """Launches are synchronous."""
+
+
+class Graph:
+    """A captured graph: the requests made while it was captured, made again by `replay`."""
+
+    _runtime: SimRuntime
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._requests: list[Any] | None = None
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Launches are from now on kept instead of made."""
+        self._runtime.begin_capture()
+
+    def capture_end(self) -> None:
+        """Launches are made again."""
+        self._requests = self._runtime.end_capture()
+
+    def replay(self) -> None:
+        """Makes all captured launches.
+
+        Raises:
+            RuntimeError: nothing was captured.
+        """
+        if self._requests is None:
+            raise RuntimeError("replay() of a graph that was not captured")
+        self._runtime.replay(self._requests)
+
+    def reset(self) -> None:
+        """Forgets what was captured."""
+        self._requests = None
+
+    def pool(self) -> tuple[int, int]:
+        """A token: there are no pools."""
+        return (0, 0)
+
+
+@contextlib.contextmanager
+def _capture(graph: Graph, **_: Any) -> Iterator[None]:
+    """`torch.cuda.graph`."""
+    graph.capture_begin()
+    try:
+        yield
+    finally:
+        graph.capture_end()
+
+
+def _bench(runtime: SimRuntime) -> Callable:
+    """`triton.testing.do_bench` by modelled time: one run, since the model has no noise."""
+
+    def do_bench(
+        fn: Callable, *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any
+    ) -> Any:
+        fn()
+        start = runtime.clock()
+        fn()
+        milliseconds = (runtime.clock() - start) * 1e3
+        if quantiles is not None:
+            found = [milliseconds] * len(quantiles)
+            return found[0] if len(found) == 1 else found
+        return [milliseconds] if return_mode == "all" else milliseconds
+
+    return do_bench
+
+
+def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
+    total = runtime.properties.memory_bytes
+    return {
+        "memory_allocated": lambda device=None: runtime.allocated,
+        "max_memory_allocated": lambda device=None: runtime.most_allocated,
+        "memory_reserved": lambda device=None: runtime.allocated,
+        "max_memory_reserved": lambda device=None: runtime.most_allocated,
+        "mem_get_info": lambda device=None: (total - runtime.allocated, total),
+        "reset_peak_memory_stats": lambda device=None: runtime.forget_peak(),
+        "empty_cache": lambda: None,
+        "ipc_collect": lambda: None,
+    }
+
+
+def _device_calls(device: HostProperties) -> dict[str, Callable]:
+    properties = properties_of(device)
+    return {
+        "_lazy_init": lambda: None,
+        "init": lambda: None,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "is_bf16_supported": lambda including_emulation=True: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "device": lambda device=None: contextlib.nullcontext(),
+        "device_of": lambda tensor=None: contextlib.nullcontext(),
+        "synchronize": lambda device=None: None,
+        "get_device_name": lambda device=None: properties.name,
+        "get_device_capability": lambda device=None: (properties.major, properties.minor),
+        "get_device_properties": lambda device=None: properties,
+        "get_arch_list": lambda: [device.arch],
+        "manual_seed": lambda seed: None,
+        "manual_seed_all": lambda seed: None,
+    }
+
+
+def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
+    default = Stream()
+    current = [default]
+
+    @contextlib.contextmanager
+    def stream(chosen: Any) -> Iterator[None]:
+        before, current[0] = current[0], chosen or default
+        try:
+            yield
+        finally:
+            current[0] = before
+
+    def set_stream(chosen: Any) -> None:
+        current[0] = chosen or default
+
+    return {
+        "Stream": Stream,
+        "stream": stream,
+        "set_stream": set_stream,
+        "current_stream": lambda device=None: current[0],
+        "default_stream": lambda device=None: default,
+        "Event": type("Event", (Event,), {"_runtime": runtime}),
+        "CUDAGraph": type("CUDAGraph", (Graph,), {"_runtime": runtime}),
+        "graph": lambda cuda_graph, pool=None, stream=None, **_: _capture(cuda_graph),
+        "graph_pool_handle": lambda: (0, 0),
+        "is_current_stream_capturing": lambda: runtime.capturing,
+    }
+
+
+def install(runtime: SimRuntime) -> None:
+    """Replaces the calls of `torch.cuda` that a CPU build cannot answer, in this process."""
+    cuda: Any = torch.cuda
+    calls = _device_calls(runtime.properties) | _memory_calls(runtime) | _stream_calls(runtime)
+    for name, call in calls.items():
+        setattr(cuda, name, call)
+    torch.version.hip = HIP_VERSION
+    testing: Any = triton.testing
+    testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)

@@ -1,0 +1,58 @@
+"""What the simulated devices say of themselves to host code: Triton, `torch.cuda` and HIP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.hardware import SIMULATED, DeviceSpec
+
+
+@dataclass(frozen=True)
+class HostProperties:
+    """What a driver reports beside the peaks, from AMD's data sheets.
+
+    Attributes:
+        arch: Target, such as `gfx942`.
+        features: What follows it in the full name.
+        minor: Of the compute capability; the major one is 9.
+        clock_khz: Peak engine clock.
+        memory_clock_khz: Of the memory.
+        bus_bits: Width of the memory bus.
+        memory_bytes: Size of the memory.
+        l2_bytes: L2 of one die.
+    """
+
+    arch: str
+    features: str
+    minor: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+    memory_bytes: int
+    l2_bytes: int
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """The device's peaks."""
+        return SIMULATED[self.arch]
+
+    @property
+    def name(self) -> str:
+        """As a driver has it: a die of a package bears the package's name."""
+        return self.spec.name.partition(",")[0]
+
+    @property
+    def full_arch(self) -> str:
+        """Such as `gfx942:sramecc+:xnack-`."""
+        return f"{self.arch}:{self.features}"
+
+
+_ECC = "sramecc+:xnack-"
+PROPERTIES = {
+    found.arch: found
+    for found in (
+        HostProperties("gfx90a", _ECC, 0, 1_700_000, 1_600_000, 4096, 64 << 30, 8 << 20),
+        HostProperties("gfx942", _ECC, 4, 2_100_000, 2_600_000, 8192, 192 << 30, 4 << 20),
+        HostProperties("gfx950", _ECC, 5, 2_400_000, 3_900_000, 8192, 288 << 30, 4 << 20),
+    )
+}

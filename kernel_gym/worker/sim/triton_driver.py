@@ -1,0 +1,202 @@
+"""Triton's driver for the simulated device: real compilation for its target, launches as requests.
+
+Uses Triton's own hooks and nothing patched: a stage inspection hook keeps the assembler text as
+the binary, and a `DriverBase` subclass loads and launches it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+from kernel_gym.worker.sim.runtime import SimRuntime
+
+_FORMATS = {
+    "fp32": "<f",
+    "f32": "<f",
+    "fp64": "<d",
+    "f64": "<d",
+    "fp16": "<e",
+    "f16": "<e",
+}
+
+
+class SimUtils:
+    """The `utils` of a Triton driver: device properties and code loading."""
+
+    def __init__(self, runtime: SimRuntime) -> None:
+        self._runtime = runtime
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        """Properties of the simulated device, in the units of Triton's HIP driver."""
+        found = self._runtime.properties
+        return {
+            "max_shared_mem": found.spec.lds_bytes,
+            "multiprocessor_count": found.spec.compute_units,
+            "sm_clock_rate": found.clock_khz,
+            "mem_clock_rate": found.memory_clock_khz,
+            "mem_bus_width": found.bus_bits,
+            "warpSize": found.spec.wavefront,
+            "arch": found.arch,
+            "max_num_regs": 65536,
+            "cooperativeLaunch": 1,
+        }
+
+    def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> tuple:
+        """Loads assembler text: (module, function, registers, spills, most threads)."""
+        text = binary.decode() if isinstance(binary, bytes | bytearray) else binary
+        loaded = self._runtime.load(text, name, shared)
+        most = loaded["max_workgroup"] or 1024
+        return loaded, loaded, loaded["registers"], loaded["spills"], most
+
+
+class SimLauncher:
+    """Packs the arguments of one compiled kernel and launches it."""
+
+    def __init__(self, runtime: SimRuntime, src: Any, metadata: Any) -> None:
+        self._runtime = runtime
+        self._types = [t for t in _flatten(src.signature.values())]
+        self._block = (metadata.num_warps * metadata.warp_size, 1, 1)
+
+    def __call__(self, gx, gy, gz, stream, function, kernel_meta, launch_meta, enter, leave, *args):
+        """Called by Triton's JIT for each launch."""
+        if enter is not None:
+            enter(launch_meta)
+        sizes = [size for size, kind, _ in function["args"] if not kind.startswith("hidden_")]
+        values = [
+            pack(kind, value, size)
+            for (kind, value), size in zip(self._pairs(args), sizes, strict=False)
+        ]
+        values += [bytes(size) for size in sizes[len(values) :]]  # scratch pointers: none
+        self._runtime.launch(function["kernel"], (gx, gy, gz), self._block, values)
+        if leave is not None:
+            leave(launch_meta)
+
+    def _pairs(self, args: tuple) -> Iterator[tuple[str, Any]]:
+        values = _flatten(args)
+        for kind in self._types:
+            value = next(values)
+            if kind == "constexpr":
+                continue
+            if kind.startswith("tensordesc"):
+                yield from _expand_descriptor(value)
+            else:
+                yield kind, value
+
+
+class SimDriver(DriverBase):
+    """Triton's active driver inside a worker of the simulated device."""
+
+    def __init__(self, runtime: SimRuntime) -> None:
+        self._runtime = runtime
+        self.utils = SimUtils(runtime)
+
+    def launcher_cls(self, src: Any, metadata: Any) -> SimLauncher:
+        """A launcher for one compiled kernel."""
+        return SimLauncher(self._runtime, src, metadata)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Always: it is set by hand."""
+        return True
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """Not used: arguments are packed in Python."""
+        return ty
+
+    def get_current_target(self) -> GPUTarget:
+        """Such as HIP, gfx942, wavefronts of 64."""
+        found = self._runtime.properties
+        return GPUTarget("hip", found.arch, found.spec.wavefront)
+
+    def get_current_device(self) -> int:
+        """The only device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one device."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        """Everything runs in order on one stream."""
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        """As on a ROCm build of PyTorch."""
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """`torch.cuda`, of which the worker has a façade."""
+        return torch.cuda
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """The model of time is of cold caches: nothing to flush."""
+        return torch.empty(1, dtype=torch.int, device="cuda")
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing to flush."""
+
+    def get_benchmarker(self) -> Callable:
+        """Autotuning by modelled time; one run each, since the model has no noise."""
+
+        def benchmark(call: Callable, quantiles: Any = None, **_: Any) -> Any:
+            start = self._runtime.clock()
+            call()
+            milliseconds = (self._runtime.clock() - start) * 1e3
+            return [milliseconds] * len(quantiles) if quantiles else milliseconds
+
+        return benchmark
+
+
+def install(runtime: SimRuntime) -> None:
+    """Makes the simulated device Triton's active one in this process."""
+    triton.knobs.runtime.add_stages_inspection_hook = _keep_assembler
+    triton.runtime.driver.set_active(SimDriver(runtime))
+
+
+def _keep_assembler(*args: Any) -> tuple[str, str] | None:
+    """Stage hook: the `hsaco` stage keeps the text (called bare, it names itself for the cache)."""
+    if not args:
+        return "kernel-gym-sim", "kernel-gym-sim"
+    args[1]["hsaco"] = lambda text, metadata: text.encode() if isinstance(text, str) else text
+    return None
+
+
+def pack(kind: str, value: Any, size: int) -> bytes:
+    """One kernel argument as the bytes of its slot; `kind` is Triton's type name."""
+    if kind.startswith("*"):
+        address = 0 if value is None else getattr(value, "data_ptr", lambda: value)()
+        return struct.pack("<Q", address)
+    if kind == "bf16":
+        return struct.pack("<f", value)[2:4]
+    if kind in _FORMATS:
+        return struct.pack(_FORMATS[kind], value)
+    return (int(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, Any]]:
+    """A host-side tensor descriptor as the flat arguments that the compiler lowers it to."""
+    yield "*", descriptor.base
+    wide = [*descriptor.shape, *descriptor.strides]
+    for value in wide:
+        yield "i64", value
+    yield "i1", getattr(descriptor, "padding", "zero") == "nan"
+    if hasattr(descriptor, "round_f32_to_tf32"):
+        yield "i1", descriptor.round_f32_to_tf32
+    for value in descriptor.shape:
+        yield "i32", value
+    for value in descriptor.strides:
+        yield "i64", value
+
+
+def _flatten(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _flatten(value)
+        else:
+            yield value

@@ -1,0 +1,111 @@
+"""Recorded runs again: scored otherwise, and evaluated anew."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.analysis.replay import rescore
+from kernel_gym.cli import app
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.rewards import Recipe, get_reward
+from kernel_gym.rewards.recipe import Part
+from kernel_gym.storage.run_store import RunStore
+from kernel_gym.storage.secret import RunSecret
+from tests.records import failure, passing
+from tests.storage.test_run_store import CONFIG, record
+
+TASK = CONFIG.tasks[0]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = RunStore.start(tmp_path / "run", CONFIG)
+    other = failure(Outcome.INFRA, Stage.BUILD)
+    turns = [(TASK, 1, passing(1.5, 1.5)), (TASK, 2, passing(3.0, 3.0))]
+    for task, turn, found in [*turns, (CONFIG.tasks[1], 1, other)]:
+        store.append(record(task, turn, found), "x" * 10)
+    return store
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_rescoring_under_the_same_reward_changes_nothing(store):
+    assert rescore(store, get_reward()) == store.records()
+
+
+def test_rescoring_knows_the_turns_before_and_the_length(store):
+    reward = Recipe("mine", terms=(Part("improvement"), Part("length", settings={"free": 0})))
+    first, second, masked = rescore(store, reward)
+    assert first.terms["improvement"] == pytest.approx(get_speed(1.5))
+    assert second.terms["improvement"] == pytest.approx(get_speed(3.0) - get_speed(1.5))
+    assert first.terms["length"] > 0
+    assert masked.reward is None
+
+
+def get_speed(speedup):
+    from kernel_gym.rewards.terms import log_speed
+
+    return log_speed(speedup)
+
+
+def test_rescore_prints_and_writes_a_run_of_its_own(store, tmp_path):
+    out = tmp_path / "kevin"
+    arguments = ("rescore", store.folder, "--reward", "kevin", "--out", out)
+    data = json.loads(run(*arguments, "--json").stdout)
+    assert [turn["reward"] for turn in data["turns"]] == pytest.approx([1.8, 3.3, None])
+    copy = RunStore(out)
+    assert copy.config.reward == "kevin"
+    assert [r.reward for r in copy.records()] == [turn["reward"] for turn in data["turns"]]
+    assert copy.source(copy.records()[0]) == "x" * 10
+    assert "another run" in run(*arguments, code=2).stderr
+    assert "tasks solved" in run(*arguments, "--overwrite").stdout
+    assert "did you mean" in run("rescore", store.folder, "--reward", "kevn", code=2).stderr
+
+
+def test_replay_finds_what_differs(tmp_path):
+    kernels = tmp_path / "kernels" / TASK
+    kernels.mkdir(parents=True)
+    (kernels / "1.py").write_text("broken(")
+    (kernels / "2.py").write_text("def softmax(x): return x\n")
+    suite = tmp_path / "one.toml"
+    suite.write_text(f'name = "one"\nsummary = "One."\ntasks = ["{TASK}"]\n')
+    out = tmp_path / "run"
+    run(
+        "eval", "--policy", f"folder:{tmp_path / 'kernels'}", "--suite", suite, "--out", out,
+        "--device", "sim:gfx942", "--executor", "inline",
+    )  # fmt: skip
+    assert "2 of 2 came out the same" in run("replay", out, "--executor", "inline").stdout
+    source = out / RunStore(out).records()[1].source
+    source.write_text("import ctypes\n")
+    data = json.loads(run("replay", out, "--executor", "inline", "--json", code=1).stdout)
+    assert data["replayed"] == 2
+    (differs,) = data["differ"]
+    assert differs["turn"] == 2
+    assert {"source_sha256", "outcome", "stage"} <= set(differs["differences"])
+
+
+def test_a_replay_needs_the_secret_of_the_run(tmp_path):
+    kernels = tmp_path / "kernels" / TASK
+    kernels.mkdir(parents=True)
+    (kernels / "1.py").write_text("def softmax(x): return x\n")
+    suite = tmp_path / "one.toml"
+    suite.write_text(f'name = "one"\nsummary = "One."\ntasks = ["{TASK}"]\n')
+    out, policy = tmp_path / "run", f"folder:{tmp_path / 'kernels'}"
+    common = ("--suite", suite, "--device", "sim:gfx942", "--executor", "inline", "--seed", 0)
+    run("eval", "--policy", policy, "--out", out, *common)
+    store = RunStore(out)
+    (found,) = store.records()
+    assert found.evaluation.secret_sha256 == store.secret.sha256
+    assert "1 of 1 came out the same" in run("replay", out, "--executor", "inline").stdout
+    kept = (out / "secret.json").rename(tmp_path / "kept.json")
+    assert "no secret can be read" in run("replay", out, "--executor", "inline", code=2).stderr
+    RunSecret.fresh().write(out / "secret.json")
+    assert "is not what the records" in run("replay", out, "--executor", "inline", code=2).stderr
+    kept.replace(out / "secret.json")
+    run("rescore", out, "--reward", "kevin", "--out", tmp_path / "copy")
+    assert "1 of 1" in run("replay", tmp_path / "copy", "--executor", "inline").stdout

@@ -1,0 +1,70 @@
+"""What a run comes to."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kernel_gym.analysis.summary import summarise
+from kernel_gym.commands.common import summary_table
+from kernel_gym.records import Clock, Outcome, Stage
+from kernel_gym.storage.run_store import RunStore
+from tests.records import failure, passing
+from tests.storage.test_run_store import CONFIG, TASKS, record
+
+
+def test_the_best_submission_counts(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    store.append(record(TASKS[0], 1, passing(4.0, 4.0)), "a")
+    store.append(record(TASKS[0], 2, passing(2.0, 2.0)), "b")
+    store.append(record(TASKS[1], 1, failure(Outcome.WRONG_VALUES, Stage.TRAIN)), "c")
+    summary = summarise(store)
+    assert (summary.submissions, summary.solved) == (3, 1)
+    assert summary.speedup == pytest.approx(4.0)
+    assert summary.clock is Clock.MODELLED
+    first, second = summary.tasks
+    assert (first.best_turn, first.outcomes) == (1, ("passed", "passed"))
+    assert (second.best_turn, second.speedup, second.reward) == (None, None, 0.05)
+
+
+def test_an_empty_run_has_a_summary(tmp_path):
+    summary = summarise(RunStore.start(tmp_path, CONFIG))
+    assert (summary.solved, summary.speedup, summary.mean_reward) == (0, None, None)
+
+
+def test_masked_turns_earn_nothing(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    store.append(record(TASKS[0], 1, failure(Outcome.INFRA, Stage.BUILD)), "a")
+    assert summarise(store).tasks[0].reward is None
+
+
+def shown(store):
+    """The table as lines of words."""
+    console = Console(width=120, file=io.StringIO())
+    console.print(summary_table(summarise(store)))
+    lines = console.file.getvalue().splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip()]
+
+
+def sampled(folder, samples, turns=2):
+    config = CONFIG.model_copy(update={"samples": samples, "turns": turns, "tasks": TASKS[:1]})
+    store = RunStore.start(folder, config)
+    for sample in range(1, samples + 1):
+        for turn in range(1, turns + 1):
+            update = {"sample": sample, "source": f"sources/{sample}/{turn}.py"}
+            store.append(record(TASKS[0], turn).model_copy(update=update), "x")
+    return store
+
+
+def test_samples_and_turns_are_columns_of_their_own(tmp_path):
+    *_, first, second, third = shown(sampled(tmp_path / "run", 3))
+    turns = " ".join(first.split()[2:6])
+    assert first.startswith(f"{TASKS[0]} 1 passed")
+    assert second == f"2 {turns}"
+    assert third == f"3 {turns}"
+    assert "sample" not in " ".join(shown(sampled(tmp_path / "one", 1)))
+
+
+def test_many_samples_are_counted(tmp_path):
+    last = shown(sampled(tmp_path / "run", 40))[-1]
+    assert "all 40 passed 80" in last

@@ -1,0 +1,54 @@
+"""The lock of a GPU: one holder at a time, over processes, and none when that process has died."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from kernel_gym.devices.gpu.lock import GpuLock
+
+HOLD = """
+import sys
+from kernel_gym.devices.gpu.lock import GpuLock
+
+with GpuLock("gpu").alone():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """Another process that holds the lock."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    command = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        process.kill()
+
+
+def _waiter(entered):
+    def run():
+        with GpuLock("gpu").alone():
+            entered.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_who_comes_second_waits_until_the_first_process_is_gone(other):
+    entered = threading.Event()
+    waiter = _waiter(entered)
+    assert not entered.wait(0.2)
+    other.kill()
+    waiter.join(10)
+    assert entered.is_set()
+
+
+def test_gpus_have_locks_of_their_own(other):
+    with GpuLock("another gpu").alone():
+        assert GpuLock("another gpu").state != GpuLock("gpu").state

@@ -1,0 +1,113 @@
+"""What ROCm gets, pinned: no AMD GPU is here, and nothing but this data differs from CUDA."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_gym.devices.gpu import vendors
+from kernel_gym.devices.gpu.vendors import (
+    CUDA,
+    ROCM,
+    arch_name,
+    data_sheet,
+    device_files,
+    gpu_file,
+)
+
+
+def test_rocm_calls_hip_with_wavefronts_of_64():
+    assert (ROCM.prefix, ROCM.library, ROCM.backend) == ("hip", "libamdhip64.so", "hip")
+    assert ROCM.wavefront == 64
+    assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    assert (*ROCM.device_files, ROCM.gpu_files) == ("/dev/kfd", "/dev/dri/renderD*")
+    assert ROCM.environment == ()
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_rocm_compiles_with_hipcc_for_the_architecture(arch):
+    command = ROCM.compile_command("hipcc", arch)
+    assert command[0] == "hipcc"
+    assert f"--offload-arch={arch}" in command
+    assert "-Wl,--wrap=hipLaunchKernel" in command
+    assert not any("torch" in part for part in command)
+
+
+def test_cuda_compiles_with_nvcc_and_our_headers():
+    command = CUDA.compile_command("nvcc", "sm_90a")
+    assert "-arch=sm_90a" in command
+    assert command[command.index("-I") + 1] == str(vendors.HEADERS)
+    assert (vendors.HEADERS / "hip" / "hip_runtime.h").is_file()
+
+
+def test_architectures_have_the_compilers_names():
+    rocm = SimpleNamespace(gcnArchName="gfx942:sramecc+:xnack-")
+    assert arch_name(ROCM, rocm) == "gfx942"
+    assert arch_name(CUDA, SimpleNamespace(major=9, minor=0)) == "sm_90a"
+    assert arch_name(CUDA, SimpleNamespace(major=8, minor=0)) == "sm_80"
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "flush", "bandwidth"),
+    [
+        ("AMD Instinct MI300X", "gfx942", 512 << 20, 5.3e12),
+        ("AMD Instinct MI325X", "gfx942", 512 << 20, 6.0e12),
+        ("NVIDIA H200", "sm_90a", 128 << 20, 4.8e12),
+        ("NVIDIA H100 80GB HBM3", "sm_90a", 128 << 20, 3.35e12),
+    ],
+)
+def test_data_sheets_are_found_by_the_reported_name(name, arch, flush, bandwidth):
+    sheet = data_sheet(name)
+    assert (sheet.arch, sheet.flush_bytes, sheet.memory_bandwidth) == (arch, flush, bandwidth)
+    assert sheet.matrix_rate[torch.bfloat16] < 1.5e15  # dense, not the figure with sparsity
+
+
+def test_what_a_gpu_says_of_itself_becomes_data():
+    shared = {"name": "a GPU", "multi_processor_count": 304, "uuid": object()}
+    amd = SimpleNamespace(**shared, gcnArchName="gfx942:sramecc+", major=9, minor=4)
+    found = vendors.reported(ROCM, amd)
+    assert found["target"] == ["hip", "gfx942", 64]
+    assert (found["multi_processor_count"], found["warp_size"]) == (304, 64)
+    assert found["shared_memory"] == 48 << 10  # when neither name for it is known
+    nvidia = SimpleNamespace(**shared, major=9, minor=0, shared_memory_per_block_optin=227 << 10)
+    found = vendors.reported(CUDA, nvidia)
+    assert (found["target"], found["shared_memory"]) == (["cuda", 90, 32], 227 << 10)
+    json.dumps(found)
+
+
+def test_a_gpu_without_a_data_sheet_has_none():
+    assert data_sheet("GeForce 256") is None
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A machine with two GPUs, the second of which says nothing of its file."""
+    own = "Model: \t NVIDIA H200\nVideo BIOS:\nGPU UUID: \t GPU-one\nDevice Minor: \t 12\n"
+    for address, text in (("0000:c1:00.0", own), ("0000:c2:00.0", "GPU UUID: \t GPU-two\n")):
+        folder = tmp_path / "proc/driver/nvidia/gpus" / address
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(text)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("uuid", "file"),
+    [("GPU-one", "/dev/nvidia12"), ("GPU-two", ""), ("GPU-part-of-one", ""), ("", "")],
+)
+def test_the_driver_says_which_file_belongs_to_a_gpu(root, uuid, file):
+    assert gpu_file(CUDA, uuid, root) == file
+
+
+def test_a_worker_of_amd_opens_the_files_of_all_gpus(root):
+    assert gpu_file(ROCM, "GPU-one", root) == ""
+
+
+@pytest.mark.parametrize(("own", "gpus"), [("x1", ["x1"]), ("", ["x0", "x1"])])
+def test_files_of_all_gpus_are_opened_where_its_own_is_not_known(tmp_path, own, gpus):
+    for name in ("control", "x0", "x1", "y"):
+        (tmp_path / name).touch()
+    files = {"device_files": (f"{tmp_path}/c*",), "gpu_files": f"{tmp_path}/x[0-9]*"}
+    found = device_files(replace(CUDA, **files), own and f"{tmp_path}/{own}")
+    assert found == tuple(f"{tmp_path}/{name}" for name in ("control", *gpus))

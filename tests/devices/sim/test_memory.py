@@ -1,0 +1,97 @@
+"""The simulated device's allocator."""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kernel_gym.devices.sim.memory import (
+    ALIGNMENT,
+    ARENA_BASE,
+    ARENA_SIZE,
+    GUARD,
+    Arena,
+    DeviceMemoryError,
+    create_file,
+    map_device,
+)
+
+PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture
+def device():
+    """The device's memory, mapped at its addresses; the descriptor of its file."""
+    file = create_file()
+    map_device(file)
+    yield file
+    ctypes.CDLL(None).munmap(ctypes.c_void_p(ARENA_BASE), ctypes.c_size_t(ARENA_SIZE))
+    os.close(file)
+
+
+def test_allocations_are_aligned_apart_and_never_reused():
+    arena = Arena(1 << 30)
+    first = arena.allocate(100, "a")
+    second = arena.allocate(100, "b")
+    assert first.start % ALIGNMENT == second.start % ALIGNMENT == 0
+    assert second.start - first.end >= GUARD
+    arena.free(second.start)
+    assert arena.allocate(100, "c").start > second.start
+
+
+def test_a_range_is_located_only_when_it_lies_whole_in_a_live_allocation():
+    arena = Arena(1 << 30)
+    found = arena.allocate(1000, "a")
+    assert arena.locate(found.start, 1000) == found
+    assert arena.locate(found.start + 999, 1) == found
+    assert arena.locate(found.start + 1, 1000) is None
+    assert arena.locate(found.start - 1, 1) is None
+    assert arena.locate(found.end, 0) == found
+    arena.free(found.start)
+    assert arena.locate(found.start, 1) is None
+
+
+def test_the_capacity_is_of_live_pages(device):
+    arena = Arena(8 * PAGE)
+    first = arena.allocate(6 * PAGE, "a")
+    with pytest.raises(DeviceMemoryError, match=f"of {8 * PAGE} live"):
+        arena.allocate(6 * PAGE, "b")
+    arena.free(first.start)
+    assert arena.allocate(6 * PAGE, "b").size == 6 * PAGE
+
+
+def test_small_allocations_cost_the_pages_that_they_touch(device):
+    arena, memory = Arena(64 * PAGE), os.fstat(device)
+    starts = []
+    with contextlib.suppress(DeviceMemoryError):
+        for _ in range(1000):
+            starts.append(arena.allocate(1, "small").start)
+            ctypes.memset(starts[-1], 1, 1)
+    assert 32 <= len(starts) <= 64
+    assert os.fstat(device).st_blocks * 512 <= memory.st_blocks * 512 + 64 * PAGE
+    for start in starts:
+        arena.free(start)
+    assert arena.live == 0
+    assert os.fstat(device).st_blocks == 0
+
+
+def test_freeing_twice_is_told_not_raised():
+    arena = Arena(1 << 20)
+    found = arena.allocate(10, "a")
+    assert arena.free(found.start)
+    assert not arena.free(found.start)
+
+
+def test_host_code_that_touches_reserved_device_memory_faults():
+    code = (
+        "import ctypes\n"
+        "from kernel_gym.devices.sim.memory import ARENA_BASE, reserve_range\n"
+        "reserve_range()\n"
+        "ctypes.string_at(ARENA_BASE + 4096, 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert done.returncode == -11, ARENA_BASE

@@ -1,0 +1,605 @@
+"""Judge and worker of a GPU, over host memory: what is timed is checked."""
+
+import ctypes
+import json
+import math
+import os
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernel_gym.commands.bench import gpu as bench_gpu
+from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryUsedUpError
+from kernel_gym.devices.gpu import runtime as gpu_runtime
+from kernel_gym.devices.gpu import session as gpu_session
+from kernel_gym.devices.gpu import turns as gpu_turns
+from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.device import GpuDevice
+from kernel_gym.devices.gpu.host import Host
+from kernel_gym.devices.gpu.session import GpuSession
+from kernel_gym.devices.gpu.vendors import CUDA, data_sheet
+from kernel_gym.judge.attempt import Attempt, Verdict
+from kernel_gym.judge.expected import answer, compare
+from kernel_gym.judge.protocol import PATIENCE
+from kernel_gym.judge.timing import gpu as measured
+from kernel_gym.judge.timing import warmup as first_use
+from kernel_gym.judge.timing.deferred_checks import Kept
+from kernel_gym.judge.timing.gpu import compare_sessions, seconds_alone
+from kernel_gym.judge.timing.paired import Pairs
+from kernel_gym.records import Outcome
+from kernel_gym.storage.secret import PUBLIC
+from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
+from kernel_gym.worker.gpu.launches import Launches
+from kernel_gym.worker.gpu.main import GpuWorker
+
+SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
+DEVICE = SimpleNamespace(where=torch.device("cpu"), spec=data_sheet("NVIDIA H200"))
+SIZE = 32 << 20
+REMEMBERS = """
+import torch
+answers = {}
+def softmax(x):
+    if x.data_ptr() not in answers:
+        answers[x.data_ptr()] = torch.softmax(x.float(), 1).to(x.dtype)
+    return answers[x.data_ptr()].clone()
+"""
+
+
+COMPARES = """
+import torch
+seen = {}
+def softmax(x):
+    old = seen.get(x.data_ptr())
+    if old is not None and old.shape == x.shape and torch.equal(old, x):
+        repeated.append(x.data_ptr())
+    seen[x.data_ptr()] = x.clone()
+    return torch.softmax(x.float(), 1).to(x.dtype)
+repeated = []
+"""
+
+
+class OnTheHost(TorchFunctionMode):
+    """Tensors for a GPU are made on the host."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func == torch.Tensor.is_cuda.__get__:
+            return True
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = "cpu"
+        return func(*args, **kwargs)
+
+
+class Event:
+    def __init__(self, enable_timing):
+        self.at = 0.0
+
+    def record(self):
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end):
+        return max((end.at - self.at) * 1e3, 1e-3)
+
+
+class Recorder:
+    """Keeps work itself in the place of a graph."""
+
+    def record(self, work):
+        first = work()
+
+        def replay():
+            for old, new in zip(first or (), work() or (), strict=True):
+                for output, again in zip(old or (), new or (), strict=True):
+                    output.copy_(again)
+
+        return SimpleNamespace(replay=replay), first
+
+    def beside(self):
+        return nullcontext()
+
+    def release(self):
+        pass
+
+
+class Worker:
+    """A worker in this process; what goes through the pipe goes through JSON."""
+
+    cache, opened, ours, family = "", False, False, None
+
+    def __init__(self, arena):
+        options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
+        options["trusted"] = True
+        self.inside = GpuWorker(options, arena.file)
+        self.child = SimpleNamespace(
+            channel=self, close=self.close, pause=self, stop_all=lambda: False
+        )
+        self.running = True
+        self.closed = False
+
+    def ready(self):
+        return {"active": [], "missing": {}}
+
+    def request(self, header, timeout, spin):
+        assert self.running
+        with OnTheHost():
+            answer = self.inside.answer(json.loads(json.dumps(header)))
+        return SimpleNamespace(header=json.loads(json.dumps(answer)))
+
+    def close(self):
+        self.closed = True
+
+    def stop_known(self):
+        self.running = False
+
+    def resume(self):
+        self.running = True
+
+
+def host_memory(address, size):
+    return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
+
+
+@pytest.fixture(params=[True, False], ids=["by handle", "through the host"])
+def arena(request, monkeypatch, tmp_path):
+    """The arena and, in the worker's place, its own memory or a copy of it."""
+    memory = {1: torch.empty(SIZE, dtype=torch.uint8)}
+    for name, call in {
+        "allocate": lambda size: 1,
+        "free": lambda address: None,
+        "export": lambda address: address.to_bytes(64, "little"),
+        "open_handle": lambda handle: int.from_bytes(handle, "little"),
+        "close_handle": lambda address: None,
+        "allocation_of": lambda address: (address, 1 << 40),
+        "as_tensor": lambda address, size: (
+            memory[address] if address in memory else host_memory(address, size)
+        ),
+    }.items():
+        monkeypatch.setattr(gpu_runtime, name, call)
+    for name, call in {
+        "init": lambda: None,
+        "synchronize": lambda: None,
+        "Event": Event,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, call)
+    for name in ("TMPDIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("pairs.MAX_SECONDS", "ring.RING", "ring.RING_SHORT"):
+        monkeypatch.setattr(f"kernel_gym.judge.{name}", 4)
+    monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
+    monkeypatch.setattr("kernel_gym.worker.gpu.recorder.Recorder", Recorder)
+    found = Arena(SIZE, by_handle=request.param)
+    yield found
+    found.close()
+
+
+def _host(arena):
+    return Host(arena, CUDA, "sm_90a", {})
+
+
+def _session(arena, task, source=None):
+    released = []
+    session = GpuSession(task, Worker(arena), _host(arena), released.append)
+    assert session.load(source or task.reference_source, "torch") is None
+    return session, released
+
+
+def _workload(task):
+    return train_workloads(task.problem, Scale.SIM)[0]
+
+
+def _compare(arena, task, source=None):
+    sessions = [_session(arena, task)[0], _session(arena, task, source)[0]]
+    kept = Kept()
+    return compare_sessions(task, _workload(task), *sessions, 3, DEVICE, kept), kept
+
+
+def test_a_call_gives_its_values_and_leaves_the_inputs(arena):
+    workload = _workload(SOFTMAX)
+    inputs = make_inputs(SOFTMAX.problem, workload, 0)
+    session, released = _session(arena, SOFTMAX)
+    call = session.call(inputs, workload.dims)
+    outputs = tuple(output.tensor for output in call.outputs)
+    assert compare(SOFTMAX.problem, answer(SOFTMAX.problem, inputs), outputs).passed
+    assert call.modified_inputs == ()
+    session.close()
+    assert len(released) == 1
+
+
+def test_changed_inputs_are_seen(arena):
+    workload = _workload(SOFTMAX)
+    source = "def softmax(x):\n    x[0, 0] = 7\n    return x.softmax(1)"
+    session, _ = _session(arena, SOFTMAX, source)
+    call = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert call.modified_inputs == ("x",)
+
+
+@pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
+def test_timed_calls_are_right_on_every_input_set(arena, task):
+    found, kept = _compare(arena, task)
+    assert isinstance(found, Pairs)
+    assert kept.check() == ""
+
+
+def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
+    found, kept = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(found, Pairs)
+    assert "wrong values in a timed call" in kept.check()
+    assert kept.check() == ""
+
+
+def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
+    monkeypatch.setattr("kernel_gym.judge.timing.paired.GRAPH_BELOW", 0.0)
+    for name in ("BLOCK_SECONDS", "LONG_CALL"):  # all input sets in a block
+        monkeypatch.setattr(f"kernel_gym.judge.timing.paired.{name}", 100.0)
+    baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
+    sessions = baseline, candidate
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert isinstance(found, Pairs)
+    seen = candidate._worker.inside.candidate.__globals__
+    assert len(seen["seen"]) == 4
+    assert seen["repeated"] == []
+
+
+def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
+    monkeypatch.setattr("kernel_gym.judge.timing.deferred_checks.KEPT_BYTES", 0)
+    found, _ = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(found, Verdict)
+    assert "wrong values" in found.message
+
+
+@pytest.mark.parametrize(("free", "error"), [(1 << 30, InfraError), (90 << 30, DeviceLostError)])
+def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch, free, error):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
+    session, _ = _session(arena, SOFTMAX, "def softmax(x): raise RuntimeError('out of memory')")
+    workload = _workload(SOFTMAX)
+    with pytest.raises(InfraError) as found:
+        session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert type(found.value) is error
+
+
+@pytest.mark.parametrize(
+    ("says", "error"), [("out of memory", MemoryUsedUpError), ("CUDA error", Failed)]
+)
+def test_memory_that_a_baseline_did_not_get_is_not_blamed_on_it(arena, says, error):
+    """Whoever has it: of the candidate and other evaluators, a session of ours knows nothing."""
+    session, _ = _session(arena, SOFTMAX, f"def softmax(x): raise RuntimeError('{says}')")
+    session._worker.ours = True
+    workload = _workload(SOFTMAX)
+    try:
+        found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    except InfraError as raised:
+        found = raised
+    assert type(found) is error
+    assert session._worker.closed
+
+
+def test_what_comes_free_with_a_candidate_is_what_it_held(arena, monkeypatch):
+    session, released = _session(arena, SOFTMAX)
+    worker = session._worker
+    left = {False: 1 << 30, True: 41 << 30}
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (left[worker.closed], 100 << 30))
+    assert session.evict() == 40 << 30
+    workload = _workload(SOFTMAX)
+    found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert isinstance(found, Failed)
+    session.close()
+    assert released == []
+
+
+@pytest.mark.parametrize(
+    ("free", "kept", "broken", "usable"),
+    [(2, 6, "", False), (2, 16, "", True), (14, 0, "", True), (90, 0, "No GPUs", False)],
+    ids=["full", "kept without use", "free", "no context"],
+)
+def test_a_gpu_is_usable_when_a_source_of_ours_could_use_it(
+    arena, monkeypatch, free, kept, broken, usable
+):
+    def init():
+        if broken:
+            raise RuntimeError(broken)
+
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free << 30, 100 << 30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: (kept + 3) << 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 3 << 30)
+    workers = []
+
+    def start(trusted):
+        assert trusted
+        workers.append(Worker(arena))
+        return workers[-1]
+
+    device = SimpleNamespace(_start=start, _host=_host(arena))
+    assert GpuDevice.usable(device, SOFTMAX) is usable
+    assert all(worker.closed for worker in workers)
+
+
+def test_one_worker_takes_one_source_after_another(arena):
+    released, workload = [], _workload(ADAMW)
+    worker = Worker(arena)
+    for task in (SOFTMAX, ADAMW):
+        session = GpuSession(task, worker, _host(arena), released.append)
+        assert session.load(task.reference_source, "torch") is None
+    inputs = make_inputs(ADAMW.problem, workload, 0)
+    call = session.call(inputs, workload.dims)
+    outputs = tuple(output.tensor for output in call.outputs)
+    assert compare(ADAMW.problem, answer(ADAMW.problem, inputs), outputs).passed
+
+
+def test_a_failed_worker_is_not_used_again(arena):
+    session, released = _session(arena, SOFTMAX, "def softmax(x): raise RuntimeError('CUDA error')")
+    workload = _workload(SOFTMAX)
+    session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    session.close()
+    assert released == []
+
+
+@pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
+def test_a_reference_is_timed_by_itself(arena, task):
+    session, _ = _session(arena, task)
+    seconds = seconds_alone(task, _workload(task), session, 0, DEVICE)
+    start = time.perf_counter()
+    task.problem.reference(**make_inputs(task.problem, _workload(task), 0))
+    assert 0 < seconds < 1000 * (time.perf_counter() - start)
+
+
+def test_a_reference_that_fails_says_why(arena):
+    session, _ = _session(arena, SOFTMAX, "def softmax(x): raise ValueError('no such kernel')")
+    found = seconds_alone(SOFTMAX, _workload(SOFTMAX), session, 0, DEVICE)
+    assert isinstance(found, Failed)
+    assert "no such kernel" in found.message
+
+
+class Counted:
+    """A baseline that notes what is called."""
+
+    def __init__(self, session):
+        self.calls, self._session = [], session
+
+    def call(self, task, inputs, dims):
+        self.calls.append(dict(dims))
+        return self._session.call(inputs, dims)
+
+
+@pytest.mark.parametrize("source", [None, "def softmax(x): raise ValueError('later')"])
+def test_what_judges_a_task_is_called_once_before_the_gpu_is_needed(arena, monkeypatch, source):
+    monkeypatch.setattr(first_use, "_used", set())
+    attempt = SimpleNamespace(
+        task=SOFTMAX, device=DEVICE, baseline=Counted(_session(arena, SOFTMAX, source)[0])
+    )
+    for _ in range(2):
+        first_use.use_once(attempt)
+    assert attempt.baseline.calls == [dict(_workload(SOFTMAX).dims)]
+
+
+def test_an_operator_that_refuses_a_small_workload_is_logged_and_costs_nothing(
+    arena, monkeypatch, caplog
+):
+    def refuse(*_):
+        raise RuntimeError("not implemented for so few")
+
+    monkeypatch.setattr(first_use, "_used", set())
+    monkeypatch.setattr(first_use, "answer", refuse)
+    session = _session(arena, SOFTMAX)[0]
+    attempt = SimpleNamespace(task=SOFTMAX, device=DEVICE, baseline=Counted(session))
+    first_use.use_once(attempt)
+    assert "torch2triton/softmax was not warmed up: not implemented" in caplog.text
+
+
+@pytest.mark.parametrize(("free", "crowded"), [(24 << 30, True), (26 << 30, False)])
+def test_a_gpu_is_crowded_when_less_than_a_quarter_is_free(monkeypatch, free, crowded):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
+    assert gpu_runtime.crowded() is crowded
+
+
+class Clock:
+    """The judge's clock, which goes on in timed blocks alone: a call takes a millisecond."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class Late(Worker):
+    """A worker whose timed blocks take half a minute more, until it has moved often enough."""
+
+    def __init__(self, arena, clock, moves=0):
+        super().__init__(arena)
+        self.clock, self.moves, self.moved, self.sets = clock, moves, 0, []
+
+    def request(self, header, timeout, spin):
+        self.moved += header["do"] == "move"
+        if header["do"] == "ring":
+            self.sets.append(len(header["sets"]))
+        if header["do"] in ("block", "replay"):
+            late = 30.0 if self.moved < self.moves else 0.0
+            self.clock.now += header["count"] * 1e-3 + 3e-4 + late
+        return super().request(header, timeout, spin)
+
+
+@pytest.mark.parametrize("limit", [(1e-3, 0.5), (1e9, 0.0)], ids=["a workload", "all"])
+@pytest.mark.parametrize(("moves", "judged"), [(1, False), (2, False), (9, True)])
+def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_processor(
+    arena, monkeypatch, limit, moves, judged
+):
+    monkeypatch.setattr(measured, "noise_floor", lambda *_: 0.0)
+    monkeypatch.setattr("kernel_gym.judge.timing.host_load.LIMIT", 0)
+    monkeypatch.setattr("kernel_gym.judge.timing.paired.MAX_SECONDS", 0)
+    monkeypatch.setattr("kernel_gym.judge.timing.paired.WALL_LIMIT", limit)
+    monkeypatch.setattr("kernel_gym.judge.timing.paired.CHARGE_LIMIT", math.inf)
+    monkeypatch.setattr(Event, "elapsed_time", lambda start, end: 1.0)
+    clock = Clock()
+    late, punctual = Late(arena, clock, moves), Late(arena, clock)
+    monkeypatch.setattr(gpu_session, "time", clock)
+    monkeypatch.setattr(gpu_turns, "time", clock)
+    session = GpuSession(SOFTMAX, late, _host(arena), lambda worker: None)
+    assert session.load(SOFTMAX.reference_source, "torch") is None
+    ours = GpuSession(SOFTMAX, punctual, _host(arena), lambda worker: None)
+    assert ours.load(SOFTMAX.reference_source, "torch") is None
+    baseline = SimpleNamespace(session=lambda task: ours)
+    attempt = Attempt(SOFTMAX, "", DEVICE, 0, PUBLIC, baseline, None, session=session)
+    attempt.note(_workload(SOFTMAX), passed=True)
+    verdict = measured.time_measured(attempt)
+    if judged:
+        assert verdict.outcome is Outcome.INVALID_TIMING
+        assert late.moved == 2
+    else:
+        assert verdict is None
+        assert late.moved == moves
+        assert attempt.results[0].speedup
+    assert late.sets == [4] + [4 * PATIENCE] * late.moved
+    assert attempt.labels == ["late: timed again"]
+
+
+def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkeypatch):
+    session, _ = _session(arena, SOFTMAX)
+    allowed, asked = os.sched_getaffinity(0), []
+    take = os.sched_setaffinity
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *to: (asked.append(to), take(*to)))
+    session.move()
+    assert os.sched_getaffinity(0) == allowed
+    if len(allowed) > 1:
+        (_, first), (_, last) = asked
+        assert len(first) == len(allowed) - 1
+        assert last == allowed
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e9])
+def test_the_bench_judges_the_interval_of_a_comparison_and_that_of_a_record(arena, noise):
+    device = SimpleNamespace(**vars(DEVICE), name="cuda:0")
+    sessions = [_session(arena, SOFTMAX)[0] for _ in range(2)]
+    dims = _workload(SOFTMAX).dims
+    found = bench_gpu._summarise(device, SOFTMAX, dims, 0.0, noise, *sessions, 3)
+    if noise:
+        assert (found["covered_in_record"], found["told_apart_in_record"]) == (1.0, 0.0)
+    else:
+        assert found["covered_in_record"] == found["covered"]
+        assert found["told_apart_in_record"] == found["told_apart"]
+
+
+class Forger(Worker):
+    """A worker whose answers to timed blocks are not what they should be."""
+
+    def __init__(self, arena, change):
+        super().__init__(arena)
+        self.change = change
+
+    def request(self, header, timeout, spin):
+        timed = header["do"] in ("block", "replay")
+        found = super().request(header, timeout, spin)
+        return SimpleNamespace(header=found.header | self.change) if timed else found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ms": []},
+        {"ms": [math.inf] * 3},
+        {"ms": [5e-324] * 3},
+        {"ms": [0.01] * 40 + [3.0]},
+        {"host": math.nan},
+    ],
+    ids=str,
+)
+def test_false_stamps_are_the_candidates_failure(arena, change):
+    candidate = GpuSession(SOFTMAX, Forger(arena, change), _host(arena), lambda worker: None)
+    assert candidate.load(SOFTMAX.reference_source, "torch") is None
+    sessions = _session(arena, SOFTMAX)[0], candidate
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert isinstance(found, Failed)
+    assert "broke the protocol" in found.message
+
+
+DELIVERS_LATER = """
+import torch
+late = [False]
+def softmax(x):
+    return torch.softmax(x.float(), 1).to(x.dtype) if late[0] else torch.zeros_like(x)
+"""
+
+
+class WorksAtDelivery(Worker):
+    """Computes the outputs of a timed call once the judge wants to see them."""
+
+    def request(self, header, timeout, spin):
+        inside = self.inside
+        if header["do"] == "deliver":
+            inside.candidate.__globals__["late"][0] = True
+            inside.kept[-1 - header["calls"][0]] = inside._run(inside.ring[0])
+        return super().request(header, timeout, spin)
+
+
+def test_outputs_are_read_as_they_were_when_the_block_ended(arena):
+    if arena.file is not None:
+        pytest.skip("the worker has to be asked for its outputs here")
+    candidate = GpuSession(SOFTMAX, WorksAtDelivery(arena), _host(arena), lambda worker: None)
+    assert candidate.load(DELIVERS_LATER, "torch") is None
+    kept = Kept()
+    sessions = _session(arena, SOFTMAX)[0], candidate
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, kept)
+    assert "wrong values in a timed call" in kept.check()
+
+
+class Overwrites(Worker):
+    """Changes all inputs after each of its blocks."""
+
+    def request(self, header, timeout, spin):
+        found = super().request(header, timeout, spin)
+        if header["do"] in ("block", "replay", "ring"):
+            for values in self.inside.ring:
+                values[0].fill_(1)
+        return found
+
+
+class Watches(Worker):
+    """Notes which inputs its blocks are given."""
+
+    def __init__(self, arena):
+        super().__init__(arena)
+        self.spoiled = []
+
+    def request(self, header, timeout, spin):
+        if header["do"] in ("block", "replay"):
+            used = self.inside.ring[: header["count"] if header["do"] == "block" else None]
+            self.spoiled += [bool((values[0] == 1).all()) for values in used]
+        return super().request(header, timeout, spin)
+
+
+def test_the_baseline_never_sees_inputs_that_the_candidate_has_changed(arena):
+    watches, overwrites = Watches(arena), Overwrites(arena)
+    sessions = [
+        GpuSession(SOFTMAX, worker, _host(arena), lambda worker: None)
+        for worker in (watches, overwrites)
+    ]
+    for session in sessions:
+        assert session.load(SOFTMAX.reference_source, "torch") is None
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert watches.spoiled
+    assert not any(watches.spoiled)
+
+
+def test_a_worker_runs_only_in_its_turn_and_is_free_afterwards(arena):
+    workers = [Worker(arena), Worker(arena)]
+    seen = []
+
+    def watch(worker, other):
+        request = worker.request
+        worker.request = lambda *args, **kwargs: (
+            seen.append(other.running),
+            request(*args, **kwargs),
+        )[1]
+
+    sessions = [GpuSession(SOFTMAX, w, _host(arena), lambda worker: None) for w in workers]
+    for session in sessions:
+        assert session.load(SOFTMAX.reference_source, "torch") is None
+    watch(*workers)
+    watch(*reversed(workers))
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    assert seen
+    assert not any(seen)
+    assert all(worker.running for worker in workers)

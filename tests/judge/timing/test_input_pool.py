@@ -1,0 +1,168 @@
+"""The ring of timed calls, over host memory: new data for each block, which the judge knows."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_gym.devices.gpu import runtime as gpu_runtime
+from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.judge.timing.input_pool import Ring
+from kernel_gym.tasks import Scale, get_task, train_workloads
+
+SIZE = 8 << 20
+SOFTMAX, SGD, CHOLESKY, SCATTER, LAYER_NORM = (
+    get_task(f"torch2triton/{name}")
+    for name in (
+        "softmax",
+        "sgd_momentum_step",
+        "batched_cholesky",
+        "scatter_add_rows",
+        "layer_norm",
+    )
+)
+
+
+@pytest.fixture
+def arena(monkeypatch):
+    memory = torch.zeros(SIZE, dtype=torch.uint8)
+    for name, call in {
+        "allocate": lambda size: 1,
+        "free": lambda address: None,
+        "export": lambda address: b"",
+        "as_tensor": lambda address, size: memory,
+    }.items():
+        monkeypatch.setattr(gpu_runtime, name, call)
+    return Arena(SIZE)
+
+
+@pytest.fixture
+def session():
+    changed = []
+    return SimpleNamespace(changed=changed.extend, poison=lambda sets: None, pieces=changed)
+
+
+def _ring(task, arena, sets=3, distribution="normal"):
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    workload = replace(workload, distribution=distribution)
+    return Ring(task, workload, 5, arena, torch.device("cpu"), most=sets)
+
+
+def _in_arena(arena, ring, name):
+    """The input of each set, as a worker sees it."""
+    found = []
+    for placed in ring.sets:
+        like = placed.inputs[name]
+        found.append(arena.view(placed.pieces[name]).view(like.dtype).view(like.shape).clone())
+    return found
+
+
+def _verified(ring, calls):
+    """What the judge takes for the inputs of the calls that it verifies."""
+    taken = []
+    candidate = SimpleNamespace(deliver=lambda back, placed: taken.append(calls - 1 - back))
+    kept = SimpleNamespace(add=lambda p, w, inputs, o: taken.append(inputs), full=False)
+    for _ in range(20):
+        assert ring.verify(candidate, calls, kept) is None
+    return list(zip(taken[::2], taken[1::2], strict=True))
+
+
+def test_each_block_of_the_candidate_finds_every_value_elsewhere(arena, session):
+    ring = _ring(SOFTMAX, arena)
+    before = _in_arena(arena, ring, "x")
+    for _ in range(3):
+        ring.prepare(session, 3, fresh=True)
+        after = _in_arena(arena, ring, "x")
+        for old, new in zip(before, after, strict=True):
+            assert (old == new).double().mean() < 0.1
+            assert torch.equal(old.view(-1).sort().values, new.view(-1).sort().values)
+        before = after
+
+
+def test_constant_rows_move_as_a_whole(arena, session):
+    ring = _ring(SOFTMAX, arena, distribution="constant_rows")
+    before = _in_arena(arena, ring, "x")
+    ring.prepare(session, 3, fresh=True)
+    for old, new in zip(before, _in_arena(arena, ring, "x"), strict=True):
+        assert torch.equal(new, new[:, :1].expand_as(new))
+        assert not torch.equal(old, new)
+        assert torch.equal(old[:, 0].sort().values, new[:, 0].sort().values)
+
+
+def test_what_is_not_constant_moves_by_elements_beside_constant_rows(arena, session):
+    ring = _ring(LAYER_NORM, arena, distribution="constant_rows")
+    found = _in_arena(arena, ring, "weight")
+    assert len(found[0].unique()) > 1
+    ring.prepare(session, 3, fresh=True)
+    for old, new in zip(found, _in_arena(arena, ring, "weight"), strict=True):
+        assert not torch.equal(old, new)
+
+
+def test_what_is_verified_is_what_was_there(arena, session):
+    ring = _ring(SOFTMAX, arena)
+    ring.prepare(session, 2, fresh=True)
+    there = _in_arena(arena, ring, "x")
+    verified = _verified(ring, 2)
+    assert {index for index, _ in verified} == {0, 1}
+    assert all(torch.equal(inputs["x"], there[index]) for index, inputs in verified)
+
+
+def test_a_kernel_that_writes_its_inputs_does_not_change_what_is_verified(arena, session):
+    ring = _ring(SOFTMAX, arena)
+    ring.prepare(session, 3, fresh=True)
+    there = _in_arena(arena, ring, "x")
+    for placed in ring.sets:
+        arena.view(placed.pieces["x"]).zero_()
+    assert all(torch.equal(inputs["x"], there[index]) for index, inputs in _verified(ring, 3))
+
+
+def test_only_sets_that_the_block_uses_are_written(arena, session):
+    ring = _ring(SOFTMAX, arena)
+    before = _in_arena(arena, ring, "x")
+    ring.prepare(session, 2, fresh=True)
+    after = _in_arena(arena, ring, "x")
+    assert [torch.equal(a, b) for a, b in zip(before, after, strict=True)] == [False, False, True]
+    assert session.pieces == [placed.pieces["x"] for placed in ring.sets[:2]]
+
+
+def test_the_baseline_finds_what_was_there_unless_calls_overwrite_it(arena, session):
+    ring = _ring(SOFTMAX, arena)
+    ring.prepare(session, 3, fresh=False)
+    assert session.pieces == []
+    ring = _ring(SGD, arena)
+    ring.prepare(session, 3, fresh=True)
+    before = {name: _in_arena(arena, ring, name) for name in ring.sets[0].pieces}
+    for placed in ring.sets:
+        arena.view(placed.pieces["param"]).zero_()
+    session.pieces.clear()
+    ring.prepare(session, 3, fresh=False)
+    for name, values in before.items():
+        assert all(map(torch.equal, _in_arena(arena, ring, name), values))
+    written = {piece.label for piece in session.pieces}
+    assert written == {f"input {name!r}" for name in ("param", "velocity")}
+
+
+def test_inputs_whose_elements_cannot_change_places_stay(arena, session):
+    ring = _ring(CHOLESKY, arena)
+    before = _in_arena(arena, ring, "a")
+    ring.prepare(session, 3, fresh=True)
+    assert all(map(torch.equal, _in_arena(arena, ring, "a"), before))
+
+
+def test_what_calls_overwrite_is_restored_where_it_cannot_move(arena, session, monkeypatch):
+    monkeypatch.setattr(type(SGD.problem), "exchangeable", False)
+    ring = _ring(SGD, arena)
+    before = _in_arena(arena, ring, "param")
+    for placed in ring.sets:
+        arena.view(placed.pieces["param"]).zero_()
+    ring.prepare(session, 3, fresh=True)
+    assert all(map(torch.equal, _in_arena(arena, ring, "param"), before))
+
+
+def test_integers_stay(arena, session):
+    ring = _ring(SCATTER, arena)
+    before = {name: _in_arena(arena, ring, name) for name in ("values", "ids")}
+    ring.prepare(session, 3, fresh=True)
+    for name, values in before.items():
+        assert all(map(torch.equal, _in_arena(arena, ring, name), values))

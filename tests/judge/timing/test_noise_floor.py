@@ -1,0 +1,34 @@
+"""The noise floor: measured again before a GPU is given up, and then by whoever comes next."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kernel_gym.devices.base import InfraError
+from kernel_gym.judge.timing import noise_floor as noise
+
+
+@pytest.fixture
+def device(tmp_path):
+    return SimpleNamespace(name="cuda:0", lock=SimpleNamespace(state=tmp_path / "state.json"))
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What measurements will say, first to last."""
+    values = []
+    monkeypatch.setattr(noise, "measure_noise", lambda device, compare: values.pop(0))
+    return values
+
+
+def test_one_disturbed_measurement_does_not_condemn_a_gpu(device, measured):
+    measured += [0.33, 0.004]
+    assert noise.noise_floor(device, None) == 0.004
+    assert noise.noise_floor(device, None) == 0.004  # for the others as well, unmeasured
+
+
+def test_a_gpu_that_stays_noisy_is_not_scored_until_it_is_quiet(device, measured):
+    measured += [0.33] * noise.TRIES + [0.005]
+    with pytest.raises(InfraError, match="too noisy"):
+        noise.noise_floor(device, None)
+    assert noise.noise_floor(device, None) == 0.005

@@ -1,0 +1,396 @@
+"""Paired timing on a machine that is simulated: a clock that drifts, hiccups, and lies."""
+
+import math
+import random
+import statistics
+from dataclasses import dataclass, replace
+
+import pytest
+
+from kernel_gym.judge.protocol import (
+    CHARGE_LIMIT,
+    MAX_LEAD,
+    MAX_PAIRS,
+    MIN_PAIRS,
+    PATIENCE,
+    WALL_SHARE,
+)
+from kernel_gym.judge.timing.paired import (
+    Comparison,
+    Interval,
+    Pairs,
+    Sample,
+    free_seconds,
+    interval,
+    quantile_of_noise,
+)
+
+FLUSH = 100e-6
+
+
+@dataclass
+class Block:
+    stamps: tuple[float, ...]
+    wall: float
+    host: float = 60e-6
+
+
+class Machine:
+    """A GPU whose clock wanders by some per cent over a second, with rare hiccups."""
+
+    def __init__(self, rng, drift=0.0, noise=0.003, hiccups=0.0):
+        self.now, self.rng = 0.0, rng
+        self.drift, self.noise, self.hiccups = drift, noise, hiccups
+
+    def call(self, seconds):
+        speed = 1 + self.drift * math.sin(2 * math.pi * self.now / 0.7)
+        taken = seconds * speed * self.rng.lognormvariate(0, self.noise)
+        self.now += taken + FLUSH
+        return taken
+
+    def stall(self):
+        return 3.0 if self.rng.random() < self.hiccups else 1.0
+
+
+class Side:
+    """A kernel of known speed; `says` is the share of its true time that it admits."""
+
+    ring = 24
+
+    def __init__(self, machine, seconds, says=1.0, captures=True):
+        self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
+        self.blocks, self.replays = [], []
+
+    def block(self, count, lead=0):
+        start, stall = self.machine.now, self.machine.stall()
+        self.machine.now += lead * FLUSH
+        stamps = tuple(self.machine.call(self.seconds * stall) for _ in range(count))
+        self.blocks.append(count)
+        return Block(tuple(s * self.says for s in stamps), self.machine.now - start + 50e-6)
+
+    def capture(self):
+        return None if self.captures else "cannot be captured"
+
+    def replay(self, count):
+        start = self.machine.now
+        self.replays.append(count)
+        times = tuple(self.machine.call(self.seconds * self.ring) for _ in range(count))
+        return Block(tuple(t * self.says for t in times), self.machine.now - start)
+
+
+class Busy(Side):
+    """A side whose host code takes long for a call."""
+
+    def __init__(self, *args, host):
+        super().__init__(*args)
+        self.host, self.leads = host, []
+
+    def block(self, count, lead=0):
+        self.leads.append(lead)
+        return replace(super().block(count, lead), host=self.host)
+
+
+def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True, longer=1):
+    for side in (baseline, candidate):
+        side.ring = Side.ring * longer
+    return Comparison(
+        baseline,
+        candidate,
+        ring=candidate.ring,
+        prepare=lambda side, calls: None,
+        verify=verify,
+        graphs=graphs,
+        flush=FLUSH,
+        clock=lambda: machine.now,
+        rng=random.Random(seed),
+        longer=longer,
+    ).run()
+
+
+def repeat(ratio, times, **quirks):
+    found = []
+    for seed in range(times):
+        machine = Machine(random.Random(seed), **quirks)
+        slower = Side(machine, 100e-6 * ratio)
+        found.append(compare(Side(machine, 100e-6), slower, machine, seed))
+    return found
+
+
+@pytest.mark.parametrize("quirks", [{}, {"drift": 0.1}, {"drift": 0.05, "hiccups": 0.03}], ids=str)
+def test_the_interval_covers_the_true_ratio_as_often_as_it_says(quirks):
+    intervals = [pairs.interval for pairs in repeat(1.02, 200, **quirks)]
+    covered = sum(abs(i.mean + math.log(1.02)) <= i.half for i in intervals)
+    assert covered >= 0.9 * len(intervals)
+
+
+def test_sequential_medians_would_be_fooled_by_the_same_drift():
+    wrong = 0
+    for seed in range(100):
+        machine = Machine(random.Random(seed), drift=0.1)
+        first, second = (Side(machine, 100e-6) for _ in range(2))
+        ratios = [statistics.median(s.block(200).stamps) for s in (first, second)]
+        wrong += abs(math.log(ratios[0] / ratios[1])) > 0.01
+    assert wrong > 50
+
+
+def test_a_slowdown_of_two_per_cent_is_told_from_none():
+    slow, same = repeat(1.02, 100, drift=0.05), repeat(1.0, 100, drift=0.05)
+    assert sum(p.interval.mean + p.interval.half < 0 for p in slow) >= 95
+    assert sum(p.interval.mean + p.interval.half < 0 for p in same) <= 6
+
+
+def test_one_hiccup_does_not_decide():
+    calm = interval([0.01, 0.011, 0.009, 0.01, 0.012, 0.008])
+    shaken = interval([0.01, 0.011, 0.009, 0.01, 0.012, 1.1])
+    assert abs(shaken.mean - calm.mean) < 0.002
+    assert shaken.half < 0.02
+
+
+def test_a_quiet_machine_needs_the_fewest_pairs_and_a_wild_one_stops_in_the_end():
+    assert len(repeat(1.0, 1)[0].effects) == MIN_PAIRS
+    assert len(repeat(1.0, 1, noise=0.5)[0].effects) in range(MAX_PAIRS // 2, MAX_PAIRS + 3)
+
+
+def test_stamps_that_hide_time_disagree_with_the_judges_clock():
+    machine = Machine(random.Random(0))
+    honest = compare(Side(machine, 300e-6), Side(machine, 300e-6), machine)
+    shaved = compare(Side(machine, 300e-6), Side(machine, 300e-6, says=0.7), machine)
+    assert abs(honest.unaccounted) < WALL_SHARE * honest.claimed
+    assert shaved.unaccounted > WALL_SHARE * shaved.claimed
+    assert honest.agrees
+    assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).agrees
+
+
+class Slow(Side):
+    """A side whose host takes so many seconds more for a block, whatever its length."""
+
+    def block(self, count, lead=0):
+        found = super().block(count, lead)
+        return replace(found, wall=found.wall + 150e-6)
+
+    def replay(self, count):
+        found = super().replay(count)
+        return replace(found, wall=found.wall + 150e-6)
+
+
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6])
+@pytest.mark.parametrize("graphs", [True, False])
+def test_longer_blocks_tell_a_slow_host_from_hidden_time(seconds, graphs):
+    machine = Machine(random.Random(0))
+
+    def share(candidate, longer):
+        found = compare(Side(machine, seconds), candidate, machine, graphs=graphs, longer=longer)
+        return found.hidden
+
+    slow = [share(Slow(machine, seconds), longer) for longer in (1, PATIENCE)]
+    assert 0 < slow[1] < 1.2 * slow[0] / PATIENCE
+    assert share(Side(machine, seconds, says=0.7), PATIENCE) > WALL_SHARE
+
+
+def test_both_sides_wait_for_the_slower_host_to_get_ahead():
+    """Or the time from a stamp to the late launch behind it would count as the kernel's."""
+    machine = Machine(random.Random(0))
+    quick, slow = (Busy(machine, 150e-6, host=host) for host in (30e-6, 350e-6))
+    compare(quick, slow, machine)
+    assert quick.leads == slow.leads
+    count, behind = slow.blocks[-1], 350e-6 - 150e-6 - FLUSH
+    assert slow.leads[-1] * FLUSH >= count * behind
+    calm = Busy(machine, 150e-6, host=30e-6)
+    compare(Busy(machine, 150e-6, host=30e-6), calm, machine)
+    assert calm.leads[-1] == 1
+
+
+def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
+    """Of a side's two blocks in a round, one; that of a side which is always slow does."""
+    machine = Machine(random.Random(0), noise=0.1)  # of many rounds
+
+    class Hiccups(Busy):
+        def block(self, count, lead=0):
+            found = super().block(count, lead)
+            return replace(found, host=3e-3) if len(self.leads) % 2 else found
+
+    side = Hiccups(machine, 150e-6, host=150e-6)
+    compare(Busy(machine, 150e-6, host=30e-6), side, machine)
+    assert len(side.leads) > 3 * MIN_PAIRS
+    assert set(side.leads[3:]) == {math.ceil(1.5 * 150e-6 / FLUSH - 1)}
+
+
+def test_a_long_call_is_a_block_by_itself_and_no_time_is_hidden_behind_it():
+    machine = Machine(random.Random(0))
+    loop, quick = (Busy(machine, seconds, host=60e-6) for seconds in (0.5, 150e-6))
+    found = compare(loop, quick, machine)
+    assert (set(loop.blocks[1:]), set(quick.blocks[1:])) == ({1}, {2})
+    assert found.interval.mean == pytest.approx(math.log(0.5 / 150e-6), rel=0.01)
+    assert abs(found.hidden) < 0.1
+    shaved = compare(loop, Busy(machine, 150e-6, 0.7, host=60e-6), machine)
+    assert shaved.hidden > WALL_SHARE
+
+
+def test_a_lead_that_a_candidate_asks_for_has_a_bound():
+    machine = Machine(random.Random(0))
+    greedy = Busy(machine, 150e-6, host=20.0)
+    compare(Side(machine, 150e-6), greedy, machine)
+    assert max(greedy.leads) == MAX_LEAD
+
+
+def test_all_time_that_stamps_do_not_account_for_is_hidden_time():
+    pairs = Pairs(1e-4, 1e-4, [0.0] * 6, False, walls=[(0.0, 50e-6)] * 6, claimed=2e-4)
+    assert pairs.hidden == pytest.approx(0.25)
+
+
+def test_a_block_of_replays_lasts_no_longer_than_one_of_calls():
+    machine = Machine(random.Random(0), noise=0.1)
+    for seconds, expected in ((4e-6, set(range(8, 17))), (30e-6, {1, 2}), (90e-6, {1, 2})):
+        side = Side(machine, seconds)
+        compare(Side(machine, seconds), side, machine)
+        assert set(side.replays) == expected
+
+
+def test_short_calls_are_replayed_and_long_ones_stamped():
+    machine = Machine(random.Random(0))
+    short = compare(Side(machine, 4e-6), Side(machine, 5e-6), machine)
+    assert short.graph
+    assert short.candidate_seconds == pytest.approx(5e-6, rel=0.02)
+    assert not compare(Side(machine, 150e-6), Side(machine, 150e-6), machine).graph
+
+
+def test_what_cannot_be_captured_is_stamped_on_both_sides():
+    machine = Machine(random.Random(0))
+    baseline = Side(machine, 4e-6)
+    found = compare(baseline, Side(machine, 4e-6, captures=False), machine)
+    assert isinstance(found, Pairs)
+    assert not found.graph
+    assert max(baseline.blocks) == 24
+
+
+def test_wrong_values_in_a_timed_block_end_the_comparison():
+    machine = Machine(random.Random(0))
+    checked = []
+
+    def verify(count):
+        checked.append(count)
+        return "wrong values" if len(checked) == 2 else None
+
+    found = compare(Side(machine, 100e-6), Side(machine, 100e-6), machine, 2, verify=verify)
+    assert found == "wrong values"
+
+
+def test_the_noise_floor_is_a_high_quantile_of_both_signs():
+    assert quantile_of_noise({"a": [0.001] * 50, "b": [-0.02] * 50}) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "settled"),
+    [
+        (0.0, 0.009, True),
+        (0.0, 0.011, False),
+        (1.4, 0.027, True),
+        (1.4, 0.029, False),
+        (2.4, 0.05, True),  # above ten times the baseline, of which nothing is paid
+        (2.4, 0.15, False),
+    ],
+)
+def test_an_interval_is_settled_when_it_is_narrow_or_beyond_pay(mean, half, settled):
+    assert Interval(mean, half).settled is settled
+    assert Interval(-mean, half).settled is settled
+
+
+class Liar(Side):
+    """A side whose stamps are what `lie` makes of the true ones; the judge's clock is true."""
+
+    def __init__(self, machine, seconds, lie):
+        super().__init__(machine, seconds)
+        self.lie, self.number = lie, 0
+
+    def block(self, count, lead=0):
+        return self._false(super().block(count, lead))
+
+    def replay(self, count):
+        return self._false(super().replay(count))
+
+    def _false(self, block):
+        self.number += 1
+        return replace(block, stamps=tuple(self.lie(list(block.stamps), self.number)))
+
+
+def into_the_last(stamps, number):
+    """Every stamp says an eighth but the last, which says the rest."""
+    small = [s / 8 for s in stamps[:-1]]
+    return [*small, sum(stamps) - sum(small)]
+
+
+def into_one_block_of_four(stamps, number):
+    """Three blocks of four say an eighth; the time of the fourth is true."""
+    return stamps if number % 4 == 0 else [s / 8 for s in stamps]
+
+
+def all_of_it(stamps, number):
+    return [s / 8 for s in stamps]
+
+
+def a_quarter(stamps, number):
+    return [s * 0.75 for s in stamps]
+
+
+@pytest.mark.parametrize("lie", [into_the_last, into_one_block_of_four, all_of_it, a_quarter])
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6, 60e-6, 200e-6, 1e-3, 5e-3, 50e-3])
+@pytest.mark.parametrize("faster", [1.0, 3.0])
+def test_no_stamps_are_paid_a_quarter_more_than_the_judges_clock_allows(lie, seconds, faster):
+    machine = Machine(random.Random(0))
+    liar = Liar(machine, seconds / faster, lie)
+    pairs = compare(Side(machine, seconds), liar, machine)
+    assert math.exp(pairs.interval.mean) < 1.27 * faster
+
+
+@pytest.mark.parametrize("seconds", [3e-6, 20e-6, 200e-6, 1e-3])
+@pytest.mark.parametrize("faster", [1.0, 3.0, 20.0])
+def test_an_honest_side_is_charged_nothing(seconds, faster):
+    machine = Machine(random.Random(1))
+    pairs = compare(Side(machine, seconds), Side(machine, seconds / faster), machine)
+    assert math.exp(pairs.interval.mean) == pytest.approx(faster, rel=0.02)
+    assert pairs.charge == 0
+    assert not pairs.late
+
+
+def test_what_is_free_is_never_more_than_a_quarter_and_little_of_a_long_block():
+    assert free_seconds(40e-6) == pytest.approx(10e-6)
+    assert free_seconds(20e-3) == pytest.approx(1.25e-3)
+
+
+def test_the_judges_clock_needs_no_stamps_of_the_candidate():
+    ours = Sample(1e-3, 2e-3, rest=500e-6)
+    true = Sample(1e-3, 2e-3, rest=500e-6)
+    false = Sample(0.25e-3, 0.5e-3, rest=2e-3)
+    assert true.by_the_clock(ours) == pytest.approx(1e-3)
+    assert false.by_the_clock(ours) == pytest.approx(1e-3)
+    assert Sample(1e-3, 2e-3, rest=-9.0).by_the_clock(ours) == 0.5e-3
+
+
+def test_a_comparison_that_is_charged_is_late():
+    pairs = Pairs(1e-4, 1e-4, [0.5] * 6, False, [0.5] * 6, [(0.0, 0.0)] * 6, 2e-3, 2e-3)
+    assert pairs.charge == 0
+    assert not pairs.late
+    free = math.log1p(free_seconds(2e-3) / 2e-3)
+    charged = replace(pairs, bounds=[0.5 - free - 2 * CHARGE_LIMIT] * 6)
+    assert charged.charge == pytest.approx(2 * CHARGE_LIMIT)
+    assert charged.interval.mean == pytest.approx(0.5 - 2 * CHARGE_LIMIT)
+    assert charged.late
+
+
+@pytest.mark.parametrize("seconds", [20e-6, 300e-6, 2e-3])
+def test_jitter_of_an_honest_host_is_not_charged(seconds):
+    class Jittery(Side):
+        def block(self, count, lead=0):
+            return self._late(super().block(count, lead))
+
+        def replay(self, count):
+            return self._late(super().replay(count))
+
+        def _late(self, block):
+            slow = 4e-3 if self.machine.rng.random() < 0.03 else 0.0
+            return replace(block, wall=block.wall + self.machine.rng.gauss(0, 100e-6) + slow)
+
+    for seed in range(20):
+        machine = Machine(random.Random(seed))
+        pairs = compare(Side(machine, seconds), Jittery(machine, seconds), machine, seed)
+        assert pairs.charge < 0.05

@@ -1,0 +1,47 @@
+"""What a submitter is told of a failure in the worker."""
+
+import pytest
+
+from kernel_gym.formatting import anonymous
+from kernel_gym.sandbox.failures import describe
+
+
+def _raised(code):
+    try:
+        exec(compile(code, "/private/folder/candidate.py", "exec"), {})
+    except BaseException as error:
+        return describe(error)
+    raise AssertionError("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("def f(:", "compile"),
+        ("import not_installed_anywhere", "compile"),
+        ("1 / 0", "runtime"),
+        ("raise SystemExit(0)", "runtime"),
+        ("class CompilationError(Exception): pass\nraise CompilationError('x')", "compile"),
+    ],
+)
+def test_failures_are_sorted_by_what_to_do_about_them(code, kind):
+    assert _raised(code)["kind"] == kind
+
+
+def test_the_trace_names_the_candidates_own_line_and_no_folder():
+    found = _raised("def f():\n    return 1 / 0\nf()\n")
+    assert 'candidate.py", line 2' in found["detail"]
+    assert "/private" not in found["detail"]
+    assert found["message"] == "division by zero"
+
+
+def test_triton_quotes_the_source_first_and_the_reason_last():
+    code = (
+        "class CompilationError(Exception): pass\n"
+        "raise CompilationError('at 2:8:\\n  x = y\\nno y')"
+    )
+    assert _raised(code)["message"] == "no y"
+
+
+def test_folders_and_addresses_are_removed():
+    assert anonymous('File "/a/b/c.py", at 0x7f0011223344') == 'File "c.py", at 0x...'

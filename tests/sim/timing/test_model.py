@@ -1,0 +1,201 @@
+"""The timing model ranks kernels as the hardware would, and is the same everywhere."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import triton.language as tl
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim import native
+from kernel_gym.sim.engine.engine import Engine
+from kernel_gym.sim.timing.model import estimate_traffic
+from kernel_gym.sim.timing.occupancy import occupancy
+from tests.sim import triton_kernels as kernels
+from tests.sim.support import launch
+from tests.sim.triton_kernels import compiled
+
+
+def modelled(engine, text, shared, grid, values, warps=4):
+    kernel = engine.load(text, shared=shared)
+    result = launch(engine, kernel, grid, (64 * warps,), values, model_time=True)
+    assert result.fault is None, result.fault.message
+    return result
+
+
+def copy_seconds(engine, stride):
+    count = 1 << 19
+    x, out = torch.randn(count), torch.empty(count)
+    if stride == 1:
+        text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], BLOCK=1024)
+        values = [x, out, count]
+    else:
+        text, shared = compiled(kernels.strided_copy, ["*fp32", "*fp32", "i32", "i32"], BLOCK=1024)
+        values = [x, out, count, stride]
+    result = modelled(engine, text, shared, (count // 1024,), values)
+    assert torch.equal(out, x)
+    return result.seconds
+
+
+def test_coalesced_copy_is_faster_than_strided(engine):
+    seconds = [copy_seconds(engine, stride) for stride in (1, 2, 64)]
+    assert seconds[0] < seconds[1] < seconds[2]
+    assert seconds[2] > 1.5 * seconds[0]
+
+
+def transpose_seconds(engine, tile_m, tile_n):
+    x = torch.randn(1024, 1024)
+    out = torch.empty(1024, 1024)
+    text, shared = compiled(
+        kernels.transpose, ["*fp32", "*fp32", "i32", "i32"], TILE_M=tile_m, TILE_N=tile_n
+    )
+    grid = (1024 // tile_m, 1024 // tile_n)
+    result = modelled(engine, text, shared, grid, [x, out, 1024, 1024])
+    assert torch.equal(out, x.T)
+    return result.seconds
+
+
+def test_transpose_through_lds_is_faster_than_naive(engine):
+    assert transpose_seconds(engine, 64, 64) < transpose_seconds(engine, 1, 1024)
+
+
+def matmul_result(engine, tile, warps, stages=2, size=(1024, 1024, 256), tile_k=32):
+    m, n, k = size
+    a, b = torch.randn(m, k).half(), torch.randn(k, n).half()
+    out = torch.empty(m, n).half()
+    text, shared = compiled(
+        kernels.matmul,
+        ["*fp16"] * 3 + ["i32"] * 3,
+        TILE_M=tile,
+        TILE_N=tile,
+        TILE_K=tile_k,
+        TOTAL=tl.float32,
+        warps=warps,
+        stages=stages,
+    )
+    values = [a, b, out, m, n, k]
+    return modelled(engine, text, shared, (m // tile, n // tile), values, warps)
+
+
+def test_larger_matmul_tiles_are_faster(engine):
+    size = (2048, 2048, 512)  # enough tiles of every size to fill the device
+    shapes = ((16, 1, 32), (32, 2, 32), (64, 4, 32), (128, 8, 64))
+    seconds = [
+        matmul_result(engine, tile, warps, size=size, tile_k=tile_k).seconds
+        for tile, warps, tile_k in shapes
+    ]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_pipelined_matmul_is_faster(engine):
+    one = matmul_result(engine, 128, 4, stages=1).seconds
+    two = matmul_result(engine, 128, 4, stages=2).seconds
+    assert two < one
+
+
+def test_profile_says_what_bounds(engine):
+    profile = matmul_result(engine, 64, 4).profile
+    assert profile["bound_by"] == "latency"  # 256 workgroups leave units idle
+    assert sum(profile["stalls"].values()) == pytest.approx(1, abs=0.02)
+    assert profile["stalls"]["memory wait"] > 0.02
+    assert profile["sampling"]["explained"] == 1
+    assert profile["wave_instructions"]["matrix"] > 0
+    assert 0 < profile["utilisation"]["matrix"] < 1
+    assert profile["bytes"]["read"] >= 2 * 1024 * 256 * 2
+    assert profile["bytes"]["written"] >= 1024 * 1024 * 2
+    assert profile["hot"][0]["source"].split(":")[0].endswith("triton_kernels.py")
+    assert profile["launch_us"] == pytest.approx(hw.LAUNCH_S * 1e6)
+
+
+def test_time_is_the_same_on_every_host():
+    text, shared = compiled(kernels.softmax, ["*fp32", "*fp32", "i32"], BLOCK=256)
+    x, out = torch.randn(96, 256, generator=torch.Generator().manual_seed(1)), torch.empty(96, 256)
+    seen = set()
+    for isa in native.supported_isas():
+        for threads in (1, 2, 5):
+            engine = Engine(threads=threads, isa=isa)
+            result = modelled(engine, text, shared, (96,), [x, out, 256])
+            hot = tuple(entry["share"] for entry in result.profile["hot"])
+            bits = tuple(out.view(torch.int32).flatten().tolist())
+            seen.add((result.seconds, hot, result.wave_instructions, bits))
+    assert len(seen) == 1
+
+
+def test_more_work_takes_longer_and_repeats_exactly(engine):
+    small = matmul_result(engine, 64, 4, size=(512, 512, 256)).seconds
+    large = matmul_result(engine, 64, 4, size=(512, 512, 512)).seconds
+    assert large > small
+    assert matmul_result(engine, 64, 4, size=(512, 512, 256)).seconds == small
+
+
+def test_traffic_of_streaming_and_reuse():
+    streaming = estimate_traffic(1000, 0, 1000, 0)
+    assert streaming.hbm == streaming.l2 == 1000 * hw.LINE_BYTES
+    assert streaming.far_fraction == 1
+    reuse = estimate_traffic(100_000, 0, 1000, 0)
+    assert reuse.hbm == 1000 * hw.LINE_BYTES  # a cold miss counts once, whatever the reuse
+    assert reuse.far_fraction == pytest.approx(0.08)
+
+
+def test_occupancy_names_its_limiter():
+    assert occupancy(256, 0, 32).limiter == "wave slots"
+    assert occupancy(256, 0, 32).workgroups_per_cu == 8
+    assert occupancy(256, 32768, 32) == occupancy(256, 32768, 64)
+    assert occupancy(256, 32768, 32).limiter == "LDS"
+    assert occupancy(256, 0, 256).limiter == "vector registers"
+    assert occupancy(256, 0, 256).workgroups_per_cu == 2
+    assert occupancy(64, 0, 16).waves_per_simd == 8
+
+
+def uneven_text():
+    return compiled(kernels.uneven, ["*fp32", "*fp32", "i32", "i32"], BLOCK=1024)
+
+
+def uneven_seconds(engine, every, seed=0, full_trace=False):
+    """A copy in which one workgroup out of `every` does a hundred times the work."""
+    count = 1 << 20
+    x, out = torch.randn(count), torch.empty(count)
+    text, shared = uneven_text()
+    kernel = engine.load(text, shared=shared)
+    result = launch(
+        engine,
+        kernel,
+        (count // 1024,),
+        (256,),
+        [x, out, count, every],
+        model_time=True,
+        sample_seed=seed,
+        full_trace=full_trace,
+        time_limit_s=60,
+    )
+    assert result.fault is None
+    return result
+
+
+def test_other_samples_change_the_time_little(engine):
+    full = uneven_seconds(engine, 3, full_trace=True).seconds
+    drawn = [uneven_seconds(engine, 3, seed).seconds for seed in range(6)]
+    assert len(set(drawn)) > 1
+    assert drawn == pytest.approx([full] * 6, rel=0.2)  # the units that the samples share differ
+
+
+def test_work_that_no_sample_ran_is_not_free(engine):
+    even = uneven_seconds(engine, 1 << 30).seconds
+    rare = [uneven_seconds(engine, 128, seed) for seed in range(4)]
+    missed = [r for r in rare if r.profile["sampling"]["explained"] < 1]
+    assert missed, "the samples saw all the work by chance; choose other seeds"
+    full = uneven_seconds(engine, 128, full_trace=True).seconds
+    assert full > even
+    assert all(r.seconds >= 0.99 * full for r in missed)
+
+
+def test_sampling_agrees_with_a_full_trace(engine):
+    x, out = torch.randn(512, 1000), torch.empty(512, 1000)
+    text, shared = compiled(kernels.softmax, ["*fp32", "*fp32", "i32"], BLOCK=1024)
+    values = [x, out, 1000]
+    kernel = engine.load(text, shared=shared)
+    times = [
+        launch(engine, kernel, (512,), (256,), values, model_time=True, full_trace=full).seconds
+        for full in (False, True)
+    ]
+    assert times[0] == pytest.approx(times[1], rel=0.03)

@@ -1,0 +1,67 @@
+"""PyTorch's kernels taken away; the CPU's table stands for a GPU's. In processes of their own."""
+
+import subprocess
+import sys
+
+import pytest
+
+SETUP = """
+import gc
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+from kernel_gym.worker.gpu.library_gate import take_kernels_away
+a, b = torch.ones(4, 4), torch.ones(4, 4)
+assert take_kernels_away(["CPU"]) > 500
+"""
+REFUSED = """
+try:
+    {call}
+except RuntimeError as error:
+    assert "not here" in str(error), error
+else:
+    raise SystemExit("it computed")
+"""
+
+
+def _run(text):
+    done = subprocess.run([sys.executable, "-c", SETUP + text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.matmul(a, b)",
+        "torch.softmax(a, -1)",
+        "a.add_(1)",
+        "torch.nn.functional.linear(a, b)",
+        "torch.einsum('ij,jk->ik', a, b)",
+        "torch.ops.aten.mm.default(a, b)",
+        "torch.ops.aten.mm.default.redispatch(torch._C._dispatch_keys(a), a, b)",
+        "a.sum()",
+        "a[0, 0].item()",
+    ],
+)
+def test_whatever_computes_is_refused_with_all_modes_off(call):
+    text = REFUSED.format(call=call).replace("\n", "\n    ")
+    _run("with _disable_current_modes(), torch._C._DisableTorchDispatch():\n    pass\n    " + text)
+
+
+def test_memory_is_allocated_viewed_filled_and_copied():
+    _run(
+        """
+out = torch.empty((4, 4))
+out.zero_()
+out.fill_(3)
+out.copy_(a)
+zeros, full = torch.zeros(8), torch.full((8,), 7.0)
+for made in (out.view(-1)[2:].view(torch.uint8), a.t().contiguous(), a.clone(), full.reshape(2, 4)):
+    assert made.data_ptr()
+out.view(-1).view(torch.uint8).fill_(0xFF)
+torch.empty(8).as_strided((2, 2), (2, 1), 1)
+"""
+    )
+
+
+def test_no_object_brings_the_kernels_back():
+    _run("gc.collect()\n" + REFUSED.format(call="torch.matmul(a, b)"))
