@@ -7,9 +7,13 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernel_gym.sim.layouts import ScalarIndex
+
 # Scalar register numbers of named registers, as the hardware encodes them (csrc/wave.h).
-FLAT_SCRATCH, XNACK_MASK, VCC, TTMP0, M0, EXEC, SCC, NULL = 102, 104, 106, 108, 124, 126, 128, 130
-SCALAR_CONSTANTS = 132
+FLAT_SCRATCH, VCC, M0 = int(ScalarIndex.FLAT_SCRATCH), int(ScalarIndex.VCC), int(ScalarIndex.M0)
+EXEC, SCC, NULL = int(ScalarIndex.EXEC), int(ScalarIndex.SCC), int(ScalarIndex.NULL)
+SCALAR_CONSTANTS = int(ScalarIndex.SCALAR_CONSTANTS)
+XNACK_MASK, TTMP0 = 104, 108
 NAMED_SCALARS = {
     "flat_scratch": (FLAT_SCRATCH, 2),
     "flat_scratch_lo": (FLAT_SCRATCH, 1),

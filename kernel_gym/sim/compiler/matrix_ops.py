@@ -11,6 +11,7 @@ from kernel_gym.sim.asm.operands import OperandText, literal32, literal64, parse
 from kernel_gym.sim.asm.targets import Target
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.program import CONSTANT, VECTOR, ProgramBuilder, Source
+from kernel_gym.sim.layouts import Format, Type
 
 _NAME = re.compile(r"^v_s?mfmac?_(?:scale_)?[fi]\d+_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?([a-z]\w*)$")
 # Input types to numbers, by which the timing model knows rates.
@@ -29,10 +30,16 @@ TYPES = {
     "f8f6f4": 3,
 }
 # Element types of the engine (csrc/small_float.h, csrc/mfma.h).
-ELEMENTS = {"f16": 7, "bf16": 8, "bf16_1k": 8, "i8": 9, "f32": 10, "xf32": 11, "f64": 12}
-_SMALL = {"fnuz": {"fp8": 0, "bf8": 1}, "ocp": {"fp8": 2, "bf8": 3}}
+ELEMENTS = {
+    **{"f16": Type.F16, "bf16": Type.BF16, "bf16_1k": Type.BF16, "i8": Type.I8},
+    **{"f32": Type.F32, "xf32": Type.XF32, "f64": Type.F64},
+}
+_SMALL = {
+    "fnuz": {"fp8": Format.FP8_FNUZ, "bf8": Format.BF8_FNUZ},
+    "ocp": {"fp8": Format.FP8, "bf8": Format.BF8},
+}
 # Formats of f8f6f4 by the values of cbsz (A) and blgp (B), with the registers they take.
-_F8F6F4 = ((2, 8), (3, 8), (4, 6), (5, 6), (6, 4))
+_F8F6F4 = ((Format.FP8, 8), (Format.BF8, 8), (Format.FP6, 6), (Format.BF6, 6), (Format.FP4, 4))
 F64, I8 = 9, 2
 # Elements of A (of the dense A, if it is sparse) in a lane that exist, by type name.
 _FP8 = tuple(f"{a}_{b}" for a in ("fp8", "bf8") for b in ("fp8", "bf8"))

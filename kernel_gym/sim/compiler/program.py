@@ -5,25 +5,30 @@ The layouts mirror ``Inst`` and ``Operand`` in csrc/wave.h.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
+from kernel_gym.sim.layout_check import packer
+from kernel_gym.sim.layouts import Inst, OperandFlag, Space
 from kernel_gym.sim.native import Handler
 
 LANES = 64  # words in a vector row
 TEMPORARY_ROWS = 4  # behind the registers: scratch rows of modifier operations
 
-VECTOR, CONSTANT, SCALAR, MODIFIED, NONE = 0, 1, 2, 4, 255
+VECTOR, CONSTANT, SCALAR = (int(s) for s in (Space.VECTOR, Space.CONSTANT, Space.SCALAR))
+MODIFIED, NONE = int(Space.MODIFIED), int(Space.NONE)
 
 # Operand flags, in the order they are applied (enum OperandFlag).
 SELECT = {"BYTE_0": 1, "BYTE_1": 2, "BYTE_2": 3, "BYTE_3": 4, "WORD_0": 5, "WORD_1": 6, "DWORD": 0}
-SIGN_EXTEND, SWIZZLE, LOW_FROM_HIGH, HIGH_FROM_HIGH, FROM_HALF = 0x8, 0x10, 0x20, 0x40, 0x80
-ABS16, ABS32, NEG16, NEG32 = 0x100, 0x200, 0x400, 0x800
+SIGN_EXTEND, SWIZZLE = int(OperandFlag.SIGN_EXTEND), int(OperandFlag.SWIZZLE)
+LOW_FROM_HIGH, HIGH_FROM_HIGH = int(OperandFlag.LOW_FROM_HIGH), int(OperandFlag.HIGH_FROM_HIGH)
+FROM_HALF = int(OperandFlag.FROM_HALF)
+ABS16, ABS32 = int(OperandFlag.ABS16), int(OperandFlag.ABS32)
+NEG16, NEG32 = int(OperandFlag.NEG16), int(OperandFlag.NEG32)
 
-_RECORD = struct.Struct("<QII" + "IBBH" * 4 + "IIII")
+_RECORD = packer(Inst)
 RECORD_SIZE = _RECORD.size
 
 

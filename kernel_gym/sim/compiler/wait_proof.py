@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.asm.waits import MOST_LOCAL, MOST_VECTOR, Wait, decode_wait
-from kernel_gym.sim.compiler.audit_tables import Kind, destinations, kind_of, reads_destination
+from kernel_gym.sim.compiler.audit_tables import destinations, kind_of, reads_destination
 from kernel_gym.sim.compiler.dataflow import registers_of
 from kernel_gym.sim.compiler.decode import DecodedKernel
+from kernel_gym.sim.layouts import AuditKind
 
 _CALLS = frozenset({"s_swappc_b64", "s_setpc_b64", "s_call_b64"})
 _ENDS = frozenset({"s_endpgm", "s_trap"})
-_COUNTED = Kind.VECTOR_COUNTER | Kind.LOCAL_COUNTER | Kind.SCALAR_COUNTER
+_COUNTED = AuditKind.VECTOR_COUNTER | AuditKind.LOCAL_COUNTER | AuditKind.SCALAR_COUNTER
 _LDS_WRITE = -1  # stands for the LDS that a write under way will change
 
 
@@ -26,7 +27,7 @@ class _Step:
     """What an instruction means for loads under way."""
 
     wait: Wait | None
-    kind: Kind
+    kind: AuditKind
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     barrier: bool
@@ -63,16 +64,16 @@ class _Flights:
             self.ordered = {r: age for r, age in self.ordered.items() if age < wait.local}
 
     def start(self, step: _Step) -> None:
-        lds_write = Kind.WRITES_MEMORY in step.kind and Kind.LOCAL_COUNTER in step.kind
+        lds_write = AuditKind.WRITES_MEMORY in step.kind and AuditKind.LOCAL_COUNTER in step.kind
         targets = (*step.writes, _LDS_WRITE) if lds_write else step.writes
-        if step.kind & Kind.VECTOR_COUNTER:
+        if step.kind & AuditKind.VECTOR_COUNTER:
             self.vector = {r: a + 1 for r, a in self.vector.items() if a + 1 < MOST_VECTOR}
             self.vector.update(dict.fromkeys(step.writes, 0))
-        if step.kind & Kind.LOCAL_COUNTER:
+        if step.kind & AuditKind.LOCAL_COUNTER:
             most = MOST_LOCAL if not self.scalar else 1 << 30
             self.ordered = {r: a + 1 for r, a in self.ordered.items() if a + 1 < most}
             self.ordered.update(dict.fromkeys(targets, 0))
-        if step.kind & Kind.SCALAR_COUNTER:
+        if step.kind & AuditKind.SCALAR_COUNTER:
             self.ordered = {r: a + 1 for r, a in self.ordered.items()}
             self.scalar.update(step.writes)
 
@@ -85,9 +86,9 @@ class _Flights:
                 return True
         kind = step.kind
         return any(
-            (register in self.vector and not kind & Kind.VECTOR_COUNTER)
-            or (register in self.ordered and not kind & Kind.LOCAL_COUNTER)
-            or (register in self.scalar and not kind & Kind.SCALAR_COUNTER)
+            (register in self.vector and not kind & AuditKind.VECTOR_COUNTER)
+            or (register in self.ordered and not kind & AuditKind.LOCAL_COUNTER)
+            or (register in self.scalar and not kind & AuditKind.SCALAR_COUNTER)
             for register in step.writes
         )
 
@@ -95,7 +96,7 @@ class _Flights:
 def _step(instruction: Instruction, vector_registers: int) -> _Step:
     mnemonic = instruction.mnemonic
     if mnemonic == "s_waitcnt":
-        return _Step(decode_wait(instruction), Kind.WAITS, (), (), False)
+        return _Step(decode_wait(instruction), AuditKind.WAITS, (), (), False)
     kind = kind_of(instruction)
     count = destinations(instruction, kind)
     first_source = 0 if reads_destination(mnemonic) else count

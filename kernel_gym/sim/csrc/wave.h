@@ -45,6 +45,7 @@ struct Operand {
   u8 unused;
   u16 flags;
 };
+static_assert(sizeof(Operand) == 8, "shared with Python");
 
 // One decoded instruction; the Python side writes this layout (kernel_gym/sim/compiler/program.py).
 struct Inst {
@@ -63,8 +64,8 @@ enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted, kGri
 
 enum class FaultKind : u32 {
   kNone = 0,
-  kReadOutOfBounds,
-  kWriteOutOfBounds,
+  kOutOfBoundsRead,
+  kOutOfBoundsWrite,
   kMisaligned,
   kLdsOutOfBounds,
   kTimeLimit,
@@ -76,7 +77,7 @@ enum class FaultKind : u32 {
   kLdsRace,
   kGlobalRace,
   kLostWrite,
-  kMissingWait,
+  kMissingWaitcnt,
   kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/engine/suspects.py)
   kUninitialisedRegister,  // likewise
   kUnwaitedWrite,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.data import Storage, check_room
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
@@ -283,7 +283,7 @@ class Engine:
     def _run(
         self,
         kernel: Kernel,
-        request: native.LaunchRequest,
+        request: layouts.LaunchRequest,
         residency: Occupancy,
         trace: Trace,
         audit: bool,
@@ -305,7 +305,7 @@ class Engine:
             return suspects.fault_of(kernel, request, self._allocations), None
         return None, modelled
 
-    def _try_suspects(self, kernel: Kernel, request: native.LaunchRequest) -> None:
+    def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Make a fault of a suspicious read that matters."""
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
@@ -317,7 +317,7 @@ class Engine:
     def _model(
         self,
         kernel: Kernel,
-        request: native.LaunchRequest,
+        request: layouts.LaunchRequest,
         residency: Occupancy,
         full_trace: bool,
     ) -> Modelled:
@@ -339,9 +339,9 @@ class Engine:
         kernarg: bytes,
         lds: int,
         residency: Occupancy,
-    ) -> tuple[native.LaunchRequest, list[object]]:
+    ) -> tuple[layouts.LaunchRequest, list[object]]:
         """The request, and objects that must live as long as the launch."""
-        request = native.LaunchRequest()
+        request = layouts.LaunchRequest()
         request.grid[:], request.block[:] = grid, block
         request.lds_size, request.scratch_size = lds, kernel.scratch_bytes
         # Scalar loads may read on to the end of a cache line: the loader pads the segment.
@@ -360,7 +360,7 @@ class Engine:
         if data is not None:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
-        request.fill_row = native.NOT_WANTED
+        request.fill_row = layouts.NOT_WANTED
         request.threads = 1 if kernel.decoded.ordered else self.threads
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units

@@ -6,26 +6,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Numbers of enum FaultKind in csrc/wave.h.
-KINDS = {
-    1: "out_of_bounds_read",
-    2: "out_of_bounds_write",
-    3: "misaligned",
-    4: "lds_out_of_bounds",
-    5: "time_limit",
-    6: "instruction_limit",
-    7: "deadlock",
-    8: "trap",
-    9: "unsupported",
-    10: "lds_race",
-    11: "global_race",
-    12: "lost_write",
-    13: "missing_waitcnt",
-    14: "uninitialised_lds",
-    15: "uninitialised_register",
-    16: "unwaited_write",
-}
-NUMBERS = {name: number for number, name in KINDS.items()}
+from kernel_gym.sim.layouts import FaultKind
+
+KINDS = {int(kind): kind.name.lower() for kind in FaultKind if kind is not FaultKind.NONE}
+"""Names of the kinds of faults, by number."""
 LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 

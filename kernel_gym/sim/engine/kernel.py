@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.metadata import KernelArg
 from kernel_gym.sim.compiler.audit_tables import audit_table
 from kernel_gym.sim.compiler.decode import DecodedKernel
@@ -146,9 +146,9 @@ class Kernel:
         return f"{self.files.get(location[0], '?')}:{location[1]}"
 
 
-def assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) -> None:
+def assign_registers(request: layouts.LaunchRequest, descriptor: dict[str, int]) -> None:
     """Which scalar registers a wave starts with, by the kernel descriptor."""
-    request.kernarg_register = request.packet_register = native.NOT_WANTED
+    request.kernarg_register = request.packet_register = layouts.NOT_WANTED
     register = 4 if descriptor.get("user_sgpr_private_segment_buffer") else 0
     if descriptor.get("user_sgpr_dispatch_ptr"):
         request.packet_register = register
@@ -170,5 +170,5 @@ def assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) 
     register = descriptor.get("user_sgpr_count", register + request.preload_count)
     for i, axis in enumerate("xyz"):
         wanted = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
-        request.workgroup_register[i] = register if wanted else native.NOT_WANTED
+        request.workgroup_register[i] = register if wanted else layouts.NOT_WANTED
         register += 1 if wanted else 0

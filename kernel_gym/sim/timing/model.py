@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.compiler.timing_tables import (
     UNITS,
@@ -100,7 +100,7 @@ class Trace(Enum):
     SAMPLED = "sampled"
     FULL = "full"
 
-    def ask(self, request: native.LaunchRequest, workgroups: int, seed: int) -> None:
+    def ask(self, request: layouts.LaunchRequest, workgroups: int, seed: int) -> None:
         """States in a request what the model needs of the launch."""
         if self is not Trace.NONE:
             request.sample_count = workgroups if self is Trace.FULL else sample_count(workgroups)
@@ -126,7 +126,7 @@ class LaunchModel:
         engine: int,
         program: int,
         timing: KernelTiming,
-        launch: native.LaunchRequest,
+        launch: layouts.LaunchRequest,
         residency: Occupancy,
     ) -> None:
         self._api, self._engine, self._program = library.api, engine, program
@@ -159,10 +159,11 @@ class LaunchModel:
         return found.astype(np.float64)
 
     def _traffic(self) -> Traffic:
-        columns = len(native.ACCESS_FIELDS)
+        names = layouts.field_names(layouts.AccessCounts)
+        columns = len(names)
         exact = self._read("sim_accesses", len(self.timing.units), columns)
         sampled = self._read("sim_sampled", len(self.timing.units), columns)
-        field = {name: i for i, name in enumerate(native.ACCESS_FIELDS)}
+        field = {name: i for i, name in enumerate(names)}
         seen = sampled[:, field["lines"]]
         missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
         memory = self.timing.units == UNITS.index("memory")
@@ -175,12 +176,12 @@ class LaunchModel:
             self.timing.figures,
         )
 
-    def _request(self, traffic: Traffic) -> native.ModelRequest:
+    def _request(self, traffic: Traffic) -> layouts.ModelRequest:
         compute_units = self.timing.figures.compute_units
         copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // compute_units))
         budget = self.launch.instructions // _REPLAY_SHARE
         threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
-        return native.ModelRequest(
+        return layouts.ModelRequest(
             lds_latency=hw.LDS_LATENCY,
             l1_latency=hw.L1_LATENCY,
             miss_latency=traffic.miss_latency,
@@ -198,7 +199,7 @@ class LaunchModel:
             waves=-(-threads // hw.WAVE_LANES),
         )
 
-    def _terms(self, request: native.ModelRequest, traffic: Traffic) -> dict[str, float]:
+    def _terms(self, request: layouts.ModelRequest, traffic: Traffic) -> dict[str, float]:
         """Seconds that each part of the device needs for its share of the work."""
         device = self.timing.figures
         busy_units = min(self.workgroups, device.compute_units)

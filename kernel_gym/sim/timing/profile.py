@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts
 from kernel_gym.sim.compiler.timing_tables import UNITS
+from kernel_gym.sim.layouts import Stall
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.traffic import Traffic
 
@@ -21,19 +22,19 @@ HOT_INSTRUCTIONS = 8
 BUSY_UNIT = 0.65
 """From this share on, a unit of the compute unit is what bounds it; below, latency is."""
 MAX_TEXT = 2000
-STALLS = (
-    "issue",
-    "vector unit busy",
-    "matrix unit busy",
-    "matrix result",
-    "LDS queue",
-    "memory queue",
-    "memory wait",
-    "LDS wait",
-    "scalar memory wait",
-    "barrier",
-)
-"""What waves spend their cycles on; numbers of enum Stall in csrc/timing.h."""
+STALLS = {
+    Stall.ISSUE: "issue",
+    Stall.VECTOR_BUSY: "vector unit busy",
+    Stall.MATRIX_BUSY: "matrix unit busy",
+    Stall.MATRIX_RESULT: "matrix result",
+    Stall.LDS_QUEUE: "LDS queue",
+    Stall.MEMORY_QUEUE: "memory queue",
+    Stall.MEMORY: "memory wait",
+    Stall.LDS: "LDS wait",
+    Stall.SCALAR_MEMORY: "scalar memory wait",
+    Stall.BARRIER: "barrier",
+}
+"""What waves spend their cycles on, in words."""
 _PIPES = {"vector": hw.SIMDS, "matrix": hw.SIMDS, "lds": 1, "memory": 1}
 _BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1"}
 
@@ -41,10 +42,10 @@ _BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1
 def describe_profile(
     terms: Mapping[str, float],
     seconds: float,
-    request: native.ModelRequest,
+    request: layouts.ModelRequest,
     traffic: Traffic,
     residency: Occupancy,
-    launch: native.LaunchRequest,
+    launch: layouts.LaunchRequest,
     spent: npt.NDArray[np.float64],
 ) -> dict[str, Any]:
     """The profile of a launch.
@@ -106,7 +107,7 @@ def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
     return _BOUNDS[busiest] if pipes[busiest] >= BUSY_UNIT else "latency"
 
 
-def utilisation(request: native.ModelRequest) -> dict[str, float]:
+def utilisation(request: layouts.ModelRequest) -> dict[str, float]:
     """Share of the time that each unit of a compute unit is busy, in the replays."""
     cycles = request.replay_cycles
     return {
@@ -131,10 +132,10 @@ def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
     }
 
 
-def stall_shares(request: native.ModelRequest) -> dict[str, float]:
+def stall_shares(request: layouts.ModelRequest) -> dict[str, float]:
     """Share of the waves' time by what they did or waited for, largest first."""
     total = sum(request.stalls)
-    shares = {name: request.stalls[i] / total for i, name in enumerate(STALLS) if total}
+    shares = {name: request.stalls[i] / total for i, name in STALLS.items() if total}
     ordered = sorted(shares.items(), key=lambda item: -item[1])
     return {name: round(share, 4) for name, share in ordered if share >= 0.001}
 

@@ -125,7 +125,7 @@ bool Audit::step(Wave& wave, WaveState& state, u32 index, const Inst* inst) {
   }
   u32 load = 0;
   if (state.under_way() && uses_too_early(state, info, load)) {
-    raise_fault(wave, inst, FaultKind::kMissingWait, 0, 0, 0);
+    raise_fault(wave, inst, FaultKind::kMissingWaitcnt, 0, 0, 0);
     wave.fault.instruction = index;
     wave.fault.other_instruction = load;
     return false;

@@ -80,6 +80,7 @@ struct Suspect {
   u32 other_instruction;
   u32 other_wave;
 };
+static_assert(sizeof(Suspect) == 48, "shared with Python");
 
 // One execution of a global memory instruction by a wave.
 struct Event {

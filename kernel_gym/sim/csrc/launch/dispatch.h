@@ -77,6 +77,7 @@ struct LaunchRequest {
   u32 fault_other_wave;
   u32 suspects;
 };
+static_assert(sizeof(LaunchRequest) == 296, "shared with Python");
 
 // Which lines of memory a launch touched: one byte a line and direction, so that threads may write
 // at the same time. A byte holds the number of the launch that touched it last. The lines of the

@@ -43,7 +43,7 @@ bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lan
     const Region* region = find_region(*wave.memory, address, address + size, write);
     if (!region) {
       raise_fault(wave, inst,
-                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l, address,
+                  write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, l, address,
                   size);
       return false;
     }
@@ -117,6 +117,6 @@ bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
     wave.recent_scalar = *region;
     return true;
   }
-  raise_fault(wave, inst, FaultKind::kReadOutOfBounds, 0, address, size);
+  raise_fault(wave, inst, FaultKind::kOutOfBoundsRead, 0, address, size);
   return false;
 }

@@ -88,7 +88,7 @@ SIM_INLINE bool scratch_addresses(Wave& wave, const Inst* inst, Access& access, 
     const u32 offset = vector + base + inst->imm;
     if ((u64)offset + size > wave.scratch_size) {
       raise_fault(wave, inst,
-                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l,
+                  write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, l,
                   ((u64)kPrivateAperture << 32) + offset, size);
       return false;
     }
@@ -109,7 +109,7 @@ u64 resolve_aperture(Wave& wave, const Inst* inst, int lane, u64 address, u32 si
   if ((u64)offset + size <= wave.scratch_size) {
     return (u64)wave.scratch + (u64)lane * wave.scratch_size + offset;
   }
-  raise_fault(wave, inst, write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, lane,
+  raise_fault(wave, inst, write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, lane,
               address, size);
   return ~0ull;
 }

@@ -41,6 +41,7 @@ static_assert(sizeof(TimedInst) == 20, "shared with Python");
 struct BlockRange {
   u32 first, last;  // instructions, exclusive end
 };
+static_assert(sizeof(BlockRange) == 8, "shared with Python");
 
 // What a wave waits for (kernel_gym/sim/timing/model.py).
 enum class Stall : u8 {
@@ -82,6 +83,7 @@ struct ModelRequest {
   double stalls[kStalls];      // cycles of waves in the replays, by Stall
   u64 replayed;
 };
+static_assert(sizeof(ModelRequest) == 288, "shared with Python");
 
 class Sharing;
 
