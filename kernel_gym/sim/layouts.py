@@ -242,7 +242,7 @@ class AuditKind(enum.IntFlag):
 
 
 class Suspect(ct.Structure):
-    """A read of undefined storage, or a load that may race (csrc/audit/table.h)."""
+    """A read of undefined storage, or a load that may race (csrc/audit/audit_launch.h)."""
 
     _fields_ = [
         ("kind", ct.c_uint32),

@@ -29,7 +29,7 @@ _SIGNATURES = {
     "sim_program_new": (
         ct.c_void_p,
         [
-            *(ct.c_char_p, ct.c_char_p, ct.c_uint32),  # instructions, with idioms replaced or null
+            *(ct.c_char_p, ct.c_char_p, ct.c_uint32),  # operations; with fusions, or null
             *(ct.c_void_p, ct.c_uint32),  # constant rows
             *(ct.c_void_p, ct.c_uint32),  # scalar constants
             *(ct.c_uint32, ct.c_uint32, ct.c_uint32),  # rows, blocks, source instructions

@@ -139,7 +139,7 @@ def reads_destination(mnemonic: str) -> bool:
     return mnemonic.startswith("v_") and signature(mnemonic).accumulates
 
 
-class Registers:
+class DefinedRegisters:
     """Which vector registers a block surely has defined, as one goes through it."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ def _rows(found: Range) -> set[int]:
 
 
 def audit_instruction(
-    instruction: Instruction, vector_registers: int, registers: Registers | None = None
+    instruction: Instruction, vector_registers: int, registers: DefinedRegisters | None = None
 ) -> bytes:
     """The bytes of one ``AuditInst``.
 
@@ -198,7 +198,7 @@ def audit_instruction(
         [r for text in texts if (r := _range(text, vector_registers)) is not None][:count]
         for texts, count in ((sources, READS), (operands[:written], WRITES))
     )
-    exposed, defines = (registers or Registers()).step(instruction, kind, reads, writes)
+    exposed, defines = (registers or DefinedRegisters()).step(instruction, kind, reads, writes)
     words: list[int] = []
     for found, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
         ordered = first + [r for r in found if r not in first]
@@ -210,8 +210,8 @@ def audit_table(decoded: DecodedKernel) -> bytes:
     """The table of a kernel, by source instruction."""
     rows = decoded.builder.vector_registers
     heads = {block.first for block in decoded.builder.blocks}
-    table, registers = [], Registers()
+    table, registers = [], DefinedRegisters()
     for number, instruction in enumerate(decoded.instructions):
-        registers = Registers() if number in heads else registers
+        registers = DefinedRegisters() if number in heads else registers
         table.append(audit_instruction(instruction, rows, registers))
     return b"".join(table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
 from kernel_gym.sim.asm.text import Instruction
-from kernel_gym.sim.compiler.dataflow import SCALARS, Block, Facts, facts_of, live_at_ends
+from kernel_gym.sim.compiler.dataflow import SCALARS, BlockFlow, Facts, facts_of, live_at_ends
 from kernel_gym.sim.compiler.program import (
     CONSTANT,
     LANES,
@@ -38,7 +38,7 @@ class ProgramBlock:
     number: int
     head: Record
     records: dict[int, list[Record]]
-    flow: Block
+    flow: BlockFlow
 
 
 def registers_of_source(source: Source) -> list[int]:
@@ -53,12 +53,12 @@ def _blocks(builder: ProgramBuilder, instructions: list[Instruction]) -> list[Pr
     blocks: list[ProgramBlock] = []
     for record in builder.records:
         if record.handler == head:
-            blocks.append(ProgramBlock(len(blocks), record, {}, Block({})))
+            blocks.append(ProgramBlock(len(blocks), record, {}, BlockFlow({})))
         elif blocks:
             blocks[-1].records.setdefault(record.index, []).append(record)
     for block, limits in zip(blocks, builder.blocks, strict=True):
         known = range(limits.first, limits.last)
-        block.flow = Block(
+        block.flow = BlockFlow(
             {
                 number: facts_of(instructions[number], builder.vector_registers)
                 if number in known

@@ -1,7 +1,7 @@
 """Which registers instructions read and write, and which values nobody reads again.
 
-It rests on the assembler text, as the audit's table does (audited.py). Where the text leaves doubts
-the answers err towards "is read" and "is not overwritten".
+It rests on the assembler text, as the table of the audit does (audit_tables.py). Where the text
+leaves doubts, a register counts as read and as not overwritten.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
     return Facts(reads, writes, whole, traits.lanewise, changes_exec)
 
 
-class Block:
+class BlockFlow:
     """The instructions of a basic block, of which some may be taken out.
 
     Attributes:
@@ -196,7 +196,9 @@ class Block:
         return found
 
 
-def live_at_ends(blocks: Sequence[Block], successors: Sequence[Sequence[int]]) -> list[set[int]]:
+def live_at_ends(
+    blocks: Sequence[BlockFlow], successors: Sequence[Sequence[int]]
+) -> list[set[int]]:
     """The registers that may still be read behind each block.
 
     A block overwrites scalar registers for good, but vector registers only in the lanes that are

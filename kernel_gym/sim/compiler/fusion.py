@@ -26,12 +26,12 @@ from kernel_gym.sim.compiler.program import (
 
 
 class Step(NamedTuple):
-    """An instruction of an idiom.
+    """An instruction of a fusion.
 
     Attributes:
         result: Name of its result.
         operation: The engine's operation.
-        sources: Names of results or of the idiom's sources; ``-x`` is negated.
+        sources: Names of results or of the fusion's sources; ``-x`` is negated.
         mask: Name of its second result; of the VCC that it reads if the operation does so.
     """
 
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     mask: str = ""
 
 
-class Idiom(NamedTuple):
+class Fusion(NamedTuple):
     """Instructions that one operation stands for.
 
     Attributes:
@@ -55,8 +55,8 @@ class Idiom(NamedTuple):
     steps: tuple[Step, ...]
 
 
-IDIOMS = (
-    Idiom(
+FUSIONS = (
+    Fusion(
         "division_f32",
         ("denominator", "numerator"),
         (
@@ -73,7 +73,7 @@ IDIOMS = (
             Step("result", "v_div_fixup_f32", ("quotient", "denominator", "numerator")),
         ),
     ),
-    Idiom(
+    Fusion(
         "scaled_exp_f32",
         ("x",),
         (
@@ -101,12 +101,12 @@ _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
 
 @dataclass
 class _Match:
-    """Where an idiom stands in a block.
+    """Where a fusion stands in a block.
 
     Attributes:
         places: Instructions by the names of their results.
         copies: Moves of masks from one scalar pair to another.
-        sources: The idiom's sources, and the instructions that wrote them last.
+        sources: The fusion's sources, and the instructions that wrote them last.
     """
 
     places: dict[str, int] = field(default_factory=dict)
@@ -123,12 +123,12 @@ def _pair(source: Source) -> frozenset[int]:
 
 
 class _Matcher:
-    """Looks for an idiom that ends with a certain instruction of a block."""
+    """Looks for a fusion that ends with a certain instruction of a block."""
 
-    def __init__(self, program: ProgramFlow, idiom: Idiom, block: ProgramBlock) -> None:
-        self._program, self._block, self._idiom = program, block, idiom
-        self._steps = {step.result: step for step in idiom.steps}
-        masks = {step.mask: step for step in idiom.steps if step.operation != _READS_VCC}
+    def __init__(self, program: ProgramFlow, fusion: Fusion, block: ProgramBlock) -> None:
+        self._program, self._block, self._fusion = program, block, fusion
+        self._steps = {step.result: step for step in fusion.steps}
+        masks = {step.mask: step for step in fusion.steps if step.operation != _READS_VCC}
         self._steps_of_masks = {**self._steps, **masks}
         self.match = _Match()
 
@@ -155,7 +155,7 @@ class _Matcher:
             name, source = name[1:], Source(source.index, VECTOR)
         if source.flags:
             return False
-        if name in self._idiom.sources:
+        if name in self._fusion.sources:
             definition = self._block.flow.definition
             found = source, [definition(r, number) for r in registers_of_source(source)]
             return self.match.sources.setdefault(name, found) == found
@@ -182,18 +182,18 @@ class _Matcher:
 
 
 def _fuse(
-    program: ProgramFlow, idiom: Idiom, block: ProgramBlock, last: int, live: set[int]
+    program: ProgramFlow, fusion: Fusion, block: ProgramBlock, last: int, live: set[int]
 ) -> bool:
-    """Replace an idiom that ends with an instruction, if there is one that may be replaced."""
-    matcher = _Matcher(program, idiom, block)
-    if not matcher.step(idiom.steps[-1], last):
+    """Replace a fusion that ends with an instruction, if there is one that may be replaced."""
+    matcher = _Matcher(program, fusion, block)
+    if not matcher.step(fusion.steps[-1], last):
         return False
     match, flow = matcher.match, block.flow
     members = sorted(match.members)
     if not flow.same_lanes(members[0], last):
         return False
     facts = {number: flow.facts[number] for number in members}
-    sources = [match.sources[name][0] for name in idiom.sources]
+    sources = [match.sources[name][0] for name in fusion.sources]
     reads = frozenset(r for source in sources for r in registers_of_source(source))
     for number in members:
         flow.facts.pop(number)
@@ -212,7 +212,7 @@ def _fuse(
     flow.facts[last] = replace(facts[last], reads=reads)
     replaced = [record for number in members for record in block.records[number]]
     fused = Record(
-        program.builder.handler(idiom.operation).number,
+        program.builder.handler(fusion.operation).number,
         dst=replaced[-1].dst,
         sources=tuple(sources),
         imm=len(replaced),
@@ -224,8 +224,8 @@ def _fuse(
     return True
 
 
-def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
-    """A program with its idioms replaced, as the engine reads it; None if it has none.
+def fused_program(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
+    """A program with its fusions replaced, as the engine reads it; None if it has none.
 
     Its records stand where the builder's do, as far as blocks are concerned.
 
@@ -233,7 +233,7 @@ def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> byt
         builder: The decoded program.
         instructions: Its source instructions.
     """
-    lasts = {builder.handler(idiom.steps[-1].operation).number: idiom for idiom in IDIOMS}
+    lasts = {builder.handler(fusion.steps[-1].operation).number: fusion for fusion in FUSIONS}
     if not any(record.handler in lasts for record in builder.records):
         return None
     if any(instruction.mnemonic.startswith(_UNKNOWN_FLOW) for instruction in instructions):
@@ -242,8 +242,8 @@ def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> byt
     found = False
     for block, live in zip(program.blocks, program.live, strict=True):
         for number, records in list(block.records.items()):
-            idiom = lasts.get(records[0].handler)
-            found |= idiom is not None and _fuse(program, idiom, block, number, live)
+            fusion = lasts.get(records[0].handler)
+            found |= fusion is not None and _fuse(program, fusion, block, number, live)
     if not found:
         return None
     ordered = [

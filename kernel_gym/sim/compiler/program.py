@@ -76,7 +76,7 @@ class Record:
 
 
 @dataclass
-class Block:
+class BasicBlock:
     """A basic block: the source instructions ``first`` to ``last`` (exclusive)."""
 
     first: int
@@ -98,7 +98,7 @@ class ProgramBuilder:
     vector_registers: int
     accumulators: int
     records: list[Record] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[BasicBlock] = field(default_factory=list)
     constant_rows: list[int] = field(default_factory=list)
     scalar_constants: list[int] = field(default_factory=list)
     indexed: int = 0
@@ -171,7 +171,7 @@ class ProgramBuilder:
         """Open a basic block at the current source instruction."""
         if self.blocks and self.blocks[-1].first == self.index:
             return
-        self.blocks.append(Block(self.index, self.index))
+        self.blocks.append(BasicBlock(self.index, self.index))
         self.emit("block_head", imm=len(self.blocks) - 1)
 
     def code(self) -> bytes:

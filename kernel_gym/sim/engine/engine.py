@@ -30,7 +30,7 @@ from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import Fault
 from kernel_gym.sim.engine.kernarg import pack_arguments
-from kernel_gym.sim.engine.kernel import Kernel, Program, assign_registers
+from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 
@@ -193,7 +193,7 @@ class Engine:
             max_workgroup=values.get("max_flat_workgroup_size", 1024),
             instructions=len(decoded.instructions),
             decoded=decoded,
-            program=Program(self.library, decoded, arch),
+            program=LoadedProgram(self.library, decoded, arch),
             descriptor=descriptor,
             files=module.files,
         )

@@ -12,17 +12,17 @@ from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.metadata import KernelArg
 from kernel_gym.sim.compiler.audit_tables import audit_table
 from kernel_gym.sim.compiler.decode import DecodedKernel
-from kernel_gym.sim.compiler.fusion import with_idioms
+from kernel_gym.sim.compiler.fusion import fused_program
 from kernel_gym.sim.compiler.wait_proof import waits_everywhere
 from kernel_gym.sim.timing.model import KernelTiming
 from kernel_gym.sim.timing.occupancy import Occupancy, occupancy
 
 
-class Program:
+class LoadedProgram:
     """A program in the engine library, freed with this object.
 
     Attributes:
-        replaces_idioms: Whether launches without an audit run otherwise than it is written.
+        is_fused: Whether launches without an audit run fused operations.
     """
 
     def __init__(self, library: native.Library, decoded: DecodedKernel, arch: str) -> None:
@@ -35,11 +35,11 @@ class Program:
         self._figures = hw.FIGURES[arch]
         self._timing: KernelTiming | None = None
         self._audited = False
-        quick = with_idioms(builder, decoded.instructions)
-        self.replaces_idioms = quick is not None
+        fused = fused_program(builder, decoded.instructions)
+        self.is_fused = fused is not None
         self.handle = library.api.sim_program_new(
             builder.code(),
-            quick,
+            fused,
             len(builder.records),
             rows,
             len(builder.constant_rows),
@@ -111,7 +111,7 @@ class Kernel:
     max_workgroup: int
     instructions: int
     decoded: DecodedKernel = field(repr=False)
-    program: Program = field(repr=False)
+    program: LoadedProgram = field(repr=False)
     descriptor: dict[str, int] = field(repr=False)
     files: dict[int, str] = field(repr=False)
 

@@ -50,7 +50,7 @@ EXP = """s_mov_b32 s8, 0xc2fc0000
 
 def fused(text: str) -> bool:
     """Whether a program runs otherwise than it is written."""
-    return Engine().load(text).program.replaces_idioms
+    return Engine().load(text).program.is_fused
 
 
 def as_written(text: str) -> str:
