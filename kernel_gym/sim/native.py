@@ -68,23 +68,23 @@ def _processor_flags() -> set[str]:
 
 
 def library_path(isa: str) -> Path:
-    """Where the library of an instruction set lies (it may not exist)."""
+    """The path of the library for an instruction set. The file may not exist."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     return Path(__file__).with_name(f"_engine_{isa}{suffix}")
 
 
 @lru_cache(maxsize=1)
 def supported_isas() -> tuple[str, ...]:
-    """Instruction sets that this processor runs and that were built, best first."""
+    """Instruction sets that this processor supports and that were built, best first."""
     flags = _processor_flags()
     return tuple(isa for isa in ISAS if _NEEDED_FLAGS[isa] <= flags and library_path(isa).exists())
 
 
 def choose_isa(isa: str | None = None) -> str:
-    """The instruction set to use: the argument, the environment's wish, or the best one.
+    """The instruction set to use: the argument, the environment variable, or the best one.
 
     Raises:
-        RuntimeError: If the wanted one, or any, is not available here.
+        RuntimeError: If the requested instruction set, or any at all, is not available here.
     """
     wanted = isa or os.environ.get(ISA_VARIABLE) or None
     available = supported_isas()
@@ -100,7 +100,7 @@ def choose_isa(isa: str | None = None) -> str:
 
 
 class Handler(NamedTuple):
-    """An operation of the engine: its number, and how many sources it reads at least."""
+    """An operation of the engine: its number, and the least number of sources it reads."""
 
     number: int
     sources: int
@@ -141,5 +141,5 @@ class Library:
 
 @lru_cache(maxsize=len(ISAS))
 def load_library(isa: str) -> Library:
-    """The library of an instruction set, loaded once a process."""
+    """The library of an instruction set. It is loaded once in a process."""
     return Library(isa)

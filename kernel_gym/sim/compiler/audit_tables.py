@@ -1,8 +1,8 @@
-"""What an audit needs to know of each instruction: registers, counters, kind of access.
+"""The side table of audits: registers, counters and kind of access of each instruction.
 
-The layout mirrors ``AuditInst`` in csrc/audit.h. It rests on the assembler text alone: a new
-operation of the engine needs no change here as long as it is written the usual way, destination
-first and sources after it.
+The table has one ``AuditInst`` (layouts.py) for each source instruction. It depends on the
+assembler text alone. A new operation of the engine needs no change here if its destination is the
+first operand and its sources follow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.layout_check import packer
 from kernel_gym.sim.layouts import AuditInst, AuditKind
 
-READS, WRITES = 6, 2  # ranges of an instruction
+READS, WRITES = 6, 2  # ranges that one entry holds
 NO_LIMIT = 0xFFFF
 _SCALAR_RANGE = 0x8000
 _LAYOUT = packer(AuditInst)
@@ -39,7 +39,7 @@ Range = tuple[int, int]  # first register, count with the scalar bit
 
 
 def _range(text: str, vector_registers: int) -> Range | None:
-    """The registers that an operand names; None for literals and the like."""
+    """The registers that an operand names; None if it names none."""
     operand = parse_operand(text)
     if operand.is_vector:
         return operand.index + (vector_registers if operand.kind == "a" else 0), operand.count
@@ -49,7 +49,7 @@ def _range(text: str, vector_registers: int) -> Range | None:
 
 
 def _limits(instruction: Instruction) -> tuple[int, int]:
-    """The most loads that may be under way behind a wait: by vmcnt and by lgkmcnt."""
+    """The maximum of loads under way after a wait: by vmcnt and by lgkmcnt."""
     wait = decode_wait(instruction)
     return (
         NO_LIMIT if wait.vector is None else wait.vector,
@@ -62,7 +62,7 @@ def _global_kind(mnemonic: str, modifiers: dict[str, str]) -> AuditKind:
     kind = AuditKind.VECTOR_COUNTER
     if segment == "flat":
         kind |= AuditKind.LOCAL_COUNTER
-    if segment == "scratch":  # private to a lane: nobody else is there
+    if segment == "scratch":  # private to a lane, so no other wave accesses it
         return kind
     coherent = bool(_COHERENT & modifiers.keys())
     if operation.startswith("atomic"):
@@ -95,7 +95,7 @@ def _lds_kind(mnemonic: str) -> AuditKind:
 
 
 def kind_of(instruction: Instruction) -> AuditKind:
-    """What an instruction does."""
+    """The kind of an instruction."""
     mnemonic = instruction.mnemonic
     if mnemonic == "s_waitcnt":
         return AuditKind.WAITS
@@ -133,47 +133,47 @@ def destinations(instruction: Instruction, kind: AuditKind) -> int:
 
 
 def reads_destination(mnemonic: str) -> bool:
-    """Whether the first operand is a source too."""
+    """Whether the first operand is also a source."""
     if mnemonic.startswith(("v_swap", "v_smfmac")):
         return True
     return mnemonic.startswith("v_") and signature(mnemonic).accumulates
 
 
 class DefinedRegisters:
-    """Which vector registers a block surely has defined, as one goes through it."""
+    """The vector registers that a basic block is known to have defined so far."""
 
     def __init__(self) -> None:
-        """At the head of a block nothing is known."""
-        self.looked_at: set[int] = set()  # read or written under the EXEC of now
-        self.written: set[int] = set()  # under the EXEC of now
+        """Start at the head of a block, where nothing is known."""
+        self.looked_at: set[int] = set()  # read or written under the current EXEC
+        self.written: set[int] = set()  # under the current EXEC
         self.whole: set[int] = set()  # by all lanes
 
     def step(
         self, instruction: Instruction, kind: AuditKind, reads: list[Range], writes: list[Range]
     ) -> tuple[list[Range], list[Range]]:
-        """The ranges that an audit must look at: undefined perhaps, or defined for the first time.
+        """The ranges that an audit must check: possibly undefined, or defined for the first time.
 
-        Whatever has been read before under the same EXEC was defined or is a suspect already.
+        A register that was read before under the same EXEC is defined or already a suspect.
         """
         exposed = [r for r in reads if not _rows(r) <= self.looked_at | self.whole]
         everywhere = AuditKind.ALL_LANES_WRITTEN in kind
         known = self.whole if everywhere else self.written | self.whole
         defines = [r for r in writes if not _rows(r) <= known]
-        for found in reads:
-            self.looked_at |= _rows(found)
-        for found in writes:
-            self.written |= _rows(found)
-            self.looked_at |= _rows(found)
-            self.whole |= _rows(found) if everywhere else set()
+        for registers in reads:
+            self.looked_at |= _rows(registers)
+        for registers in writes:
+            self.written |= _rows(registers)
+            self.looked_at |= _rows(registers)
+            self.whole |= _rows(registers) if everywhere else set()
         to_exec = bool(instruction.operands) and instruction.operands[0].startswith("exec")
         if to_exec or _CHANGES_EXEC.search(instruction.mnemonic):
             self.looked_at, self.written = set(), set()
         return exposed, defines
 
 
-def _rows(found: Range) -> set[int]:
-    """The rows of a range of vector registers; none for scalar ones."""
-    first, count = found
+def _rows(registers: Range) -> set[int]:
+    """The rows of a range of vector registers; empty for scalar registers."""
+    first, count = registers
     return set() if count & _SCALAR_RANGE else set(range(first, first + count))
 
 
@@ -185,7 +185,7 @@ def audit_instruction(
     Args:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
-        registers: What is known where the instruction stands; default: nothing.
+        registers: The registers that are known to be defined there; default: none.
     """
     kind = kind_of(instruction)
     waits = bool(kind & AuditKind.WAITS)
@@ -200,8 +200,8 @@ def audit_instruction(
     )
     exposed, defines = (registers or DefinedRegisters()).step(instruction, kind, reads, writes)
     words: list[int] = []
-    for found, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
-        ordered = first + [r for r in found if r not in first]
+    for ranges, first, count in ((reads, exposed, READS), (writes, defines, WRITES)):
+        ordered = first + [r for r in ranges if r not in first]
         words += [word for pair in ordered for word in pair] + [0, 0] * (count - len(ordered))
     return _LAYOUT.pack(int(kind), vector, local, alignment, len(exposed), len(defines), *words)
 

@@ -1,9 +1,9 @@
-"""Runs of vector instructions that compilers always emit together, executed as one operation.
+"""Replaces sequences of vector instructions that compilers always emit together by one operation.
 
-A quotient of f32 is eleven instructions, an exponential six. Where nobody else reads what lies
-between them, the engine has one operation that computes the same values in the same order without
-storing them (csrc/vops_division.cpp, csrc/vops_float.cpp). An audited launch runs the program as
-the compiler wrote it.
+An f32 division has eleven instructions, an exponential six. If no other instruction reads the
+values in between, one operation of the engine computes the same values in the same order without
+storing them (csrc/ops/vops_division.cpp, csrc/ops/vops_float.cpp). An audited launch runs the
+program without fusions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Step(NamedTuple):
         result: Name of its result.
         operation: The engine's operation.
         sources: Names of results or of the fusion's sources; ``-x`` is negated.
-        mask: Name of its second result; of the VCC that it reads if the operation does so.
+        mask: Name of its second result, or of the VCC that the operation reads.
     """
 
     result: str
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """Instructions that one operation stands for.
+    """A sequence of instructions that one operation replaces.
 
     Attributes:
         operation: The engine's operation.
@@ -94,18 +94,18 @@ _LITERALS = {
     "-64": 0xFFFFFFC0,
 }
 _READS_VCC = "v_div_fmas_f32"
-_MOST_COPIES = 4  # of masks
+_MOST_COPIES = 4  # moves of a mask that are followed
 # An instruction may name registers at run time only, or control may go anywhere.
 _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
 
 
 @dataclass
 class _Match:
-    """Where a fusion stands in a block.
+    """The instructions of a fusion in a block.
 
     Attributes:
         places: Instructions by the names of their results.
-        copies: Moves of masks from one scalar pair to another.
+        copies: Instructions that move a mask from one scalar pair to another.
         sources: The fusion's sources, and the instructions that wrote them last.
     """
 
@@ -123,7 +123,7 @@ def _pair(source: Source) -> frozenset[int]:
 
 
 class _Matcher:
-    """Looks for a fusion that ends with a certain instruction of a block."""
+    """Searches for a fusion that ends with a given instruction of a block."""
 
     def __init__(self, program: ProgramFlow, fusion: Fusion, block: ProgramBlock) -> None:
         self._program, self._block, self._fusion = program, block, fusion
@@ -133,7 +133,7 @@ class _Matcher:
         self.match = _Match()
 
     def step(self, step: Step, number: int) -> bool:
-        """Whether an instruction is a step, and its sources are as they should be."""
+        """Whether an instruction is the given step, with the right sources."""
         if step.result in self.match.places:
             return self.match.places[step.result] == number
         self.match.places[step.result] = number
@@ -157,8 +157,8 @@ class _Matcher:
             return False
         if name in self._fusion.sources:
             definition = self._block.flow.definition
-            found = source, [definition(r, number) for r in registers_of_source(source)]
-            return self.match.sources.setdefault(name, found) == found
+            value = source, [definition(r, number) for r in registers_of_source(source)]
+            return self.match.sources.setdefault(name, value) == value
         if source.space == SCALAR:
             return self._mask(name, _pair(source), number)
         if source.space != VECTOR:
@@ -184,7 +184,7 @@ class _Matcher:
 def _fuse(
     program: ProgramFlow, fusion: Fusion, block: ProgramBlock, last: int, live: set[int]
 ) -> bool:
-    """Replace a fusion that ends with an instruction, if there is one that may be replaced."""
+    """Replaces the instructions of a fusion that ends with `last`; False if there is none."""
     matcher = _Matcher(program, fusion, block)
     if not matcher.step(fusion.steps[-1], last):
         return False
@@ -201,7 +201,7 @@ def _fuse(
         [flow.definition(r, last) for r in registers_of_source(source)] == definitions
         for source, definitions in match.sources.values()
     )
-    flow.facts[last] = replace(facts[last], reads=frozenset())  # its own are looked at above
+    flow.facts[last] = replace(facts[last], reads=frozenset())  # its own sources are checked above
     if not kept or not all(
         flow.is_dead(register, number, live)
         for number in members[:-1]
@@ -220,14 +220,17 @@ def _fuse(
     )
     for number in members[:-1]:
         del block.records[number]
-    block.records[last] = [fused, *replaced[1:]]  # those are passed over: nothing else moves
+    block.records[last] = [
+        fused,
+        *replaced[1:],
+    ]  # the operation skips those, so that no record moves
     return True
 
 
 def fused_program(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
-    """A program with its fusions replaced, as the engine reads it; None if it has none.
+    """The program with fused operations, packed for the engine; None if nothing can be fused.
 
-    Its records stand where the builder's do, as far as blocks are concerned.
+    Each block starts at the same record as in the builder's program.
 
     Args:
         builder: The decoded program.
@@ -239,12 +242,12 @@ def fused_program(builder: ProgramBuilder, instructions: list[Instruction]) -> b
     if any(instruction.mnemonic.startswith(_UNKNOWN_FLOW) for instruction in instructions):
         return None
     program = ProgramFlow(builder, instructions)
-    found = False
+    changed = False
     for block, live in zip(program.blocks, program.live, strict=True):
         for number, records in list(block.records.items()):
             fusion = lasts.get(records[0].handler)
-            found |= fusion is not None and _fuse(program, fusion, block, number, live)
-    if not found:
+            changed |= fusion is not None and _fuse(program, fusion, block, number, live)
+    if not changed:
         return None
     ordered = [
         record

@@ -167,7 +167,7 @@ class MemoryDecoder:
         )
 
     def _polls(self, operation: str, modifiers: dict[str, str]) -> int:
-        """1 for a load that bypasses caches: it may wait for another workgroup."""
+        """Returns 1 for a load that bypasses caches, because it may wait for another workgroup."""
         polls = operation.startswith("load") and bool({"sc0", "sc1", "glc"} & modifiers.keys())
         self.ordered |= polls
         return int(polls)
@@ -222,7 +222,7 @@ class MemoryDecoder:
         operands = [parse_operand(text) for text in instruction.operands]
         modifiers = instruction.modifiers
         two = _TWO_ADDRESSES.match(operation)
-        if operation == "gws_barrier":  # of a cooperative launch
+        if operation == "gws_barrier":  # the barrier of a cooperative launch
             self.ordered = True
             self._builder.emit(instruction.mnemonic)
         elif operation == "swizzle_b32":

@@ -1,6 +1,6 @@
 """The flat program that the C++ engine executes, and a builder for it.
 
-The layouts mirror ``Inst`` and ``Operand`` in csrc/wave.h.
+Records have the layout of ``Inst`` (layouts.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernel_gym.sim.layouts import Inst, OperandFlag, Space
 from kernel_gym.sim.native import Handler
 
 LANES = 64  # words in a vector row
-TEMPORARY_ROWS = 4  # behind the registers: scratch rows of modifier operations
+TEMPORARY_ROWS = 4  # after the registers: scratch rows of modifier operations
 
 VECTOR, CONSTANT, SCALAR = (int(s) for s in (Space.VECTOR, Space.CONSTANT, Space.SCALAR))
 MODIFIED, NONE = int(Space.MODIFIED), int(Space.NONE)
@@ -34,7 +34,7 @@ RECORD_SIZE = _RECORD.size
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A resolved operand: word offset of a row, or scalar register number."""
+    """A resolved operand: the word offset of a row, or a scalar register number."""
 
     index: int = 0
     space: int = NONE
@@ -46,7 +46,7 @@ NO_SOURCE = Source()
 
 @dataclass(slots=True)
 class Record:
-    """One engine instruction; the fields are described where the handler is (csrc)."""
+    """One operation of the engine. The handler in csrc/ops defines what its fields mean."""
 
     handler: int
     dst: int = 0

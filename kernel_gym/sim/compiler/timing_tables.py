@@ -1,6 +1,6 @@
-"""How each instruction occupies a compute unit: input of the timing model.
+"""The side table of the timing model: how each instruction occupies a compute unit.
 
-The layout mirrors ``TimedInst`` in csrc/timing.h.
+The table has one ``TimedInst`` (layouts.py) for each source instruction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|bu
 
 
 def sharing_of(instruction: Instruction) -> SharingKind:
-    """How an instruction takes part in what workgroups hand each other."""
+    """How an instruction takes part in the exchange of data between workgroups."""
     mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
     if _SCALAR_LOAD.match(mnemonic):
         return SharingKind.SHARES_READS
@@ -48,9 +48,9 @@ def sharing_of(instruction: Instruction) -> SharingKind:
 
 
 def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
-    """Whether a kernel has an instruction by which a workgroup may see what another one does.
+    """Whether a kernel has an instruction that lets a workgroup see the writes of another one.
 
-    That takes a load or an atomic beyond the caches that are its own, or to empty these.
+    Such an instruction bypasses the workgroup's own caches (a load or an atomic) or empties them.
     """
     return any(
         _SEES_OTHERS.match(i.mnemonic)
@@ -156,7 +156,7 @@ def timed_instruction(
     Args:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
-        figures: Of the device.
+        figures: Constants of the device.
     """
     mnemonic = instruction.mnemonic
     unit = unit_of(mnemonic)
@@ -182,7 +182,7 @@ def timed_instruction(
         )
     if unit == "idle":
         return TimedInstruction(unit, cycles=idle_cycles(instruction))
-    if unit == "lds":  # how long others take depends on their addresses
+    if unit == "lds":  # the cycles of the others depend on their addresses
         return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
     sharing = sharing_of(instruction)
     is_store = unit == "memory" and not sharing & SharingKind.SHARES_READS

@@ -1,7 +1,7 @@
-"""Whether a kernel waits for its loads on every way through it, whatever its arguments are.
+"""Proves that a kernel waits for its loads on every path, for all arguments.
 
-An audit sees the ways that a launch takes; compilers wait on all of them. What is proven here needs
-no audit of its waits; what is not may be right all the same, and only running it tells.
+An audit checks only the paths that a launch takes. Compilers wait on all paths. A kernel with this
+proof needs no audit of its waits. A kernel without it may still be correct: an audit must decide.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kernel_gym.sim.layouts import AuditKind
 _CALLS = frozenset({"s_swappc_b64", "s_setpc_b64", "s_call_b64"})
 _ENDS = frozenset({"s_endpgm", "s_trap"})
 _COUNTED = AuditKind.VECTOR_COUNTER | AuditKind.LOCAL_COUNTER | AuditKind.SCALAR_COUNTER
-_LDS_WRITE = -1  # stands for the LDS that a write under way will change
+_LDS_WRITE = -1  # stands for LDS that a write under way will change
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What an instruction means for loads under way."""
+    """The effect of an instruction on loads under way."""
 
     wait: Wait | None
     kind: AuditKind
@@ -45,7 +45,7 @@ class _Flights:
         return _Flights(dict(self.vector), dict(self.ordered), set(self.scalar))
 
     def merge(self, other: _Flights) -> bool:
-        """Adds what may be under way on another way here; whether that changed anything."""
+        """Adds the loads under way on another path; returns whether that changed anything."""
         changed = not other.scalar <= self.scalar
         self.scalar |= other.scalar
         for mine, theirs in ((self.vector, other.vector), (self.ordered, other.ordered)):
@@ -140,13 +140,13 @@ def _successors(decoded: DecodedKernel) -> list[list[int]]:
 
 
 def waits_everywhere(decoded: DecodedKernel) -> bool:
-    """Whether no way through a kernel uses the target of a load that may be under way.
+    """Whether no path through a kernel uses the target of a load that may be under way.
 
     Args:
         decoded: The kernel.
 
     Returns:
-        True if that is proven; False if some way might, or the ways are not known.
+        True if that is proven; False if a path might use one, or the paths are not known.
     """
     if any(i.mnemonic in _CALLS for i in decoded.instructions):
         return False
@@ -175,7 +175,7 @@ def waits_everywhere(decoded: DecodedKernel) -> bool:
 
 
 def _runs(flights: _Flights, steps: Sequence[_Step]) -> bool:
-    """Goes through a block; False if it uses a register too early."""
+    """Steps through a block; False if it uses a register too early."""
     for step in steps:
         if step.wait is not None:
             flights.wait(step.wait)

@@ -1,5 +1,5 @@
-// Every layout and number that the Python side relies on (kernel_gym/sim/layouts.py), which compares
-// them with its own when it loads the library.
+// Every layout and number that the Python side relies on (kernel_gym/sim/layouts.py), which
+// compares them with its own when it loads the library.
 #include <cstddef>
 
 #include "launch/dispatch.h"

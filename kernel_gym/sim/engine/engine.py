@@ -1,4 +1,4 @@
-"""The simulator's face: load assembler text, launch kernels, read faults and modelled times.
+"""The entry to the simulator: load assembler text, launch kernels, read faults and times.
 
     engine = Engine()
     kernel = engine.load(asm_text)
@@ -56,9 +56,9 @@ class LaunchResult:
     """Outcome of a launch.
 
     Attributes:
-        fault: Why the kernel was stopped, or None.
-        seconds: Modelled time; None if it was not wanted or the kernel was stopped.
-        profile: What the model saw, JSON-able; empty without a model.
+        fault: The reason why the kernel was stopped, or None.
+        seconds: Modelled time; None if it was not requested or the kernel was stopped.
+        profile: JSON-able profile of the model; empty without a model.
         wave_instructions: Instructions executed, summed over waves.
     """
 
@@ -97,7 +97,7 @@ class Engine:
         self._allocations: list[tuple[int, int, str]] = []
         self._storages: dict[str, Storage] = {}
         self.variable_limit = 4 << 30
-        """Most bytes of the variables of all modules together."""
+        """Maximum bytes of the variables of all modules together."""
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
 
     def __del__(self) -> None:
@@ -114,7 +114,7 @@ class Engine:
             size: Bytes.
 
         Raises:
-            MemoryError: If the arena is too large to keep account of.
+            MemoryError: If there is no memory for the map of touched lines.
         """
         if not self._api.sim_set_memory(self._handle, base, size):
             raise MemoryError(f"no memory for the account of an arena of {size} bytes")
@@ -141,7 +141,7 @@ class Engine:
         return _parse_cached(asm_text).kernel_names
 
     def load(self, asm_text: str, name: str | None = None, shared: int | None = None) -> Kernel:
-        """Decode a kernel; loading the same text again is free.
+        """Decode a kernel. The same text is decoded only once.
 
         Args:
             asm_text: Assembler text for gfx90a, gfx942 or gfx950.
@@ -165,8 +165,8 @@ class Engine:
         module = _parse_cached(asm_text)
         name = name or module.kernel_names[0]
         if name not in module.descriptors:
-            found = ", ".join(module.kernel_names)
-            raise AsmError(f"no kernel named {name}, found: {found}")
+            names = ", ".join(module.kernel_names)
+            raise AsmError(f"no kernel named {name}, found: {names}")
         storage = self._storage(asm_text)
         decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
         descriptor = module.descriptors[name]
@@ -245,16 +245,17 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
-            audit: Whether to look for what values need not show, such as races: slower.
-            reverse_waves: Run a workgroup's waves in the other order: shows missing barriers.
-            sample_seed: Which workgroups the model looks at; unknown to the kernel's author.
-            full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
+            audit: Whether to check for faults that values do not show, such as races. Slower.
+            reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
+            sample_seed: Selects the workgroups that the model records. The candidate must not
+                know it.
+            full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
 
         Raises:
-            ValueError: The shapes are not possible for this kernel.
+            ValueError: If the shapes are not possible for this kernel.
         """
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         threads = block3[0] * block3[1] * block3[2]
@@ -288,7 +289,7 @@ class Engine:
         trace: Trace,
         audit: bool,
     ) -> tuple[Fault | None, Modelled | None]:
-        """Execute a request: what stopped it, and the model's view of it if it is wanted."""
+        """Execute a request; returns the fault, if any, and the modelled time, if requested."""
         if audit:
             kernel.program.prepare_audit()
             request.audit, request.threads = 1, 1
@@ -306,12 +307,12 @@ class Engine:
         return None, modelled
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
-        """Make a fault of a suspicious read that matters."""
+        """Turn a suspicious read that matters into the fault of the launch."""
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
-            found = suspects.read_that_matters(self.library, self._handle, program, request)
-            if found is not None:
-                suspects.accuse(request, found)
+            suspect = suspects.read_that_matters(self.library, self._handle, program, request)
+            if suspect is not None:
+                suspects.accuse(request, suspect)
         self._api.sim_forget(self._handle)
 
     def _model(
@@ -340,7 +341,7 @@ class Engine:
         lds: int,
         residency: Occupancy,
     ) -> tuple[layouts.LaunchRequest, list[object]]:
-        """The request, and objects that must live as long as the launch."""
+        """Returns the request, and objects that must live until the launch ends."""
         request = layouts.LaunchRequest()
         request.grid[:], request.block[:] = grid, block
         request.lds_size, request.scratch_size = lds, kernel.scratch_bytes

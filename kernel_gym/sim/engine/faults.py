@@ -1,4 +1,4 @@
-"""What went wrong in a kernel, in one line a person can act on."""
+"""Describes a fault of a kernel in one line that a person can act on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 @dataclass(frozen=True)
 class Fault:
-    """A kernel was stopped.
+    """The reason why a kernel was stopped.
 
     Attributes:
         kind: One of ``KINDS``.
-        message: One line: what, where in the source, which workgroup, nearest allocation.
+        message: One line: what happened, source line, workgroup, nearest allocation.
         kernel: Name of the kernel.
         instruction: Assembler text of the instruction.
         source: ``file:line`` of the source, or empty if unknown.
@@ -52,7 +52,7 @@ def nearest_allocation(address: int, allocations: Sequence[tuple[int, int, str]]
         allocations: ``(start, size, label)``, sorted by start.
 
     Returns:
-        Words such as ``16 bytes past the end of x (4096 bytes)``.
+        A text such as ``16 bytes past the end of x (4096 bytes)``.
     """
     if not allocations:
         return "no memory is allocated"

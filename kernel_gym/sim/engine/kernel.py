@@ -1,4 +1,4 @@
-"""A loaded kernel: its facts, its program in the engine library, its initial registers."""
+"""A loaded kernel: its properties, its program in the engine library, its initial registers."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class LoadedProgram:
 
     @property
     def timing(self) -> KernelTiming:
-        """What the timing model needs, prepared at its first use."""
+        """The tables of the timing model, made at their first use."""
         if self._timing is None:
             self._timing = KernelTiming(self._library, self.handle, self._decoded, self._figures)
         return self._timing
 
     @cached_property
     def waits_everywhere(self) -> bool:
-        """Whether every way through it waits for its loads, as far as that can be proven."""
+        """Whether it is proven that every path waits for its loads."""
         return waits_everywhere(self._decoded)
 
     def prepare_audit(self) -> None:
-        """Hand over what an audit needs to know, at its first use."""
+        """Hand the table of audits to the engine, once."""
         if not self._audited:
             self._library.api.sim_program_set_audit(self.handle, audit_table(self._decoded))
             self._audited = True
@@ -117,14 +117,14 @@ class Kernel:
 
     @cached_property
     def binary(self) -> str:
-        """Tells compiled kernels of one name apart: a hash of the code, not of its build folder."""
+        """A hash of the code, independent of its build folder. It identifies a compiled kernel."""
         texts = (instruction.text for instruction in self.decoded.instructions)
         code = "\n".join((self.name, self.arch, str(self.lds_bytes), *texts))
         return hashlib.sha256(code.encode(errors="replace")).hexdigest()[:12]
 
     @property
     def total_registers(self) -> int:
-        """Vector and accumulation registers that a lane is allocated."""
+        """Vector and accumulation registers allocated to a lane."""
         return self.descriptor.get("next_free_vgpr", self.vgprs + self.agprs)
 
     def occupancy(self, block_threads: int, lds: int | None = None) -> Occupancy:
@@ -147,7 +147,7 @@ class Kernel:
 
 
 def assign_registers(request: layouts.LaunchRequest, descriptor: dict[str, int]) -> None:
-    """Which scalar registers a wave starts with, by the kernel descriptor."""
+    """Writes the initial scalar registers of a wave into a request, by the kernel descriptor."""
     request.kernarg_register = request.packet_register = layouts.NOT_WANTED
     register = 4 if descriptor.get("user_sgpr_private_segment_buffer") else 0
     if descriptor.get("user_sgpr_dispatch_ptr"):

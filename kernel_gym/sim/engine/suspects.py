@@ -1,9 +1,9 @@
-"""What is found in a launch: faults in words, and suspicious reads that matter.
+"""Decides which suspicious reads of an audited launch matter, and describes faults in words.
 
 Compilers legally read undefined registers, and let several waves load what one of them updates in
-place, and throw the result away. An audited launch therefore only notes suspects; here the launch
+place, and throw the result away. An audited launch therefore only records suspects. Here the launch
 runs again with other contents in the suspected storage, or as the result of the suspected load. A
-suspect is a finding if, and only if, memory differs afterwards.
+suspect becomes a fault if, and only if, the launch then faults or memory differs afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernel_gym.sim.engine.kernel import Kernel
 from kernel_gym.sim.layouts import FaultKind, SuspectKind
 from kernel_gym.symbols import plain_name
 
-BEFORE, AFTER = 0, 1  # contents that the engine keeps
+BEFORE, AFTER = 0, 1  # copies of memory that the engine keeps
 FAULTS = {
     SuspectKind.REGISTER_SUSPECT: FaultKind.UNINITIALISED_REGISTER,
     SuspectKind.LDS_SUSPECT: FaultKind.UNINITIALISED_LDS,
@@ -31,9 +31,9 @@ FILLS = (0x7B7B7B7B, 0xFBFBFBFB, 0x7FC17FC1)
 def read_that_matters(
     library: native.Library, engine: int, program: int, request: layouts.LaunchRequest
 ) -> layouts.Suspect | None:
-    """The first suspect of an audited launch whose contents reach memory.
+    """The first suspect of an audited launch that changes the contents of memory.
 
-    Memory is as the launch left it when this returns.
+    When this returns, memory is as the launch left it.
 
     Args:
         library: The engine library.
@@ -45,8 +45,8 @@ def read_that_matters(
         The suspect, or None if none of them matters.
     """
     api = library.api
-    found = api.sim_suspects(engine)
-    suspects = [layouts.Suspect.from_buffer_copy(found[i]) for i in range(request.suspects)]
+    reported = api.sim_suspects(engine)
+    suspects = [layouts.Suspect.from_buffer_copy(reported[i]) for i in range(request.suspects)]
     api.sim_keep(engine, AFTER)
 
     def matters(suspect: layouts.Suspect) -> bool:
@@ -66,7 +66,7 @@ def read_that_matters(
 def _again(
     request: layouts.LaunchRequest, suspect: layouts.Suspect
 ) -> Iterator[layouts.LaunchRequest]:
-    """The launches that tell whether the contents of a suspect matter."""
+    """Yields launches with other contents of a suspect."""
     for fill in FILLS:
         again = layouts.LaunchRequest.from_buffer_copy(request)
         again.audit = again.sample_count = again.footprint = 0
@@ -82,7 +82,7 @@ def _again(
 
 
 def accuse(request: layouts.LaunchRequest, suspect: layouts.Suspect) -> None:
-    """Write a finding into the request as its fault."""
+    """Write a suspect into the request as its fault."""
     request.fault_kind = FAULTS[SuspectKind(suspect.kind)]
     request.fault_instruction = suspect.instruction
     request.fault_wave, request.fault_lane = suspect.wave, suspect.lane
@@ -101,7 +101,7 @@ def fault_of(
     request: layouts.LaunchRequest,
     allocations: Sequence[tuple[int, int, str]],
 ) -> Fault:
-    """What stopped a launch, with the text and the source line of the instruction.
+    """The fault that stopped a launch, with the text and source line of the instruction.
 
     Args:
         kernel: The kernel.

@@ -1,6 +1,6 @@
-"""The profile of a modelled launch: what bounds it, what waits for what, where the time goes.
+"""The profile of a modelled launch: its bound, its stalls, its hottest instructions.
 
-A profile is JSON-able data; :func:`profile_text` is its bounded form for people and policies.
+A profile is JSON-able data. :func:`profile_text` renders it for people and policies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernel_gym.sim.timing.traffic import Traffic
 
 HOT_INSTRUCTIONS = 8
 BUSY_UNIT = 0.65
-"""From this share on, a unit of the compute unit is what bounds it; below, latency is."""
+"""A unit that is busy for at least this share bounds the launch. Otherwise latency does."""
 MAX_TEXT = 2000
 STALLS = {
     Stall.ISSUE: "issue",
@@ -34,7 +34,7 @@ STALLS = {
     Stall.SCALAR_MEMORY: "scalar memory wait",
     Stall.BARRIER: "barrier",
 }
-"""What waves spend their cycles on, in words."""
+"""Names of what waves spend their cycles on."""
 _PIPES = {"vector": hw.SIMDS, "matrix": hw.SIMDS, "lds": 1, "memory": 1}
 _BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1"}
 
@@ -92,7 +92,7 @@ def describe_profile(
 
 
 def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
-    """What a faster version of which would shorten the launch.
+    """The part of the device that bounds the launch.
 
     Returns:
         ``hbm``, ``mall``, ``l2``, ``l1``, ``lds``, ``compute``, ``atomics``, ``latency`` or
@@ -119,7 +119,7 @@ def utilisation(request: layouts.ModelRequest) -> dict[str, float]:
 
 
 def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Achieved over peak by part of the device, launch included."""
+    """Achieved rate over peak rate by part of the device, with the launch in the time."""
     efficiency = {
         "matrix": hw.MATRIX_SUSTAINED,
         "hbm": hw.HBM_EFFICIENCY,
@@ -133,7 +133,7 @@ def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
 
 
 def stall_shares(request: layouts.ModelRequest) -> dict[str, float]:
-    """Share of the waves' time by what they did or waited for, largest first."""
+    """Shares of the waves' time by stall, largest first."""
     total = sum(request.stalls)
     shares = {name: request.stalls[i] / total for i, name in STALLS.items() if total}
     ordered = sorted(shares.items(), key=lambda item: -item[1])
@@ -141,7 +141,7 @@ def stall_shares(request: layouts.ModelRequest) -> dict[str, float]:
 
 
 def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-    """The instructions at which waves spend most time: number and share."""
+    """The instructions on which waves spend most time, with their shares."""
     total = float(spent.sum())
     if total <= 0:
         return []
@@ -154,13 +154,13 @@ def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
 
 
 def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """A profile whose source files have names alone: folders differ from run to run."""
+    """A copy of a profile without the folders of source files, which differ between runs."""
     hot = [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get("hot", ())]
     return {**profile, "hot": hot} if profile else {}
 
 
 def profile_text(name: str, profile: Mapping[str, Any]) -> str:
-    """A profile for people and policies.
+    """Renders a profile for people and policies.
 
     Args:
         name: The kernel's name.
