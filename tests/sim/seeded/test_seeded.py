@@ -61,7 +61,7 @@ def assemble(path, arguments, block, options, folder):
         files = f'\t.file\t1 "." "{path.name}"\n'
         return kernel_text(files + located, arguments=2, lds=256), None, block
     if path.suffix == ".hip":
-        compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
+        compiler = next((command for name in COMPILERS if (command := shutil.which(name))), None)
         if compiler is None:
             pytest.skip("no clang for HIP found")
         output = folder / f"{path.stem}.s"
