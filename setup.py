@@ -42,26 +42,26 @@ ISA_FLAGS = {
 
 
 class ParallelBuild(build_ext):
-    """Compiles the extensions side by side, their and without Python exports."""
+    """Compiles the extensions in parallel, each in its own folder, without Python exports."""
 
     def finalize_options(self) -> None:
-        """Use every processor unless told otherwise."""
+        """Uses every processor unless the command line gives a number."""
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
     def build_extension(self, ext: Extension) -> None:
-        """Keep the objects of the extensions apart: they come from the same sources."""
+        """Keeps the objects of the extensions apart: all engines have the same sources."""
         own = copy.copy(self)
         own.build_temp = os.path.join(self.build_temp, ext.name)
         super(ParallelBuild, own).build_extension(ext)
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        """The libraries are no Python modules: there is no init function to export."""
+        """Exports no init function: the libraries are not Python modules."""
         return []
 
 
 def hip_runtime() -> Extension:
-    """The host side of HIP that candidates link against on the simulator."""
+    """Returns the host side of HIP that candidates link against on the simulator."""
     return Extension(
         "kernel_gym.worker.hip._hip_runtime",
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
@@ -72,7 +72,7 @@ def hip_runtime() -> Extension:
 
 
 def engines() -> list[Extension]:
-    """One engine for each instruction set that this processor family has."""
+    """Returns one engine for each instruction set of this processor family."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return [
         Extension(

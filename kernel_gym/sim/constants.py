@@ -1,13 +1,13 @@
-"""Figures of AMD GPUs that the model uses, each with where it comes from.
+"""Constants of AMD GPUs that the timing model uses, each with its source.
 
-What is no field of :class:`Figures` was gathered for the MI300X and is taken for the others too.
+Constants outside of :class:`Figures` were collected for the MI300X. The other GPUs use them too.
 
 SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
 hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white paper (2023), [ISA]
 AMD's CDNA3 instruction set manual or the data sheet, from memory. DERIVED: computed from published
 peaks. FITTED: chosen to meet a published figure, which is then no part of the validation. ASSUMED:
 our estimate, uncertain, to be calibrated against measurements. Absolute times are therefore
-indications; ratios and ranks are the use. docs/timing-model.md says how each enters.
+indications; use the ratios and ranks. docs/timing-model.md explains how each constant is used.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LINE_BYTES = 128  # RECALLED: cache line of L1, L2 and Infinity Cache
 # ---- rates
 HBM_EFFICIENCY = 0.80  # ASSUMED
 MALL_EFFICIENCY = 0.70  # RECALLED: 11.9 TB/s measured by [C&C]
-# FITTED: what the power limit leaves of the matrix peak in a long run: 654 (fp16) and 708 (bf16) of
-# 1,307 TFLOP/s in AMD's "Measuring max-achievable FLOPs" (ROCm blog, 2025; recalled).
+# FITTED: the share of the matrix peak that the power limit allows in a long run: 654 (fp16) and 708
+# (bf16) of 1,307 TFLOP/s in AMD's "Measuring max-achievable FLOPs" (ROCm blog, 2025; recalled).
 MATRIX_SUSTAINED = 0.53
 L2_EFFICIENCY = 0.70  # ASSUMED
-CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can pull from beyond its L1
+CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can read from beyond its L1
 
 # ---- fixed costs
 EXPOSED_SHARE = 0.1  # ASSUMED: part of the shorter terms that the longest one does not hide
@@ -42,10 +42,10 @@ LAUNCH_S = 2e-6  # ASSUMED: from dispatch to the first wave, and the end of the 
 # ---- atomics and handovers between workgroups
 # FITTED to a histogram on an MI300X: 67,108,864 atomic additions to 4,096 bins, of which one gets
 # 12.5 %, take 86.4 ms (LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8,
-# reports/kernel-rocm.json). With one addition a wave and bin they take 73.2 ms, so that it is not
-# the fullest bin which decides: fewer lines are not taken to be slower.
+# reports/kernel-rocm.json). With one addition a wave and bin they take 73.2 ms. So the fullest bin
+# does not decide, and fewer lines are not assumed to be slower.
 ATOMIC_LINES = 128  # cache lines that those bins fill
-ATOMIC_REQUESTS_PER_S = 0.62e9  # to so many lines, or fewer; ASSUMED to grow with more lines
+ATOMIC_REQUESTS_PER_S = 0.62e9  # to that many lines or fewer; ASSUMED to grow with more
 # A flag goes to another chiplet and back in 1.44 to 1.6 us (SEEN: fleet-mi300x@093e8ce6).
 HANDOVER_S = 0.72e-6
 
@@ -54,7 +54,7 @@ VECTOR_CYCLES = 4  # RECALLED: 64 lanes on 16
 SLOW_VECTOR_CYCLES = 16  # RECALLED: transcendental functions, 32-bit integer multiplication
 WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than fused multiply-add
 PERMUTE_CYCLES = 2  # ASSUMED: permutes pass 32 lanes a cycle through the LDS crossbar
-UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access whose banks nobody looked at
+UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access that no sample ran
 LDS_LATENCY = 64  # ASSUMED
 L1_LATENCY = 120  # ASSUMED
 L2_LATENCY = 300  # ASSUMED
@@ -69,10 +69,10 @@ MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
 
 @dataclass(frozen=True)
 class Figures:
-    """What differs between the targets.
+    """The constants that differ between the targets.
 
     Attributes:
-        compute_units: Of the device.
+        compute_units: Compute units of the device.
         chiplets: Dies that have an L2 each.
         lds_bytes: LDS of a compute unit.
         clock_hz: Peak engine clock.
@@ -83,7 +83,8 @@ class Figures:
         l2_channels: Channels of a chiplet's L2, of 128 bytes a clock each.
         matrix_operations: A cycle and compute unit, by type number of
             :mod:`kernel_gym.sim.compiler.matrix_ops`: 16-bit floats 0 and 1, i8 2, 8-bit floats 3
-            to 6, f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and clocks.
+            to 6, f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and
+            clocks.
     """
 
     compute_units: int

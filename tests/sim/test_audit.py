@@ -7,7 +7,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from kernel_gym.sim.compiler import audit_tables as audited
+from kernel_gym.sim.compiler import audit_tables
 from tests.sim.support import kernel_text, launch
 from tests.sim.triton_kernels import compiled
 
@@ -129,9 +129,9 @@ def test_a_store_that_meets_one_word_of_another_wave_is_a_race(engine, start):
 def looked_at(engine, body):
     """Of each instruction: how many ranges it reads and writes that an audit must look at."""
     kernel = engine.load(kernel_text(body))
-    table = audited.audit_table(kernel.decoded)
-    size = audited._LAYOUT.size
-    rows = [audited._LAYOUT.unpack_from(table, at) for at in range(0, len(table), size)]
+    table = audit_tables.audit_table(kernel.decoded)
+    size = audit_tables._LAYOUT.size
+    rows = [audit_tables._LAYOUT.unpack_from(table, at) for at in range(0, len(table), size)]
     return [(row[4], row[5]) for row in rows]
 
 

@@ -18,7 +18,7 @@ CANDIDATES = ("clang++-19", "/usr/lib/llvm-19/bin/clang++", "/opt/rocm/llvm/bin/
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """Assembler text of kernels.hip."""
-    compiler = next((found for name in CANDIDATES if (found := shutil.which(name))), None)
+    compiler = next((command for name in CANDIDATES if (command := shutil.which(name))), None)
     if compiler is None:
         pytest.skip("no clang for HIP found")
     output = tmp_path_factory.mktemp("hip") / "kernels.s"

@@ -418,8 +418,8 @@ def test_literals_and_inline_constants(any_engine):
 def test_an_inline_constant_stands_in_both_halves_of_a_pair(any_engine, selection):
     """Compilers fold a pair of equal constants with and without op_sel_hi."""
     text = f"v_pk_add_f32 v[20:21], v[10:11], 1.0 {selection} neg_lo:[1,0] neg_hi:[1,0]"
-    found = execute(any_engine, text, [FA, FB], outputs=2)
-    np.testing.assert_array_equal(found.view(np.float32), [1 - FA, 1 - FB])
+    actual = execute(any_engine, text, [FA, FB], outputs=2)
+    np.testing.assert_array_equal(actual.view(np.float32), [1 - FA, 1 - FB])
 
 
 def test_64_bit_arithmetic(any_engine):

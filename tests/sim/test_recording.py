@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernel_gym.sim import native
+from kernel_gym.sim.layouts import AccessCounts, field_names
 from tests.sim.support import LANES, kernel_text, launch
+
+ACCESS_FIELDS = field_names(AccessCounts)
 
 GATHER = """
 	s_load_dwordx4 s[4:7], s[0:1], 0x0
@@ -56,12 +58,12 @@ def noted(engine, table):
     assert result.fault is None, result.fault.message
     assert (out == np.where(table < 0, -1, table // 4)).all()
     texts = [i.text for i in kernel.decoded.instructions]
-    shape = len(texts), len(native.ACCESS_FIELDS)
+    shape = len(texts), len(ACCESS_FIELDS)
     rows = []
     for name, start in (("sim_accesses", "global_load_dword v3"), ("sim_sampled", "ds_read")):
         read = np.ctypeslib.as_array(getattr(engine._api, name)(engine._handle), shape)
         number = next(i for i, text in enumerate(texts) if text.startswith(start))
-        rows.append(dict(zip(native.ACCESS_FIELDS, read[number].tolist(), strict=True)))
+        rows.append(dict(zip(ACCESS_FIELDS, read[number].tolist(), strict=True)))
     return *rows, result.seconds
 
 

@@ -24,27 +24,27 @@ def signed_extreme(name, a, b):
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_signs_of_zero_f32(any_engine, name):
     a, b = ZEROS.astype(np.float32), OTHERS.astype(np.float32)
-    found = execute(any_engine, f"v_{name}_f32_e32 v20, v10, v11", [a, b])[0]
+    actual = execute(any_engine, f"v_{name}_f32_e32 v20, v10, v11", [a, b])[0]
     wanted = signed_extreme(name, a, b).astype(np.float32)
-    np.testing.assert_array_equal(found, wanted.view(np.uint32))
+    np.testing.assert_array_equal(actual, wanted.view(np.uint32))
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("form", ["v_{}_f16_e32", "v_pk_{}_f16"])
 def test_signs_of_zero_f16(any_engine, name, form):
     a, b = (x.astype(np.float16).view(np.uint16).astype(np.uint32) for x in (ZEROS, OTHERS))
-    found = execute(any_engine, f"{form.format(name)} v20, v10, v11", [a, b])[0]
+    actual = execute(any_engine, f"{form.format(name)} v20, v10, v11", [a, b])[0]
     wanted = signed_extreme(name, ZEROS, OTHERS).astype(np.float16)
-    np.testing.assert_array_equal(found & 0xFFFF, wanted.view(np.uint16))
+    np.testing.assert_array_equal(actual & 0xFFFF, wanted.view(np.uint16))
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_signs_of_zero_f64(any_engine, name):
     words = [x.view(np.uint32).reshape(64, 2)[:, i] for x in (ZEROS, OTHERS) for i in (0, 1)]
     low, high = execute(any_engine, f"v_{name}_f64 v[20:21], v[10:11], v[12:13]", words, 2)
-    found = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+    actual = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
     wanted = signed_extreme(name, ZEROS, OTHERS)
-    np.testing.assert_array_equal(found, wanted.view(np.uint64))
+    np.testing.assert_array_equal(actual, wanted.view(np.uint64))
 
 
 def nearest_half(value: Fraction) -> np.float16:
@@ -68,13 +68,13 @@ def test_half_fma_rounds_once(any_engine, form):
     a[4:8], b[4:8], c[4:8] = -1 - 2**-7, 1 - 2**-7, [-2050, -2052, -2048, -2054]
     c[8:40] = (c[8:40] * 1024).astype(np.float16)
     words = [x.view(np.uint16).astype(np.uint32) for x in (a, b, c)]
-    found = execute(any_engine, f"{form} v20, v10, v11, v12", words)[0]
+    actual = execute(any_engine, f"{form} v20, v10, v11, v12", words)[0]
     exact = [
         Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         for x, y, z in zip(a, b, c, strict=True)
     ]
     wanted = np.array([nearest_half(value) for value in exact])
-    np.testing.assert_array_equal(found & 0xFFFF, wanted.view(np.uint16))
+    np.testing.assert_array_equal(actual & 0xFFFF, wanted.view(np.uint16))
     assert wanted[0] == 2050
 
 
@@ -82,8 +82,8 @@ def test_half_fma_of_specials(any_engine):
     a = np.resize(np.array([np.inf, 65504, np.nan, np.inf], np.float16), 64)
     b = np.resize(np.array([2, 2, 1, 0], np.float16), 64)
     words = [x.view(np.uint16).astype(np.uint32) for x in (a, b, np.ones(64, np.float16))]
-    found = execute(any_engine, "v_fma_f16 v20, v10, v11, v12", words)[0]
-    values = found.astype(np.uint16).view(np.float16)
+    actual = execute(any_engine, "v_fma_f16 v20, v10, v11, v12", words)[0]
+    values = actual.astype(np.uint16).view(np.float16)
     assert np.isinf(values[:2]).all()
     assert np.isnan(values[2:4]).all()
 
@@ -102,15 +102,15 @@ def test_flushing_half_denormals_is_refused(engine):
 def test_rounding_mode_of_f32(any_engine, mode, bits):
     tiny = np.full(64, 2**-30, np.float32)
     setup = f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), {mode}"
-    found = execute(any_engine, "v_add_f32_e32 v20, 1.0, v10", [tiny], setup=setup)[0]
-    assert set(found.tolist()) == {bits}
+    actual = execute(any_engine, "v_add_f32_e32 v20, 1.0, v10", [tiny], setup=setup)[0]
+    assert set(actual.tolist()) == {bits}
 
 
 def test_flushing_f32_denormals(any_engine):
     denormal = np.full(64, 5, np.uint32)
     setup = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0"
-    found = execute(any_engine, "v_add_f32_e32 v20, v10, v10", [denormal], setup=setup)[0]
-    assert set(found.tolist()) == {0}
+    actual = execute(any_engine, "v_add_f32_e32 v20, v10, v10", [denormal], setup=setup)[0]
+    assert set(actual.tolist()) == {0}
     kept = execute(any_engine, "v_add_f32_e32 v20, v10, v10", [denormal])[0]
     assert set(kept.tolist()) == {10}
 

@@ -23,7 +23,7 @@ _INTEGERS = {
 }
 _ALIGNMENT = 256
 MAX_DATA = 128 << 20
-"""Most bytes of one object: a line of text may ask for any number of zeros."""
+"""Maximum bytes of one object. One line of text can ask for any number of zeros."""
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
 _OCTAL = re.compile(r"[0-7]{1,3}")
 _SYMBOL = re.compile(r"^([A-Za-z_.$][\w.$]*)\s*(?:\+\s*(\d+))?$")
@@ -89,7 +89,7 @@ class DataReader:
         self._objects[name] = DataObject(name, bytearray(_bounded(int(size, 0), argument)))
 
     def directive(self, name: str, argument: str, line: int, text: str) -> None:
-        """Append what a data directive says."""
+        """Append the bytes of a data directive."""
         if self._current is None:
             return
         content = self._current.content
@@ -127,10 +127,10 @@ class DataReader:
 
 
 def _bounded(number: int, text: str, most: int = MAX_DATA) -> int:
-    """A number that an assembler text asks for.
+    """Returns a number from an assembler text if it is in range.
 
     Raises:
-        UnsupportedInstruction: it is negative or too large.
+        UnsupportedInstruction: If it is negative or too large.
     """
     if not 0 <= number <= most:
         raise UnsupportedInstruction(f"a data object of {text[:40]}, expected at most {most}")
@@ -141,14 +141,14 @@ class Storage:
     """The variables and tables of a module in memory, shared by its kernels.
 
     Attributes:
-        addresses: Where each object lies, by name.
+        addresses: Address of each object, by name.
         sizes: Bytes of each object.
-        start: Address of the whole.
-        size: Bytes of the whole.
+        start: Address of the first object.
+        size: Bytes of all objects with their padding.
     """
 
     def __init__(self, data: Mapping[str, DataObject]) -> None:
-        """Lay out the objects with their first contents; pointers are filled in by a decoder."""
+        """Lay out the objects with their initial contents. A decoder fills in the pointers."""
         self.sizes = {name: len(item.content) for name, item in data.items()}
         padded = {name: -(-max(1, n) // _ALIGNMENT) * _ALIGNMENT for name, n in self.sizes.items()}
         self.size = sum(padded.values())
@@ -166,7 +166,7 @@ def check_room(data: Mapping[str, DataObject], others: Iterable[Storage], limit:
     """Checks that the variables of a module fit the device beside those of other modules.
 
     Raises:
-        AsmError: they do not.
+        AsmError: If they do not fit.
     """
     wanted = sum(len(item.content) for item in data.values())
     held = sum(storage.size for storage in others)

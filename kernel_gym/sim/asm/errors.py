@@ -1,4 +1,4 @@
-"""Errors of the simulator's front end."""
+"""Errors in an assembler text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class AsmError(ValueError):
     """
 
     def __init__(self, message: str, line: int | None = None, text: str = "") -> None:
-        """Compose the message from what was found and where."""
+        """Compose the message from the place, the text and the problem."""
         where = f"line {line}: " if line is not None else ""
         quoted = f"`{text}`: " if text else ""
         super().__init__(f"{where}{quoted}{message}")

@@ -1,4 +1,4 @@
-"""Integer expressions of assembler text: numbers in all bases, and arithmetic of them."""
+"""Evaluates integer expressions of assembler text: numbers in all bases, and arithmetic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def integer(text: str) -> int:
         text: The expression, with all symbols replaced.
 
     Raises:
-        ValueError: It is none, or it is too long, or a part of it has more than 64 bits.
+        ValueError: If it is not an expression, is too long, or a part of it has more than 64 bits.
     """
     try:
         return int(text, 0)

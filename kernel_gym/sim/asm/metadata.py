@@ -17,7 +17,7 @@ class KernelArg:
         name: Name in the source, or empty if the compiler dropped it.
         offset: Byte offset in the argument segment.
         size: Bytes.
-        value_kind: ``global_buffer``, ``by_value``, ``hidden_block_count_x``, ...
+        value_kind: such as ``global_buffer``, ``by_value`` or ``hidden_block_count_x``.
     """
 
     name: str
@@ -39,23 +39,23 @@ class KernelMetadata:
     values: dict[str, int]
 
 
-# Each is tried on one line, whose indentation is gone.
+# Patterns for one line without its indentation.
 _NUMBER = re.compile(r"\.(\w+):\s+(\d{1,18})$")
 _NAME = re.compile(r"\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?$")
 _FIELD = re.compile(r"\.(\w+):\s+(\S+)")
 _MAX_LINE = 8192
-"""Characters of a line that is read; names of C++ are long."""
+"""Lines with more characters are skipped. C++ names are long."""
 
 
-# Arguments by which a kernel talks to a thread of the host, which is not simulated.
+# Arguments for calls of a host thread, which is not simulated.
 _HOST_CALLS = ("hidden_hostcall_buffer", "hidden_printf_buffer")
 
 
 def refuse_host_calls(kernel: str, metadata: KernelMetadata | None) -> None:
-    """A kernel that prints would wait for ever for the host to take its text.
+    """Refuses a kernel that calls the host, for example to print: it would wait forever.
 
     Raises:
-        AsmError: It has an argument for that.
+        AsmError: If the kernel has an argument for such calls.
     """
     kinds = {arg.value_kind for arg in metadata.args} if metadata else set()
     used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds)

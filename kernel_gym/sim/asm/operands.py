@@ -7,9 +7,13 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernel_gym.sim.layouts import ScalarIndex
+
 # Scalar register numbers of named registers, as the hardware encodes them (csrc/wave.h).
-FLAT_SCRATCH, XNACK_MASK, VCC, TTMP0, M0, EXEC, SCC, NULL = 102, 104, 106, 108, 124, 126, 128, 130
-SCALAR_CONSTANTS = 132
+FLAT_SCRATCH, VCC, M0 = int(ScalarIndex.FLAT_SCRATCH), int(ScalarIndex.VCC), int(ScalarIndex.M0)
+EXEC, SCC, NULL = int(ScalarIndex.EXEC), int(ScalarIndex.SCC), int(ScalarIndex.NULL)
+SCALAR_CONSTANTS = int(ScalarIndex.SCALAR_CONSTANTS)
+XNACK_MASK, TTMP0 = 104, 108
 NAMED_SCALARS = {
     "flat_scratch": (FLAT_SCRATCH, 2),
     "flat_scratch_lo": (FLAT_SCRATCH, 1),
@@ -113,7 +117,7 @@ def _bare_operand(text: str) -> tuple[str, int, int, int | float]:
 
 @lru_cache(maxsize=65536)
 def parse_operand(text: str) -> OperandText:
-    """Parse one operand; what is not recognised has kind ``expr``."""
+    """Parse one operand. An operand that is not recognised has kind ``expr``."""
     bare, neg, absolute, sext = _strip_modifiers(text)
     kind, index, count, value = _bare_operand(bare)
     return OperandText(kind, index, count, value, neg, absolute, sext, bare)
@@ -132,7 +136,7 @@ def literal32(operand: OperandText, kind: str) -> int:
     """The 32-bit word that a literal stands for in an operation on ``kind`` values."""
     if operand.kind == "f":
         return float_bits(float(operand.value), "f16" if kind in ("f16", "pk_f16") else "f32")
-    if operand.count == 2:  # an aperture: its upper half is what a 32-bit use reads
+    if operand.count == 2:  # an aperture: a 32-bit use reads its upper half
         return int(operand.value) >> 32
     return int(operand.value) & 0xFFFFFFFF
 
@@ -140,8 +144,8 @@ def literal32(operand: OperandText, kind: str) -> int:
 def literal64(operand: OperandText, kind: str) -> int:
     """The 64-bit value that a literal stands for.
 
-    Inline floats are doubles, whatever the operation does with them. Inline integers (-16 to 64)
-    are sign-extended; other literals are the low word, for ``f64`` the high word.
+    Inline floats are doubles in every operation. Inline integers (-16 to 64) are sign-extended;
+    other literals are the low word, for ``f64`` the high word.
     """
     if operand.kind == "f":
         return float_bits(float(operand.value), "f64")

@@ -9,7 +9,7 @@ i16 u16 b16``, packed pairs ``pk_f16 pk_b16``, pairs of f32 registers ``pk_f32``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 WIDE = frozenset({"f64", "u64", "i64", "b64"})
@@ -22,7 +22,7 @@ class Signature:
 
     Attributes:
         destination: Type of the result.
-        sources: Types of the sources; the last one repeats for further sources.
+        sources: Types of the sources. The last one also applies to further sources.
         carry_out: Whether a scalar pair is written as second destination.
         accumulates: Whether the destination is also the last source.
     """
@@ -134,14 +134,14 @@ _ACCUMULATES = re.compile(r"^v_(fmac|mac|dot\d+c|pk_fmac)_")
 
 @cache
 def signature(mnemonic: str) -> Signature:
-    """The operand types of a vector operation (by its own name, not an alias)."""
+    """The operand types of a vector operation, by its own name and not by an alias."""
     name = mnemonic.replace("v_cmpx_", "v_cmp_")
     accumulates = bool(_ACCUMULATES.match(name))
     canonical = ALIASES.get(name, name) if accumulates else name
     if canonical in _EXCEPTIONS:
-        found = _EXCEPTIONS[canonical]
-        accumulates = accumulates or found.accumulates
-        return Signature(found.destination, found.sources, found.carry_out, accumulates)
+        exception = _EXCEPTIONS[canonical]
+        accumulates = accumulates or exception.accumulates
+        return replace(exception, accumulates=accumulates)
     compare = _COMPARE.match(name)
     if compare:
         return Signature("mask", (compare.group(1),))

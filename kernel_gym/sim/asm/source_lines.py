@@ -26,7 +26,7 @@ _RANGE_LIST = re.compile(r"^\.Ldebug_ranges\d+:", re.MULTILINE)
 
 
 class Located(Protocol):
-    """What has a line in the assembler text and a place in the source."""
+    """An object with a line in the assembler text and a place in the source."""
 
     line: int
     location: Location | None
@@ -36,7 +36,7 @@ class SourceLines:
     """Follows `.loc` and `.file` through an assembler text.
 
     Args:
-        files: source file names by number; filled here.
+        files: Source file names by number. This class fills it.
     """
 
     def __init__(self, files: dict[int, str]) -> None:
@@ -51,12 +51,12 @@ class SourceLines:
         self._pending: list[Located] = []
 
     def begin_function(self) -> None:
-        """A function begins: nothing is known of its place yet."""
+        """Begins a function, with no known place."""
         self._own, self._last, self._inlined, self._function = "", None, False, []
         self._functions.append(self._function)
 
     def label(self, name: str, line: int) -> None:
-        """Notes on which line of the text a label of the debug information stands."""
+        """Records the line of the text on which a label of the debug information stands."""
         self._labels[name] = line
 
     def file(self, argument: str) -> None:
@@ -69,7 +69,7 @@ class SourceLines:
     def loc(self, argument: str) -> None:
         """Reads `.loc 1 20 10 ; inner.py:20:10 @[ kernel.py:7:3 ]`.
 
-        Line 0 is code that the compiler added: it belongs to the line before it.
+        Line 0 is code that the compiler added. It belongs to the line before it.
         """
         words = argument.split()
         file, line = int(words[0]), int(words[1])
@@ -95,9 +95,10 @@ class SourceLines:
         self._function.append(instruction)
 
     def finish(self, text: str) -> None:
-        """Places what was inlined, by the debug information of the whole text.
+        """Places inlined instructions by the debug information of the whole text.
 
-        What has no entry there keeps the last own line before it, or takes the next one after it.
+        An instruction without an entry there keeps the last own line before it, or takes the next
+        one after it.
         """
         if not self._pending:
             return
@@ -114,13 +115,13 @@ class SourceLines:
             _fill_start(function)
 
     def _own_name(self, file: int, calls: list[tuple[str, str]]) -> str:
-        """The file of the compiler's command; without one, where the outermost call stands."""
+        """The file that the compiler was called with, or else the file of the outermost call."""
         if PRIMARY_FILE in self._files:
             return _base(self._files[PRIMARY_FILE])
         return _base(calls[-1][0] if calls else self._files.get(file, ""))
 
     def _number(self, own: str) -> int:
-        """The number of a file; one of ours where no directive has given it one yet."""
+        """The number of a file. A file without a number gets a negative one."""
         for number, name in self._files.items():
             if _base(name) == own:
                 return number
@@ -129,7 +130,7 @@ class SourceLines:
         return number
 
     def _calls_by_line(self, text: str) -> list[tuple[Span, Location]]:
-        """Calls in own files, the first last; of equal starts the outer call comes first."""
+        """Calls in own files, in reverse order: the outer of two calls with equal start is last."""
         calls = [
             ((self._labels[start], self._labels[end]), location)
             for spans, location in inlined_calls(text)
@@ -142,10 +143,10 @@ class SourceLines:
 
 
 def inlined_calls(text: str) -> Iterator[tuple[list[tuple[str, str]], Location]]:
-    """Reads the calls that were inlined, outer ones before the ones in them.
+    """Reads the inlined calls, outer calls before inner ones.
 
     Args:
-        text: an assembler text with DWARF 5 debug information and the compiler's comments.
+        text: An assembler text with DWARF 5 debug information and the compiler's comments.
 
     Yields:
         Pairs of labels between which the code of the call lies, and the place of the call.
@@ -165,7 +166,7 @@ def inlined_calls(text: str) -> Iterator[tuple[list[tuple[str, str]], Location]]
 
 
 def _fill_start(function: list[Located]) -> None:
-    """Code at the head of a function of which nothing else is known takes the next own line."""
+    """Gives instructions at the head of a function without a place the next own line."""
     following: Location | None = None
     for instruction in reversed(function):
         instruction.location = following = instruction.location or following

@@ -1,4 +1,4 @@
-"""The GPUs that can be simulated, as far as they differ in what instructions do."""
+"""The GPUs that can be simulated, with their differences in the instruction set."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Target:
 
     Attributes:
         arch: Its name, such as ``gfx942``.
-        lds_bytes: LDS of a compute unit, which one workgroup may have.
-        compute_units: Of a device.
+        lds_bytes: LDS of a compute unit. One workgroup may have all of it.
+        compute_units: Compute units of a device.
         small_floats: Its 8-bit floats: ``fnuz``, ``ocp`` or None.
-        matrix_rule: Which published rule of accumulation its matrix instructions follow
-            (csrc/mfma_exact.cpp), or None if none is published.
+        matrix_rule: The published rule by which its matrix instructions accumulate
+            (csrc/ops/mfma_exact.cpp), or None if none is published.
         generation: Number of the CDNA generation; later ones keep most instructions.
     """
 

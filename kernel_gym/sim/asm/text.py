@@ -20,11 +20,11 @@ from kernel_gym.sim.asm.source_lines import SourceLines
 ENCODINGS = ("_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa")
 MNEMONIC = re.compile(r"(s|v|ds|buffer|global|flat|scratch|tbuffer)_\w+(\s|$)")
 LABEL = re.compile(r"^([\w.$@]+):$")
-# Spaces alone: what also takes line ends would try every run of empty lines from each of its lines.
+# Spaces and tabs only: \s would match line ends and make long runs of empty lines quadratic.
 FUNCTION_TYPE = re.compile(r"^[ \t]*\.type[ \t]+([\w.$@]+),[ \t]*@function", re.MULTILINE)
 IGNORED_LABELS = (".Ltmp", ".Lfunc")
 REFUSED = frozenset({".macro", ".rept", ".irp", ".irpc", ".altmacro", ".include", ".incbin"})
-"""Directives that make lines, which only an assembler can follow; so can it those of `.if`."""
+"""Directives that generate or skip lines. Only an assembler can follow them, and `.if`."""
 _ASSIGNS = frozenset({".set", ".equ", ".equiv"})
 _SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
 _NAME = re.compile(r"(?<![\w.$@])[A-Za-z_.$][\w.$]*(?![\w.$@(:])")
@@ -141,7 +141,7 @@ def parse_instruction(text: str, line: int) -> Instruction:
 
 
 class _Parser:
-    """State of the walk over the lines."""
+    """The state of the parser between lines."""
 
     def __init__(self, text: str) -> None:
         self.module = Module()
@@ -175,7 +175,7 @@ class _Parser:
             raise AsmError("this is not an instruction of the target", number, stripped)
 
     def check_directive(self, name: str, number: int, text: str) -> None:
-        """Refuse what only an assembler can follow, and note symbols."""
+        """Refuse directives that only an assembler can follow, and record symbols."""
         if name in _ASSIGNS:
             symbol, _, expression = text[len(name) :].partition(",")
             self.assign(symbol.strip(), expression)
@@ -183,7 +183,7 @@ class _Parser:
             raise AsmError("this directive is not supported among instructions", number, text)
 
     def assign(self, name: str, expression: str) -> None:
-        """Note the value of a symbol, if it is an integer."""
+        """Record the value of a symbol if it is an integer."""
         self.symbols.pop(name, None)
         if not _SYMBOL.fullmatch(name) or _RESERVED.fullmatch(name) or name in NAMED_SCALARS:
             return
@@ -191,7 +191,7 @@ class _Parser:
             self.symbols[name] = str(integer(self.with_values(expression.strip(), 0)))
 
     def with_values(self, text: str, number: int) -> str:
-        """A line with its symbols replaced by their values and its inner comments left out."""
+        """A line with its symbols replaced by their values, without comments."""
         if "/" in text and '"' not in text:
             text = re.sub(r"/\*.*?\*/", " ", text).partition("//")[0].rstrip()
             if "/*" in text:
@@ -201,7 +201,7 @@ class _Parser:
         return _NAME.sub(lambda m: self.symbols.get(m[0], m[0]), text)
 
     def label(self, name: str, number: int) -> None:
-        """Begin a function or data object, or note a branch target."""
+        """Begin a function or data object, or record a branch target."""
         if name.startswith(IGNORED_LABELS):
             self.lines.label(name, number)
         if name in self.function_names:
@@ -247,7 +247,7 @@ class _Parser:
         self.reader.section(argument)
 
     def drop_preload_header(self, name: str, argument: str) -> None:
-        """Forget a header that only traps: the code proper follows 256 bytes later.
+        """Drop a header that only traps. The code itself follows 256 bytes later.
 
         Kernels with preloaded arguments begin with a header for firmware that cannot preload.
         """
@@ -281,7 +281,7 @@ def parse(text: str) -> Module:
     parser = _Parser(text)
     body, _, metadata = text.partition(".amdgpu_metadata")
     for number, raw in enumerate(body.split("\n"), start=1):
-        whole = '"' in raw or raw.startswith("\t.loc")  # whose comment is wanted
+        whole = '"' in raw or raw.startswith("\t.loc")  # its comment is needed
         stripped = (raw if whole else raw.partition(";")[0]).strip()
         if stripped and not stripped.startswith((";", "#", "//")):
             parser.line(number, stripped)

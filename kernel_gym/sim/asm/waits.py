@@ -1,4 +1,4 @@
-"""What a wave waits for: the one reading of waits that engine, audit and timing share."""
+"""Decodes wait instructions, once for the engine, the audit and the timing model."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.expressions import integer
 from kernel_gym.sim.asm.text import Instruction
 
-MOST_VECTOR, MOST_LOCAL, MOST_EXPORT = 63, 15, 7  # what the counters can count
+MOST_VECTOR, MOST_LOCAL, MOST_EXPORT = 63, 15, 7  # maximum of each counter
 IDLE = frozenset({"s_nop", "s_sleep"})
 _MOST = {"vmcnt": MOST_VECTOR, "lgkmcnt": MOST_LOCAL, "expcnt": MOST_EXPORT}
 _COUNTER = re.compile(r"\s*(vmcnt|lgkmcnt|expcnt)(_sat)?\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*")
 _SEPARATOR = re.compile(r"[&,]?")
 _SLEEP_CYCLES, _NOP_CYCLES = 64, 4
-_SLEEP_MASK, _NOP_MASK = 0x7F, 0xF  # bits of the literal that count
+_SLEEP_MASK, _NOP_MASK = 0x7F, 0xF  # bits of the literal that are used
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How many operations may still be under way behind a wait.
+    """How many operations may still be under way after a wait.
 
     Attributes:
-        vector: Of those that vmcnt counts; None: any number.
-        local: Of those that lgkmcnt counts; None: any number.
+        vector: Operations counted by vmcnt; None: any number.
+        local: Operations counted by lgkmcnt; None: any number.
     """
 
     vector: int | None = None
@@ -33,7 +33,7 @@ class Wait:
 
 
 def decode_wait(instruction: Instruction) -> Wait:
-    """What an ``s_waitcnt`` waits for, however it is written.
+    """Decodes an ``s_waitcnt`` in any of its notations.
 
     Raises:
         UnsupportedInstruction: If its operand cannot be read.
@@ -53,13 +53,13 @@ def _decode(text: str) -> Wait:
     limits: dict[str, int] = {}
     place = 0
     while place < len(text):
-        found = _COUNTER.match(text, place)
-        if not found:
+        counter = _COUNTER.match(text, place)
+        if not counter:
             raise ValueError(f"found {text[place:][:40]!r}, expected a counter")
-        name, saturates, count = found.groups()
+        name, saturates, count = counter.groups()
         limits[name] = _limit(name, integer(count), bool(saturates))
-        separator = _SEPARATOR.match(text, found.end())
-        place = separator.end() if separator else found.end()
+        separator = _SEPARATOR.match(text, counter.end())
+        place = separator.end() if separator else counter.end()
     return _of_limits(limits)
 
 
@@ -71,7 +71,7 @@ def _limit(name: str, count: int, saturates: bool) -> int:
 
 
 def _of_field(field: int) -> Wait:
-    """The 16 bits that the instruction encodes."""
+    """Decodes the 16 bits of the instruction's encoding."""
     if not -0x8000 <= field <= 0xFFFF:
         raise ValueError(f"{field} does not fit 16 bits")
     return _of_limits({"vmcnt": (field & 15) | (field >> 10 & 48), "lgkmcnt": field >> 8 & 15})
@@ -79,7 +79,7 @@ def _of_field(field: int) -> Wait:
 
 def _of_limits(limits: dict[str, int]) -> Wait:
     vector, local = limits.get("vmcnt"), limits.get("lgkmcnt")
-    # A counter never exceeds its most: to wait for that is to wait for nothing.
+    # A counter never exceeds its maximum, so a wait for that value waits for nothing.
     return Wait(None if vector == MOST_VECTOR else vector, None if local == MOST_LOCAL else local)
 
 

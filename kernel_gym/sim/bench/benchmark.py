@@ -1,6 +1,6 @@
-"""Measures the simulator: speed beside Triton's interpreter, threads, sampling, and its model.
+"""Measures the simulator: speed against Triton's interpreter, threads, sampling, timing model.
 
-Run as a module under ``TRITON_INTERPRET=1`` it times the interpreter and prints one line a case.
+As a module under ``TRITON_INTERPRET=1`` it times the interpreter and prints one line a case.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ INTERPRETED_PROGRAMS = 4
 REPEATS = 31
 VALIDATION = Path(__file__).with_name("validation.json")
 _ARENA = 1 << 30
-_STREAM_SIZES = (1 << 21, 1 << 22)  # less, and the start of a launch hides part of the difference
+_STREAM_SIZES = (
+    1 << 21,
+    1 << 22,
+)  # with smaller sizes the start of a launch hides part of the difference
 
 
 class Bench:
-    """One engine with memory of its own, and the cases compiled for it."""
+    """An engine with its own memory, and the cases compiled for it."""
 
     def __init__(self) -> None:
         """Create the engine and map its memory."""
@@ -95,8 +98,8 @@ def compiled(engine: Engine, case: Case) -> Kernel:
 
 
 def least_seconds(*calls: Callable[[], Any]) -> list[dict[Callable[[], float], float]]:
-    """Least time of each call by clock; in turns, so that other load meets all of them."""
-    clocks = (time.process_time, time.perf_counter)  # other load moves the first little
+    """Least time of each call, by clock. Calls alternate, so that other load affects all."""
+    clocks = (time.process_time, time.perf_counter)  # other load changes process time little
     least = [dict.fromkeys(clocks, math.inf) for _ in calls]
     for call in calls:
         call()
@@ -130,7 +133,7 @@ def simulate(case: Case, bench: Bench) -> dict[str, Any]:
 
 
 def interpret() -> Iterator[dict[str, float]]:
-    """Seconds of the whole grid in Triton's interpreter, from a few programs, case by case."""
+    """Yields seconds of each case in Triton's interpreter, extrapolated from few programs."""
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "kernel_gym.sim.bench.benchmark"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
@@ -155,7 +158,7 @@ def _interpret_here() -> None:
 
 
 def validate(bench: Bench) -> dict[str, Any]:
-    """Modelled against published figures: errors, and the order of pairs that differ by 1.3."""
+    """Compares the model with published figures: errors, and order of pairs 1.3x apart."""
     published = json.loads(VALIDATION.read_text(encoding="utf-8"))["figures"]
     rows = []
     for figure in published:
@@ -190,7 +193,7 @@ def _model_figure(figure: dict[str, Any], bench: Bench) -> float:
 
 
 def gemm_rate(size: int, dtype: str) -> float:
-    """FLOP/s of a square matrix product as the model of torch operators has it."""
+    """FLOP/s of a square matrix product in the model of torch operators."""
     from kernel_gym.hardware import MI300X
 
     kind = getattr(torch, dtype)

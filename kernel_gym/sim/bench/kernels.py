@@ -1,4 +1,4 @@
-"""Kernels for `kernel-gym bench sim`, each with its launch: the prototype's table.
+"""Kernels for `kernel-gym bench sim`, each with its launch: one case for each.
 
 Runs in two forms: compiled for gfx942, and, under ``TRITON_INTERPRET=1``, by Triton's interpreter.
 """

@@ -1,4 +1,4 @@
-"""A decoded program by basic blocks: what they do to registers, and constants that these hold."""
+"""A decoded program as basic blocks, with register flow and known constants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
 from kernel_gym.sim.asm.text import Instruction
-from kernel_gym.sim.compiler.dataflow import SCALARS, Block, Facts, facts_of, live_at_ends
+from kernel_gym.sim.compiler.dataflow import SCALARS, BlockFlow, Facts, facts_of, live_at_ends
 from kernel_gym.sim.compiler.program import (
     CONSTANT,
     LANES,
@@ -21,7 +21,7 @@ from kernel_gym.sim.compiler.program import (
 _NOTHING = Facts(frozenset(), frozenset(), frozenset())
 _MOVES = ("v_mov_b32", "v_not_b32", "s_mov_b32")
 _ENDS = ("s_endpgm", "s_trap")
-_END = 1 << 30  # behind all instructions
+_END = 1 << 30  # after all instructions
 
 
 @dataclass
@@ -30,19 +30,19 @@ class ProgramBlock:
 
     Attributes:
         number: Its number.
-        head: The record it begins with.
-        records: The others by instruction.
-        flow: What its instructions do to registers.
+        head: Its first record.
+        records: The other records, by instruction.
+        flow: Register flow of its instructions.
     """
 
     number: int
     head: Record
     records: dict[int, list[Record]]
-    flow: Block
+    flow: BlockFlow
 
 
 def registers_of_source(source: Source) -> list[int]:
-    """The registers behind a 32-bit source, as numbers of dataflow.py."""
+    """The registers that a 32-bit source reads, numbered as in dataflow.py."""
     if source.space & ~MODIFIED == VECTOR:
         return [source.index // LANES]
     return [SCALARS + source.index] if source.space == SCALAR else []
@@ -53,12 +53,12 @@ def _blocks(builder: ProgramBuilder, instructions: list[Instruction]) -> list[Pr
     blocks: list[ProgramBlock] = []
     for record in builder.records:
         if record.handler == head:
-            blocks.append(ProgramBlock(len(blocks), record, {}, Block({})))
+            blocks.append(ProgramBlock(len(blocks), record, {}, BlockFlow({})))
         elif blocks:
             blocks[-1].records.setdefault(record.index, []).append(record)
     for block, limits in zip(blocks, builder.blocks, strict=True):
         known = range(limits.first, limits.last)
-        block.flow = Block(
+        block.flow = BlockFlow(
             {
                 number: facts_of(instructions[number], builder.vector_registers)
                 if number in known
@@ -72,35 +72,35 @@ def _blocks(builder: ProgramBuilder, instructions: list[Instruction]) -> list[Pr
 def _successors(
     builder: ProgramBuilder, instructions: list[Instruction], blocks: list[ProgramBlock]
 ) -> list[list[int]]:
-    """The blocks that control may go to from each block."""
+    """The blocks to which control may pass from each block."""
     positions = {id(record): i for i, record in enumerate(builder.records)}
     numbers = {positions[id(block.head)]: i for i, block in enumerate(blocks)}
-    found: list[list[int]] = []
+    successors: list[list[int]] = []
     for i, limits in enumerate(builder.blocks):
         mnemonic = instructions[limits.last - 1].mnemonic
         behind = [i + 1] if i + 1 < len(blocks) else []
         if mnemonic.startswith(_ENDS):
-            found.append([])
+            successors.append([])
         elif mnemonic.startswith(("s_branch", "s_cbranch")):
             target = numbers.get(blocks[i].records[limits.last - 1][0].imm)
             taken = [] if target is None else [target]
-            found.append(taken + (behind if mnemonic != "s_branch" else []))
+            successors.append(taken + (behind if mnemonic != "s_branch" else []))
         else:
-            found.append(behind)
-    return found
+            successors.append(behind)
+    return successors
 
 
 class ProgramFlow:
-    """A program by blocks, and what is known of all of it.
+    """A program as basic blocks, with the facts that need all of them.
 
     Attributes:
         builder: The decoded program.
         blocks: Its blocks.
-        live: By block, the registers that may still be read behind it.
+        live: The registers that may still be read after each block.
     """
 
     def __init__(self, builder: ProgramBuilder, instructions: list[Instruction]) -> None:
-        """Of a decoded program and its source instructions."""
+        """Analyse a decoded program with its source instructions."""
         self.builder = builder
         self.blocks = _blocks(builder, instructions)
         flows = [block.flow for block in self.blocks]
@@ -113,7 +113,7 @@ class ProgramFlow:
                 self._before[successor].append(number)
 
     def constant(self, block: ProgramBlock, source: Source, number: int) -> int | None:
-        """The word that a source surely holds in all active lanes before an instruction."""
+        """The word that a source holds in all active lanes before an instruction, if known."""
         known = self._literal(source)
         if known is not None or source.flags or source.space not in (VECTOR, SCALAR):
             return known
@@ -128,7 +128,7 @@ class ProgramFlow:
         return None
 
     def _words(self, block: ProgramBlock, register: int, number: int) -> set[int | None]:
-        """What a register may hold; None is anything."""
+        """The words that a register may hold; None stands for any word."""
         words: set[int | None] = set()
         seen: set[int] = set()
         pending = [(block, number)]
@@ -147,7 +147,7 @@ class ProgramFlow:
         return words
 
     def _moved(self, records: list[Record]) -> int | None:
-        """The literal that an instruction writes."""
+        """The literal that an instruction writes; None if it writes something else."""
         name = self._moves.get(records[0].handler)
         word = self._literal(records[0].sources[0]) if name and len(records) == 1 else None
         return word if word is None or name != "v_not_b32" else ~word & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""Which registers instructions read and write, and which values nobody reads again.
+"""Which registers instructions read and write, and which values are not read again.
 
-It rests on the assembler text, as the audit's table does (audited.py). Where the text leaves doubts
-the answers err towards "is read" and "is not overwritten".
+It rests on the assembler text, as the table of the audit does (audit_tables.py). Where the text
+leaves doubts, a register counts as read and as not overwritten.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _CHANGES_EXEC = re.compile(r"saveexec|wrexec|^v_cmpx")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an instruction does to registers.
+    """The effect of an instruction on registers.
 
     Attributes:
         reads: Registers it reads.
         writes: Registers it writes.
-        whole: Those that keep nothing of what they held in active lanes.
-        lanewise: Whether every lane reads its own values only.
+        whole: Written registers that keep nothing of their old value in active lanes.
+        lanewise: Whether every lane reads only its own values.
         changes_exec: Whether it writes EXEC.
     """
 
@@ -74,7 +74,7 @@ def _union(texts: Iterable[str], vector_registers: int) -> frozenset[int]:
 
 
 class _Traits(NamedTuple):
-    """What an instruction's name tells, whatever its operands are."""
+    """The properties of an instruction that do not depend on its operands."""
 
     destinations: int
     first_source: int
@@ -125,15 +125,15 @@ def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
     return Facts(reads, writes, whole, traits.lanewise, changes_exec)
 
 
-class Block:
-    """The instructions of a basic block, of which some may be taken out.
+class BlockFlow:
+    """The instructions of a basic block. Single instructions can be removed.
 
     Attributes:
-        facts: By number, ascending.
+        facts: Facts by number of the instruction, ascending.
     """
 
     def __init__(self, facts: Mapping[int, Facts]) -> None:
-        """Of the given instructions."""
+        """Start with the given instructions."""
         self.facts = dict(facts)
         self._touching: dict[int, list[int]] = {}
         for number, each in self.facts.items():
@@ -142,65 +142,67 @@ class Block:
         self._exec_changes = [n for n, each in self.facts.items() if each.changes_exec]
 
     def take_out(self, number: int) -> None:
-        """Forget an instruction."""
+        """Remove an instruction."""
         del self.facts[number]
 
     def _touches(self, register: int) -> list[int]:
         return self._touching.get(register, [])
 
     def definition(self, register: int, before: int, without: Set[int] = frozenset()) -> int:
-        """The instruction that wrote a register last; -1 if it was another block's."""
+        """The instruction that wrote a register last; -1 if it is in another block."""
         touches = self._touches(register)
         for i in range(bisect_left(touches, before) - 1, -1, -1):
             number = touches[i]
-            found = self.facts.get(number)
-            if found and number not in without and register in found.writes:
+            facts = self.facts.get(number)
+            if facts and number not in without and register in facts.writes:
                 return number
         return -1
 
     def same_lanes(self, first: int, last: int) -> bool:
-        """Whether EXEC stays as it is from one instruction to another."""
+        """Whether EXEC is the same at two instructions."""
         changes = self._exec_changes
         return bisect_left(changes, first) == bisect_right(changes, last)
 
     def is_dead(self, register: int, behind: int, live_at_end: Set[int]) -> bool:
-        """Whether nobody reads a register's value any more behind an instruction."""
+        """Whether no instruction reads the value of a register after a given one."""
         touches = self._touches(register)
         for number in touches[bisect_right(touches, behind) :]:
-            found = self.facts.get(number)
-            if found is None:
+            facts = self.facts.get(number)
+            if facts is None:
                 continue
-            if register in found.reads:
+            if register in facts.reads:
                 return False
             lanes_same = register >= SCALARS or self.same_lanes(behind, number)
-            if register in found.whole and lanes_same:
+            if register in facts.whole and lanes_same:
                 return True
         return register not in live_at_end
 
     def exposed(self) -> set[int]:
-        """Registers whose values from before the block may be read in it.
+        """Registers that the block may read with their values from before it.
 
-        A write hides a vector register from later reads only as long as EXEC stays as it is, and
-        only from instructions whose lanes read their own values.
+        A write hides a vector register from later reads only while EXEC stays the same, and only
+        from instructions in which every lane reads its own values.
         """
-        found: set[int] = set()
+        exposed: set[int] = set()
         hidden: set[int] = set()
         for each in self.facts.values():
             visible = each.reads - hidden
             if not each.lanewise:
                 visible |= {n for n in each.reads if n < SCALARS}
-            found |= visible
+            exposed |= visible
             hidden |= each.whole
             if each.changes_exec:
                 hidden = {n for n in hidden if n >= SCALARS}
-        return found
+        return exposed
 
 
-def live_at_ends(blocks: Sequence[Block], successors: Sequence[Sequence[int]]) -> list[set[int]]:
-    """The registers that may still be read behind each block.
+def live_at_ends(
+    blocks: Sequence[BlockFlow], successors: Sequence[Sequence[int]]
+) -> list[set[int]]:
+    """The registers that may still be read after each block.
 
-    A block overwrites scalar registers for good, but vector registers only in the lanes that are
-    active there: those stay alive on all ways to a read.
+    A block overwrites scalar registers completely, but vector registers only in the active lanes.
+    So vector registers stay alive on all paths to a read.
     """
     needs = [block.exposed() for block in blocks]
     gone = [

@@ -21,19 +21,19 @@ from kernel_gym.sim.compiler.scalar_ops import ENDS_BLOCK, IGNORED, CodeReferenc
 from kernel_gym.sim.compiler.vector_ops import VectorDecoder
 from kernel_gym.sim.native import Handler
 
-CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/salu.cpp)
+CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/ops/salu.cpp)
 _CALLS = frozenset({"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"})
 
 
 @dataclass
 class DecodedKernel:
-    """What the engine and the timing model need of a kernel.
+    """A decoded kernel, for the engine and the timing model.
 
     Attributes:
         builder: The program.
         instructions: All source instructions, in the order of ``Record.index``.
         ordered: Whether workgroups must run one after another for repeatable results.
-        data: Addresses that the code looks up, at their final place; None if there are none.
+        data: The table of addresses that the code reads, at its final place; None if it has none.
     """
 
     builder: ProgramBuilder
@@ -92,7 +92,7 @@ class _Decoder:
         return DecodedKernel(self.builder, self.instructions, self.memory.ordered, data)
 
     def function(self, function: Function) -> None:
-        """Decode one body, with block heads at labels and behind branches."""
+        """Decode one body, with block heads at labels and after branches."""
         builder = self.builder
         labels: dict[int, list[str]] = {}
         for label, position in function.labels.items():
@@ -178,7 +178,7 @@ class _Decoder:
         self.builder.scalar_constants[reference.constant] = word & 0xFFFFFFFF
 
     def address(self, symbol: str) -> int:
-        """Where a function or data object lies.
+        """The address of a function or data object.
 
         Raises:
             UnsupportedInstruction: If the text does not define it.
@@ -227,7 +227,7 @@ def decode_kernel(
         kernel: Name of one of its kernels.
         handlers: Operations by name, from the engine library.
         exact: Whether matrix instructions sum in the published order of the hardware.
-        storage: The module's variables, which its kernels share; default: ones of its own.
+        storage: The module's variables, which its kernels share; default: new ones.
 
     Returns:
         The decoded kernel.

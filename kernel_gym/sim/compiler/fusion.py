@@ -1,9 +1,9 @@
-"""Runs of vector instructions that compilers always emit together, executed as one operation.
+"""Replaces sequences of vector instructions that compilers always emit together by one operation.
 
-A quotient of f32 is eleven instructions, an exponential six. Where nobody else reads what lies
-between them, the engine has one operation that computes the same values in the same order without
-storing them (csrc/vops_division.cpp, csrc/vops_float.cpp). An audited launch runs the program as
-the compiler wrote it.
+An f32 division has eleven instructions, an exponential six. If no other instruction reads the
+values in between, one operation of the engine computes the same values in the same order without
+storing them (csrc/ops/vops_division.cpp, csrc/ops/vops_float.cpp). An audited launch runs the
+program without fusions.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from kernel_gym.sim.compiler.program import (
 
 
 class Step(NamedTuple):
-    """An instruction of an idiom.
+    """An instruction of a fusion.
 
     Attributes:
         result: Name of its result.
         operation: The engine's operation.
-        sources: Names of results or of the idiom's sources; ``-x`` is negated.
-        mask: Name of its second result; of the VCC that it reads if the operation does so.
+        sources: Names of results or of the fusion's sources; ``-x`` is negated.
+        mask: Name of its second result, or of the VCC that the operation reads.
     """
 
     result: str
@@ -41,8 +41,8 @@ class Step(NamedTuple):
     mask: str = ""
 
 
-class Idiom(NamedTuple):
-    """Instructions that one operation stands for.
+class Fusion(NamedTuple):
+    """A sequence of instructions that one operation replaces.
 
     Attributes:
         operation: The engine's operation.
@@ -55,8 +55,8 @@ class Idiom(NamedTuple):
     steps: tuple[Step, ...]
 
 
-IDIOMS = (
-    Idiom(
+FUSIONS = (
+    Fusion(
         "division_f32",
         ("denominator", "numerator"),
         (
@@ -73,7 +73,7 @@ IDIOMS = (
             Step("result", "v_div_fixup_f32", ("quotient", "denominator", "numerator")),
         ),
     ),
-    Idiom(
+    Fusion(
         "scaled_exp_f32",
         ("x",),
         (
@@ -94,19 +94,19 @@ _LITERALS = {
     "-64": 0xFFFFFFC0,
 }
 _READS_VCC = "v_div_fmas_f32"
-_MOST_COPIES = 4  # of masks
+_MOST_COPIES = 4  # moves of a mask that are followed
 # An instruction may name registers at run time only, or control may go anywhere.
 _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
 
 
 @dataclass
 class _Match:
-    """Where an idiom stands in a block.
+    """The instructions of a fusion in a block.
 
     Attributes:
         places: Instructions by the names of their results.
-        copies: Moves of masks from one scalar pair to another.
-        sources: The idiom's sources, and the instructions that wrote them last.
+        copies: Instructions that move a mask from one scalar pair to another.
+        sources: The fusion's sources, and the instructions that wrote them last.
     """
 
     places: dict[str, int] = field(default_factory=dict)
@@ -123,17 +123,17 @@ def _pair(source: Source) -> frozenset[int]:
 
 
 class _Matcher:
-    """Looks for an idiom that ends with a certain instruction of a block."""
+    """Searches for a fusion that ends with a given instruction of a block."""
 
-    def __init__(self, program: ProgramFlow, idiom: Idiom, block: ProgramBlock) -> None:
-        self._program, self._block, self._idiom = program, block, idiom
-        self._steps = {step.result: step for step in idiom.steps}
-        masks = {step.mask: step for step in idiom.steps if step.operation != _READS_VCC}
+    def __init__(self, program: ProgramFlow, fusion: Fusion, block: ProgramBlock) -> None:
+        self._program, self._block, self._fusion = program, block, fusion
+        self._steps = {step.result: step for step in fusion.steps}
+        masks = {step.mask: step for step in fusion.steps if step.operation != _READS_VCC}
         self._steps_of_masks = {**self._steps, **masks}
         self.match = _Match()
 
     def step(self, step: Step, number: int) -> bool:
-        """Whether an instruction is a step, and its sources are as they should be."""
+        """Whether an instruction is the given step, with the right sources."""
         if step.result in self.match.places:
             return self.match.places[step.result] == number
         self.match.places[step.result] = number
@@ -155,10 +155,10 @@ class _Matcher:
             name, source = name[1:], Source(source.index, VECTOR)
         if source.flags:
             return False
-        if name in self._idiom.sources:
+        if name in self._fusion.sources:
             definition = self._block.flow.definition
-            found = source, [definition(r, number) for r in registers_of_source(source)]
-            return self.match.sources.setdefault(name, found) == found
+            value = source, [definition(r, number) for r in registers_of_source(source)]
+            return self.match.sources.setdefault(name, value) == value
         if source.space == SCALAR:
             return self._mask(name, _pair(source), number)
         if source.space != VECTOR:
@@ -182,18 +182,18 @@ class _Matcher:
 
 
 def _fuse(
-    program: ProgramFlow, idiom: Idiom, block: ProgramBlock, last: int, live: set[int]
+    program: ProgramFlow, fusion: Fusion, block: ProgramBlock, last: int, live: set[int]
 ) -> bool:
-    """Replace an idiom that ends with an instruction, if there is one that may be replaced."""
-    matcher = _Matcher(program, idiom, block)
-    if not matcher.step(idiom.steps[-1], last):
+    """Replaces the instructions of a fusion that ends with `last`; False if there is none."""
+    matcher = _Matcher(program, fusion, block)
+    if not matcher.step(fusion.steps[-1], last):
         return False
     match, flow = matcher.match, block.flow
     members = sorted(match.members)
     if not flow.same_lanes(members[0], last):
         return False
     facts = {number: flow.facts[number] for number in members}
-    sources = [match.sources[name][0] for name in idiom.sources]
+    sources = [match.sources[name][0] for name in fusion.sources]
     reads = frozenset(r for source in sources for r in registers_of_source(source))
     for number in members:
         flow.facts.pop(number)
@@ -201,7 +201,7 @@ def _fuse(
         [flow.definition(r, last) for r in registers_of_source(source)] == definitions
         for source, definitions in match.sources.values()
     )
-    flow.facts[last] = replace(facts[last], reads=frozenset())  # its own are looked at above
+    flow.facts[last] = replace(facts[last], reads=frozenset())  # its own sources are checked above
     if not kept or not all(
         flow.is_dead(register, number, live)
         for number in members[:-1]
@@ -212,7 +212,7 @@ def _fuse(
     flow.facts[last] = replace(facts[last], reads=reads)
     replaced = [record for number in members for record in block.records[number]]
     fused = Record(
-        program.builder.handler(idiom.operation).number,
+        program.builder.handler(fusion.operation).number,
         dst=replaced[-1].dst,
         sources=tuple(sources),
         imm=len(replaced),
@@ -220,31 +220,34 @@ def _fuse(
     )
     for number in members[:-1]:
         del block.records[number]
-    block.records[last] = [fused, *replaced[1:]]  # those are passed over: nothing else moves
+    block.records[last] = [
+        fused,
+        *replaced[1:],
+    ]  # the operation skips those, so that no record moves
     return True
 
 
-def with_idioms(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
-    """A program with its idioms replaced, as the engine reads it; None if it has none.
+def fused_program(builder: ProgramBuilder, instructions: list[Instruction]) -> bytes | None:
+    """The program with fused operations, packed for the engine; None if nothing can be fused.
 
-    Its records stand where the builder's do, as far as blocks are concerned.
+    Each block starts at the same record as in the builder's program.
 
     Args:
         builder: The decoded program.
         instructions: Its source instructions.
     """
-    lasts = {builder.handler(idiom.steps[-1].operation).number: idiom for idiom in IDIOMS}
+    lasts = {builder.handler(fusion.steps[-1].operation).number: fusion for fusion in FUSIONS}
     if not any(record.handler in lasts for record in builder.records):
         return None
     if any(instruction.mnemonic.startswith(_UNKNOWN_FLOW) for instruction in instructions):
         return None
     program = ProgramFlow(builder, instructions)
-    found = False
+    changed = False
     for block, live in zip(program.blocks, program.live, strict=True):
         for number, records in list(block.records.items()):
-            idiom = lasts.get(records[0].handler)
-            found |= idiom is not None and _fuse(program, idiom, block, number, live)
-    if not found:
+            fusion = lasts.get(records[0].handler)
+            changed |= fusion is not None and _fuse(program, fusion, block, number, live)
+    if not changed:
         return None
     ordered = [
         record

@@ -11,9 +11,10 @@ from kernel_gym.sim.asm.operands import OperandText, literal32, literal64, parse
 from kernel_gym.sim.asm.targets import Target
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.program import CONSTANT, VECTOR, ProgramBuilder, Source
+from kernel_gym.sim.layouts import Format, Type
 
 _NAME = re.compile(r"^v_s?mfmac?_(?:scale_)?[fi]\d+_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?([a-z]\w*)$")
-# Input types to numbers, by which the timing model knows rates.
+# Numbers of the input types, by which the timing model looks up rates.
 TYPES = {
     "f16": 0,
     "bf16": 1,
@@ -28,13 +29,22 @@ TYPES = {
     "f64": 9,
     "f8f6f4": 3,
 }
-# Element types of the engine (csrc/small_float.h, csrc/mfma.h).
-ELEMENTS = {"f16": 7, "bf16": 8, "bf16_1k": 8, "i8": 9, "f32": 10, "xf32": 11, "f64": 12}
-_SMALL = {"fnuz": {"fp8": 0, "bf8": 1}, "ocp": {"fp8": 2, "bf8": 3}}
-# Formats of f8f6f4 by the values of cbsz (A) and blgp (B), with the registers they take.
-_F8F6F4 = ((2, 8), (3, 8), (4, 6), (5, 6), (6, 4))
+# Element types of the engine.
+ELEMENTS = {
+    **{"f16": Type.F16, "bf16": Type.BF16, "bf16_1k": Type.BF16, "i8": Type.I8},
+    **{"f32": Type.F32, "xf32": Type.XF32, "f64": Type.F64},
+}
+_SMALL = {
+    "fnuz": {"fp8": Format.FP8_FNUZ, "bf8": Format.BF8_FNUZ},
+    "ocp": {"fp8": Format.FP8, "bf8": Format.BF8},
+}
+# Formats of f8f6f4 by the values of cbsz (A) and blgp (B), with their registers.
+_F8F6F4 = ((Format.FP8, 8), (Format.BF8, 8), (Format.FP6, 6), (Format.BF6, 6), (Format.FP4, 4))
 F64, I8 = 9, 2
-# Elements of A (of the dense A, if it is sparse) in a lane that exist, by type name.
+_B_SCALES_CONSTANT = 1 << 4  # flag of mfma_scaled, see scales_of in csrc/ops/mfma.h
+# Products that CDNA2 adds before they meet the sum (flags of mfma_cdna2): bf16 without _1k, others.
+_CDNA2_GROUP = {"bf16": 2, "": 4}
+# Possible numbers of elements of A in a lane, by type name. A sparse A counts as dense.
 _FP8 = tuple(f"{a}_{b}" for a in ("fp8", "bf8") for b in ("fp8", "bf8"))
 _PER_LANE = {"f16": (4, 8), "bf16": (2, 4, 8), "bf16_1k": (4,), "i8": (4, 8, 16), "f32": (1,)}
 _PER_LANE |= {"xf32": (2,), "f64": (1,), "f8f6f4": (32,), **dict.fromkeys(_FP8, (8,))}
@@ -48,7 +58,7 @@ class MatrixShape:
 
     Attributes:
         m: Rows of A and columns of B.
-        k: Columns of A, those that are not stored included.
+        k: Columns of A, including those that a sparse A does not store.
         blocks: Independent products.
         type: Input type, a value of :data:`TYPES`.
         sparse: Whether half of A's elements are stored.
@@ -89,8 +99,8 @@ class MatrixDecoder:
         """Decode into the given builder.
 
         Args:
-            builder: Where the operations go.
-            target: What is compiled for.
+            builder: Receives the operations.
+            target: The compilation target.
             exact: Whether sums follow the published order and rounding of the hardware.
         """
         self._builder = builder
@@ -122,11 +132,11 @@ class MatrixDecoder:
             sources=(self._rows(a), self._rows(b), self._addend(c, shape)),
             imm=self._immediate(shape, *self._elements(instruction.mnemonic)),
             aux=self._broadcast(instruction.modifiers, shape),
-            flags=2 if instruction.mnemonic.endswith("bf16") else 4,
+            flags=_CDNA2_GROUP["bf16" if instruction.mnemonic.endswith("bf16") else ""],
         )
 
     def _mixed(self, instruction: Instruction, shape: MatrixShape) -> None:
-        """A product of 8-, 6- or 4-bit floats, of formats that modifiers choose."""
+        """A product of 8-, 6- or 4-bit floats. Modifiers choose the formats."""
         modifiers = instruction.modifiers
         operands = [parse_operand(text) for text in instruction.operands]
         formats = [_F8F6F4[int(modifiers.get(name, "0"), 0)] for name in ("cbsz", "blgp")]
@@ -148,7 +158,8 @@ class MatrixDecoder:
             low = re.findall(r"\d", modifiers.get("op_sel", "[0,0]"))
             high = re.findall(r"\d", modifiers.get("op_sel_hi", "[0,0]"))
             bytes_of = [int(low[i]) + 2 * int(high[i]) for i in range(2)]
-            flags = bytes_of[0] | bytes_of[1] << 2 | int(b_scale.space == CONSTANT) << 4
+            flags = bytes_of[0] | bytes_of[1] << 2
+            flags |= _B_SCALES_CONSTANT if b_scale.space == CONSTANT else 0
         self._builder.emit(
             self._exact_name(name),
             dst=self._rows(operands[0]).index,
@@ -210,7 +221,7 @@ class MatrixDecoder:
         return Source(self._builder.row(operand.kind, operand.index), VECTOR)
 
     def _scale(self, operand: OperandText) -> Source:
-        """A register of scale bytes, or the same bytes for every lane."""
+        """A register with scale bytes, or the same bytes for every lane."""
         if operand.kind == "i":
             return self._builder.vector_constant(literal32(operand, "b32"))
         return self._rows(operand)

@@ -8,53 +8,54 @@ from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import OperandText, literal32, parse_operand
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.program import NO_SOURCE, SCALAR, VECTOR, ProgramBuilder, Source
+from kernel_gym.sim.layouts import Atomic
 
-# Names of atomic operations to numbers (enum Atomic in csrc/atomics.h).
+# Atomic operations by their names in the assembler text.
 GLOBAL_ATOMICS = {
-    "add": 0,
-    "sub": 1,
-    "smin": 2,
-    "umin": 3,
-    "smax": 4,
-    "umax": 5,
-    "and": 6,
-    "or": 7,
-    "xor": 8,
-    "inc": 9,
-    "dec": 10,
-    "swap": 11,
-    "cmpswap": 12,
-    "add_f32": 13,
-    "min_f32": 14,
-    "max_f32": 15,
-    "pk_add_f16": 16,
-    "pk_add_bf16": 17,
-    "add_f64": 13,
-    "min_f64": 14,
-    "max_f64": 15,
+    "add": Atomic.ADD,
+    "sub": Atomic.SUB,
+    "smin": Atomic.MIN_SIGNED,
+    "umin": Atomic.MIN_UNSIGNED,
+    "smax": Atomic.MAX_SIGNED,
+    "umax": Atomic.MAX_UNSIGNED,
+    "and": Atomic.AND,
+    "or": Atomic.OR,
+    "xor": Atomic.XOR,
+    "inc": Atomic.INCREMENT,
+    "dec": Atomic.DECREMENT,
+    "swap": Atomic.SWAP,
+    "cmpswap": Atomic.COMPARE_SWAP,
+    "add_f32": Atomic.ADD_FLOAT,
+    "min_f32": Atomic.MIN_FLOAT,
+    "max_f32": Atomic.MAX_FLOAT,
+    "pk_add_f16": Atomic.ADD_PACKED_F16,
+    "pk_add_bf16": Atomic.ADD_PACKED_BF16,
+    "add_f64": Atomic.ADD_FLOAT,
+    "min_f64": Atomic.MIN_FLOAT,
+    "max_f64": Atomic.MAX_FLOAT,
 }
 LDS_ATOMICS = {
-    "add_u32": 0,
-    "sub_u32": 1,
-    "min_i32": 2,
-    "min_u32": 3,
-    "max_i32": 4,
-    "max_u32": 5,
-    "and_b32": 6,
-    "or_b32": 7,
-    "xor_b32": 8,
-    "inc_u32": 9,
-    "dec_u32": 10,
-    "wrxchg_b32": 11,
-    "cmpst_b32": 12,
-    "add_f32": 13,
-    "min_f32": 14,
-    "max_f32": 15,
-    "pk_add_f16": 16,
-    "pk_add_bf16": 17,
+    "add_u32": Atomic.ADD,
+    "sub_u32": Atomic.SUB,
+    "min_i32": Atomic.MIN_SIGNED,
+    "min_u32": Atomic.MIN_UNSIGNED,
+    "max_i32": Atomic.MAX_SIGNED,
+    "max_u32": Atomic.MAX_UNSIGNED,
+    "and_b32": Atomic.AND,
+    "or_b32": Atomic.OR,
+    "xor_b32": Atomic.XOR,
+    "inc_u32": Atomic.INCREMENT,
+    "dec_u32": Atomic.DECREMENT,
+    "wrxchg_b32": Atomic.SWAP,
+    "cmpst_b32": Atomic.COMPARE_SWAP,
+    "add_f32": Atomic.ADD_FLOAT,
+    "min_f32": Atomic.MIN_FLOAT,
+    "max_f32": Atomic.MAX_FLOAT,
+    "pk_add_f16": Atomic.ADD_PACKED_F16,
+    "pk_add_bf16": Atomic.ADD_PACKED_BF16,
 }
 WIDE_ATOMIC, RETURNS = 0x100, 0x200
-_COMMUTING = frozenset(range(9))  # integer operations whose order does not matter
+_COMMUTING = frozenset(range(Atomic.XOR + 1))  # integer operations whose order does not matter
 _LDS_WIDE = re.compile(r"_([iufb])64$")
 _TWO_ADDRESSES = re.compile(r"^(read|write|wrxchg)2(st64)?(?:_rtn)?_b(32|64)$")
 _BY_M0 = ("read_addtid_b32", "write_addtid_b32", "append", "consume")
@@ -166,7 +167,7 @@ class MemoryDecoder:
         )
 
     def _polls(self, operation: str, modifiers: dict[str, str]) -> int:
-        """1 for a load that bypasses caches: it may wait for another workgroup."""
+        """Returns 1 for a load that bypasses caches, because it may wait for another workgroup."""
         polls = operation.startswith("load") and bool({"sc0", "sc1", "glc"} & modifiers.keys())
         self.ordered |= polls
         return int(polls)
@@ -221,7 +222,7 @@ class MemoryDecoder:
         operands = [parse_operand(text) for text in instruction.operands]
         modifiers = instruction.modifiers
         two = _TWO_ADDRESSES.match(operation)
-        if operation == "gws_barrier":  # of a cooperative launch
+        if operation == "gws_barrier":  # the barrier of a cooperative launch
             self.ordered = True
             self._builder.emit(instruction.mnemonic)
         elif operation == "swizzle_b32":

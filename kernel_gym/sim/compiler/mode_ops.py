@@ -1,4 +1,4 @@
-"""The MODE register and indexed vector registers: what changes how later instructions work."""
+"""Decodes instructions that change later ones: the MODE register and indexed registers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALF_DENORMALS = 0xC0
 _REGISTER = re.compile(r"hwreg\((\w+)(?:,(\d+),(\d+))?\)")
 _INDEXED = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 INDEXED_SOURCE, INDEXED_DESTINATION = 1, 8
-# Descriptor values that set bits of MODE: name to (shift, bits that are usual).
+# Descriptor values that set bits of MODE: name to (shift, default of compilers).
 _DESCRIPTOR = {
     "float_round_mode_32": (0, 0),
     "float_round_mode_16_64": (2, 0),
@@ -48,7 +48,7 @@ def initial_mode(descriptor: Mapping[str, int]) -> int:
     """MODE at the start of a kernel."""
     mode = DEFAULT_MODE & ~0xFF
     for name, (shift, usual) in _DESCRIPTOR.items():
-        # A value that the text leaves out is the usual one of compilers.
+        # A value that the text omits is the default of compilers.
         mode |= (descriptor.get(name, usual) & 3) << shift
     return mode
 
@@ -66,7 +66,7 @@ def _changes_arithmetic(instruction: Instruction) -> bool:
 
 
 def is_modal(instructions: Iterable[Instruction], descriptor: Mapping[str, int]) -> bool:
-    """Whether arithmetic in a kernel may differ from the default mode's."""
+    """Whether a kernel may compute in another mode than the default."""
     start = (initial_mode(descriptor) ^ DEFAULT_MODE) & _ARITHMETIC_BITS
     return bool(start) or any(map(_changes_arithmetic, instructions))
 
@@ -97,7 +97,7 @@ def _check(value: int, mask: int) -> None:
 
 
 def emit_setreg(builder: ProgramBuilder, instruction: Instruction) -> None:
-    """Append a write of a hardware register; only MODE has an effect.
+    """Append a write of a hardware register. Only MODE has an effect.
 
     Raises:
         UnsupportedInstruction: If it would flush f16 and f64 denormals.
@@ -116,7 +116,7 @@ def emit_setreg(builder: ProgramBuilder, instruction: Instruction) -> None:
 
 
 def emit_getreg(builder: ProgramBuilder, instruction: Instruction) -> None:
-    """Append a read of a hardware register; all but MODE are zero here."""
+    """Append a read of a hardware register. All but MODE read as zero."""
     register, offset, width, rest = _field(instruction)
     dst = parse_operand(rest).index
     if _is_mode(register):

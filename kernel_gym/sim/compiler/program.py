@@ -1,35 +1,40 @@
 """The flat program that the C++ engine executes, and a builder for it.
 
-The layouts mirror ``Inst`` and ``Operand`` in csrc/wave.h.
+Records have the layout of ``Inst`` (layouts.py).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
+from kernel_gym.sim.layout_check import packer
+from kernel_gym.sim.layouts import Inst, OperandFlag, Space
 from kernel_gym.sim.native import Handler
 
 LANES = 64  # words in a vector row
-TEMPORARY_ROWS = 4  # behind the registers: scratch rows of modifier operations
+TEMPORARY_ROWS = 4  # after the registers: scratch rows of modifier operations
 
-VECTOR, CONSTANT, SCALAR, MODIFIED, NONE = 0, 1, 2, 4, 255
+VECTOR, CONSTANT, SCALAR = (int(s) for s in (Space.VECTOR, Space.CONSTANT, Space.SCALAR))
+MODIFIED, NONE = int(Space.MODIFIED), int(Space.NONE)
 
 # Operand flags, in the order they are applied (enum OperandFlag).
 SELECT = {"BYTE_0": 1, "BYTE_1": 2, "BYTE_2": 3, "BYTE_3": 4, "WORD_0": 5, "WORD_1": 6, "DWORD": 0}
-SIGN_EXTEND, SWIZZLE, LOW_FROM_HIGH, HIGH_FROM_HIGH, FROM_HALF = 0x8, 0x10, 0x20, 0x40, 0x80
-ABS16, ABS32, NEG16, NEG32 = 0x100, 0x200, 0x400, 0x800
+SIGN_EXTEND, SWIZZLE = int(OperandFlag.SIGN_EXTEND), int(OperandFlag.SWIZZLE)
+LOW_FROM_HIGH, HIGH_FROM_HIGH = int(OperandFlag.LOW_FROM_HIGH), int(OperandFlag.HIGH_FROM_HIGH)
+FROM_HALF = int(OperandFlag.FROM_HALF)
+ABS16, ABS32 = int(OperandFlag.ABS16), int(OperandFlag.ABS32)
+NEG16, NEG32 = int(OperandFlag.NEG16), int(OperandFlag.NEG32)
 
-_RECORD = struct.Struct("<QII" + "IBBH" * 4 + "IIII")
+_RECORD = packer(Inst)
 RECORD_SIZE = _RECORD.size
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A resolved operand: word offset of a row, or scalar register number."""
+    """A resolved operand: the word offset of a row, or a scalar register number."""
 
     index: int = 0
     space: int = NONE
@@ -41,7 +46,7 @@ NO_SOURCE = Source()
 
 @dataclass(slots=True)
 class Record:
-    """One engine instruction; the fields are described where the handler is (csrc)."""
+    """One operation of the engine. The handler in csrc/ops defines what its fields mean."""
 
     handler: int
     dst: int = 0
@@ -71,7 +76,7 @@ class Record:
 
 
 @dataclass
-class Block:
+class BasicBlock:
     """A basic block: the source instructions ``first`` to ``last`` (exclusive)."""
 
     first: int
@@ -93,7 +98,7 @@ class ProgramBuilder:
     vector_registers: int
     accumulators: int
     records: list[Record] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[BasicBlock] = field(default_factory=list)
     constant_rows: list[int] = field(default_factory=list)
     scalar_constants: list[int] = field(default_factory=list)
     indexed: int = 0
@@ -166,7 +171,7 @@ class ProgramBuilder:
         """Open a basic block at the current source instruction."""
         if self.blocks and self.blocks[-1].first == self.index:
             return
-        self.blocks.append(Block(self.index, self.index))
+        self.blocks.append(BasicBlock(self.index, self.index))
         self.emit("block_head", imm=len(self.blocks) - 1)
 
     def code(self) -> bytes:

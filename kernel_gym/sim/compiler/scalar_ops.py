@@ -17,7 +17,7 @@ from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.mode_ops import emit_getreg, emit_index, emit_setreg
 from kernel_gym.sim.compiler.program import NONE, SCALAR, ProgramBuilder, Record, Source
 
-# Instructions without an effect here: loads complete at once.
+# Instructions without an effect, because loads complete at once.
 IGNORED = frozenset(
     {
         "s_nop",
@@ -71,7 +71,7 @@ _STATE = {
 }
 _WIDE = re.compile(r"_(b|u|i)64$")
 _K_FORMS = re.compile(r"^s_(movk|addk|mulk|cmovk|cmpk_\w+)_([iu])32$")
-_LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes behind s_getpc_b64 in an address computation
+_LITERAL_PLACE = {"lo": 4, "hi": 12}  # bytes after s_getpc_b64 in an address computation
 _RELOCATION = re.compile(r"^([\w.$@]+?)@(gotpcrel32|rel32)@(lo|hi)([+-]\d+)?$")
 # 64-bit operations with a 32-bit source, or the reverse: widths of (destination, sources...)
 _MIXED_WIDTHS = {
@@ -97,15 +97,15 @@ _MIXED_WIDTHS = {
 
 @dataclass
 class CodeReference:
-    """A literal that depends on where a symbol will lie.
+    """A literal that depends on the address of a symbol.
 
     Attributes:
         constant: Scalar constant to fill in.
         symbol: Function or data object.
-        through_table: Whether the address of a pointer to the symbol is wanted.
-        origin: Record after ``s_getpc_b64`` from which the distance counts.
-        high: Whether the upper 32 bits are wanted.
-        offset: Bytes behind the symbol.
+        through_table: Whether it is the address of a pointer to the symbol.
+        origin: Record after ``s_getpc_b64``, where the distance starts.
+        high: Whether it is the upper 32 bits.
+        offset: Bytes after the symbol.
     """
 
     constant: int
@@ -179,7 +179,7 @@ class ScalarDecoder:
         # A unique key keeps the constant apart from ordinary ones until it is filled in.
         number = len(self._builder.scalar_constants)
         self._builder.scalar_constants.append(0)
-        # The written addend counts from the literal, which lies behind s_getpc_b64's result.
+        # The addend counts from the literal, which lies after the result of s_getpc_b64.
         offset = int(relocation.group(4) or 0) - _LITERAL_PLACE[part]
         through_table, high = kind == "gotpcrel32", part == "hi"
         self.references.append(
@@ -209,7 +209,7 @@ class ScalarDecoder:
         self._builder.emit(mnemonic, dst=dst, sources=sources)
 
     def _with_short_literal(self, instruction: Instruction) -> None:
-        """The forms with a 16-bit literal, as the general operations."""
+        """Decodes a form with a 16-bit literal as the general operation."""
         match = _K_FORMS.match(instruction.mnemonic)
         assert match
         register = parse_operand(instruction.operands[0])

@@ -9,7 +9,7 @@ from functools import cache
 
 from kernel_gym.sim.compiler.program import NO_SOURCE, ProgramBuilder, Source
 
-# Formats of the engine (csrc/small_float.h, csrc/vops_small.cpp) and their bits.
+# Formats of the engine (csrc/ops/small_float.h, csrc/ops/vops_small.cpp) and their bits.
 _FORMATS = {"fp8": 2, "bf8": 3, "fp6": 4, "bf6": 5, "fp4": 6, "f32": 8, "f16": 9, "bf16": 10}
 _BITS = {"fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4, "f32": 32, "f16": 16, "bf16": 16}
 _COUNTS = {"": 1, "pk_": 2, "pk32_": 32, "2xpk16_": 32}
@@ -19,14 +19,14 @@ _STOCHASTIC = 1 << 16
 
 @dataclass(frozen=True)
 class ScaledConversion:
-    """What a scaled conversion does.
+    """A scaled conversion.
 
     Attributes:
-        immediate: Formats and count, as the engine takes them.
-        data: Operands that hold data; a random and the scale operand follow.
+        immediate: Formats and count, encoded for the engine.
+        data: Number of operands with data. A random and a scale operand follow.
         stochastic: Whether random bits decide the rounding.
-        source_bits: Bits of the part of the source that ``op_sel`` chooses; 0: all of it.
-        destination_bits: Bits of the part of the destination that it chooses; 0: all of it.
+        source_bits: Bits of the part of the source that ``op_sel`` selects; 0: the whole source.
+        destination_bits: Bits of the part of the destination that ``op_sel`` selects; 0: all.
     """
 
     immediate: int
@@ -96,8 +96,8 @@ def emit_scaled(
     """Append a scaled conversion.
 
     Args:
-        builder: Where to.
-        conversion: What it does.
+        builder: Receives the operation.
+        conversion: The conversion.
         dst: Row of the destination.
         sources: Its operands in order.
         selection: The values of ``op_sel``.

@@ -1,15 +1,13 @@
-"""How each instruction occupies a compute unit: input of the timing model.
+"""The side table of the timing model: how each instruction occupies a compute unit.
 
-The layout mirrors ``TimedInst`` in csrc/timing.h.
+The table has one ``TimedInst`` (layouts.py) for each source instruction.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntFlag
 
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.asm.operands import parse_operand
@@ -17,24 +15,14 @@ from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.asm.waits import decode_wait, idle_cycles
 from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.compiler.matrix_ops import matrix_shape
+from kernel_gym.sim.layout_check import packer
+from kernel_gym.sim.layouts import BlockRange, SharingKind, TimedInst, Unit
 
-# Numbers of enum Unit.
-UNITS = (
-    "scalar",
-    "vector",
-    "matrix",
-    "lds",
-    "memory",
-    "scalar_memory",
-    "wait",
-    "barrier",
-    "branch",
-    "idle",
-    "free",
-)
-_NUMBER = {name: number for number, name in enumerate(UNITS)}
+UNITS = tuple(unit.name.lower() for unit in Unit)
+"""Names of the units, by number."""
 NO_ROW = NO_LIMIT = 0xFFFF
-_LAYOUT = struct.Struct("<BB9H")
+_LAYOUT = packer(TimedInst)
+_BLOCK = packer(BlockRange)
 _SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
 _WIDE = re.compile(r"_(f64|i64|u64|b64)$")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
@@ -46,31 +34,23 @@ _RETURNS = frozenset({"sc0", "glc"})
 _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|buffer_wbl2)")
 
 
-class Sharing(IntFlag):
-    """What an instruction does that other workgroups may see (enum SharingKind)."""
-
-    READS = 1
-    WRITES = 2
-    ATOMIC = 4
-
-
-def sharing_of(instruction: Instruction) -> Sharing:
-    """How an instruction takes part in what workgroups hand each other."""
+def sharing_of(instruction: Instruction) -> SharingKind:
+    """How an instruction takes part in the exchange of data between workgroups."""
     mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
     if _SCALAR_LOAD.match(mnemonic):
-        return Sharing.READS
+        return SharingKind.SHARES_READS
     if not _GLOBAL.match(mnemonic):
-        return Sharing(0)
+        return SharingKind(0)
     if "_atomic" in mnemonic:
-        returns = Sharing.READS if _RETURNS & modifiers.keys() else Sharing(0)
-        return Sharing.ATOMIC | Sharing.WRITES | returns
-    return Sharing.WRITES if "_store" in mnemonic else Sharing.READS
+        returns = SharingKind.SHARES_READS if _RETURNS & modifiers.keys() else SharingKind(0)
+        return SharingKind.SHARES_ATOMIC | SharingKind.SHARES_WRITES | returns
+    return SharingKind.SHARES_WRITES if "_store" in mnemonic else SharingKind.SHARES_READS
 
 
 def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
-    """Whether a kernel has an instruction by which a workgroup may see what another one does.
+    """Whether a kernel has an instruction that lets a workgroup see the writes of another one.
 
-    That takes a load or an atomic beyond the caches that are its own, or to empty these.
+    Such an instruction bypasses the workgroup's own caches (a load or an atomic) or empties them.
     """
     return any(
         _SEES_OTHERS.match(i.mnemonic)
@@ -101,7 +81,7 @@ class TimedInstruction:
         """The bytes of the C++ struct."""
         rows = (*self.src_rows[:3], NO_ROW, NO_ROW, NO_ROW)[:3]
         return _LAYOUT.pack(
-            _NUMBER[self.unit],
+            Unit[self.unit.upper()],
             self.is_store,
             self.cycles,
             self.vector_memory_limit,
@@ -176,7 +156,7 @@ def timed_instruction(
     Args:
         instruction: The instruction.
         vector_registers: Rows before the accumulation registers.
-        figures: Of the device.
+        figures: Constants of the device.
     """
     mnemonic = instruction.mnemonic
     unit = unit_of(mnemonic)
@@ -202,10 +182,10 @@ def timed_instruction(
         )
     if unit == "idle":
         return TimedInstruction(unit, cycles=idle_cycles(instruction))
-    if unit == "lds":  # how long others take depends on their addresses
+    if unit == "lds":  # the cycles of the others depend on their addresses
         return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
     sharing = sharing_of(instruction)
-    is_store = unit == "memory" and not sharing & Sharing.READS
+    is_store = unit == "memory" and not sharing & SharingKind.SHARES_READS
     return TimedInstruction(unit, is_store=is_store, sharing=sharing)
 
 
@@ -216,7 +196,5 @@ def timing_tables(decoded: DecodedKernel, figures: hw.Figures) -> tuple[bytes, b
         timed_instruction(instruction, registers, figures).pack()
         for instruction in decoded.instructions
     )
-    blocks = b"".join(
-        struct.pack("<II", block.first, block.last) for block in decoded.builder.blocks
-    )
+    blocks = b"".join(_BLOCK.pack(block.first, block.last) for block in decoded.builder.blocks)
     return instructions, blocks

@@ -26,7 +26,7 @@ from kernel_gym.sim.compiler.scale_ops import (
 )
 from kernel_gym.sim.compiler.vector_sources import VectorSources, bits_of
 
-# Clamp saturates these instead of limiting to [0, 1]: they run as a separate operation.
+# Clamp saturates the result of these, as a separate operation, instead of limiting it to [0, 1].
 SATURATING = re.compile(r"^v_(pk_)?(add|sub|subrev)_(u32|i32|u16|i16)$")
 DPP_CONTROLS = {
     "quad_perm": 0,
@@ -46,6 +46,7 @@ _SWAPS = ("v_swap_b32", "v_permlane16_swap_b32", "v_permlane32_swap_b32")
 _LANE_OPS = ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", *_SWAPS)
 _SMALL_FLOATS = re.compile(r"^v_cvt_(pk_|sr_)?(f32_[fb][pf]8|[fb][pf]8_f32)$")
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
+_KEEP_REST = _UNUSED["UNUSED_PRESERVE"]
 _PART = {"BYTE_0": 0, "BYTE_1": 1, "BYTE_2": 2, "BYTE_3": 3, "WORD_0": 4, "WORD_1": 5}
 _DPP_ROW, _INDEX_ROW, _RESULT_ROW = 0, 1, 2  # temporary rows; results may take two
 
@@ -57,9 +58,9 @@ class VectorDecoder(VectorSources):
         """Decode into the given builder.
 
         Args:
-            builder: Where the operations go.
-            target: What is compiled for.
-            modal: Whether arithmetic may have to follow an unusual MODE register.
+            builder: Receives the operations.
+            target: The compilation target.
+            modal: Whether arithmetic may have to follow another MODE than the default.
         """
         super().__init__(builder)
         self._target = target
@@ -132,7 +133,7 @@ class VectorDecoder(VectorSources):
             self._builder.emit("dpp_end")
 
     def _indexed(self, instruction: Instruction) -> None:
-        """A move whose source or destination M0 indexes."""
+        """Decodes a move with a source or destination that M0 indexes."""
         builder = self._builder
         enabled = builder.indexed
         if instruction.mnemonic != "v_mov_b32" or enabled & ~(INDEXED_SOURCE | INDEXED_DESTINATION):
@@ -172,7 +173,7 @@ class VectorDecoder(VectorSources):
         emit_scaled(self._builder, conversion, dst, sources, selection)
 
     def _truth_table(self, instruction: Instruction) -> None:
-        """v_bitop3: the table comes with the instruction; the 16-bit form selects halves."""
+        """Decodes v_bitop3. The truth table is a modifier; the 16-bit form selects halves."""
         modifiers = instruction.modifiers
         operands = [parse_operand(text) for text in instruction.operands]
         half = instruction.mnemonic.endswith("b16")
@@ -188,7 +189,9 @@ class VectorDecoder(VectorSources):
         self._builder.emit("v_bitop3_b32", dst=target, sources=sources, imm=table, aux=int(half))
         if high:
             result = (Source(target, VECTOR),)
-            self._builder.emit("finish_part", dst=dst, sources=result, imm=5, aux=2)
+            self._builder.emit(
+                "finish_part", dst=dst, sources=result, imm=_PART["WORD_1"], aux=_KEEP_REST
+            )
 
     def _result_modifiers(
         self, instruction: Instruction, types: Signature
@@ -210,18 +213,20 @@ class VectorDecoder(VectorSources):
                 finish.append(("finish_part", _PART[selected], unused))
         elif mnemonic.startswith(("v_cvt_pk_fp8", "v_cvt_pk_bf8")):
             high = bits_of(modifiers, "op_sel", 0, 3)[2]
-            finish.append(("finish_part", 5 if high else 4, 2))
+            finish.append(("finish_part", _PART["WORD_1" if high else "WORD_0"], _KEEP_REST))
         elif mnemonic.startswith(("v_cvt_sr_fp8", "v_cvt_sr_bf8")):
             selection = bits_of(modifiers, "op_sel", 0, 4)
-            finish.append(("finish_part", selection[2] | selection[3] << 1, 2))
+            finish.append(("finish_part", selection[2] | selection[3] << 1, _KEEP_REST))
         elif mnemonic.startswith(("v_cvt_sr", "v_ashr_pk")):
             sources = len(instruction.operands) - 1
             selection = selection_bits(bits_of(modifiers, "op_sel", 0, 0), sources, narrow=False)
-            finish.append(("finish_part", 5 if selection[3] else 4, 2))
+            finish.append(
+                ("finish_part", _PART["WORD_1" if selection[3] else "WORD_0"], _KEEP_REST)
+            )
         elif types.destination in HALF and "op_sel" in modifiers:
             selection = bits_of(modifiers, "op_sel", 0, 0)
             if len(selection) == len(instruction.operands) and selection[-1]:
-                finish.append(("finish_part", 5, 2))
+                finish.append(("finish_part", _PART["WORD_1"], _KEEP_REST))
         return finish
 
     def _begin_dpp(self, instruction: Instruction, source: Source) -> Source:
@@ -273,7 +278,7 @@ class VectorDecoder(VectorSources):
             self._builder.emit("dpp_end")
 
     def _mix_half(self, instruction: Instruction) -> None:
-        """v_fma_mixlo_f16 and v_fma_mixhi_f16: an f32 sum, rounded into one half."""
+        """Decodes v_fma_mixlo_f16 and v_fma_mixhi_f16: an f32 sum, rounded into one half."""
         builder, modifiers = self._builder, instruction.modifiers
         operands = [parse_operand(text) for text in instruction.operands]
         sources = [self._mix_source(op, modifiers, i) for i, op in enumerate(operands[1:])]
@@ -285,9 +290,9 @@ class VectorDecoder(VectorSources):
                 "finish_f32", dst=temporary, sources=result, imm=float_bits(1.0, "f32"), aux=1
             )
         builder.emit("v_cvt_f16_f32", dst=temporary, sources=result)
-        part = 5 if "mixhi" in instruction.mnemonic else 4
+        part = _PART["WORD_1" if "mixhi" in instruction.mnemonic else "WORD_0"]
         dst = builder.row(operands[0].kind, operands[0].index)
-        builder.emit("finish_part", dst=dst, sources=result, imm=part, aux=2)
+        builder.emit("finish_part", dst=dst, sources=result, imm=part, aux=_KEEP_REST)
 
     def _lane_op(self, instruction: Instruction) -> None:
         builder = self._builder

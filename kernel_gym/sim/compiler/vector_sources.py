@@ -28,12 +28,12 @@ from kernel_gym.sim.compiler.program import (
     Source,
 )
 
-# op_sel places the result of these
+# For these, op_sel selects the half of the result.
 _SELECTS_RESULT = ("v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr", "v_ashr_pk")
 
 
 def bits_of(modifiers: dict[str, str], name: str, default: int, count: int) -> list[int]:
-    """The list in ``op_sel:[0,1]`` and the like, filled up with the default."""
+    """The list in a modifier such as ``op_sel:[0,1]``, extended with the default."""
     text = modifiers.get(name)
     values = [int(x) for x in re.findall(r"\d", text)] if text else []
     return values + [default] * (count - len(values))
@@ -65,7 +65,7 @@ class VectorSources:
         if kind in WIDE:
             value = literal64(operand, kind)
             return self._builder.vector_constant(value & 0xFFFFFFFF, value >> 32)
-        if kind == "pk_f32":  # a constant stands in both halves, whatever op_sel_hi says
+        if kind == "pk_f32":  # a constant fills both halves, for every op_sel_hi
             return self._builder.vector_constant(*[literal32(operand, "f32")] * 2)
         return self._builder.vector_constant(literal32(operand, kind))
 
@@ -138,7 +138,7 @@ class VectorSources:
         return Source(source.index, source.space & ~MODIFIED, flags)
 
     def _mix_source(self, operand: OperandText, modifiers: dict[str, str], i: int) -> Source:
-        """A source of v_fma_mix: op_sel_hi says f16, op_sel says which half."""
+        """A source of v_fma_mix: op_sel_hi marks it as f16, op_sel selects the half."""
         is_half = bits_of(modifiers, "op_sel_hi", 0, 3)[i]
         flags = self._sign_flags(operand, "f32")
         if is_half:

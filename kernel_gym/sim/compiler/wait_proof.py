@@ -1,7 +1,7 @@
-"""Whether a kernel waits for its loads on every way through it, whatever its arguments are.
+"""Proves that a kernel waits for its loads on every path, for all arguments.
 
-An audit sees the ways that a launch takes; compilers wait on all of them. What is proven here needs
-no audit of its waits; what is not may be right all the same, and only running it tells.
+An audit checks only the paths that a launch takes. Compilers wait on all paths. A kernel with this
+proof needs no audit of its waits. A kernel without it may still be correct: an audit must decide.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.asm.waits import MOST_LOCAL, MOST_VECTOR, Wait, decode_wait
-from kernel_gym.sim.compiler.audit_tables import Kind, destinations, kind_of, reads_destination
+from kernel_gym.sim.compiler.audit_tables import destinations, kind_of, reads_destination
 from kernel_gym.sim.compiler.dataflow import registers_of
 from kernel_gym.sim.compiler.decode import DecodedKernel
+from kernel_gym.sim.layouts import AuditKind
 
 _CALLS = frozenset({"s_swappc_b64", "s_setpc_b64", "s_call_b64"})
 _ENDS = frozenset({"s_endpgm", "s_trap"})
-_COUNTED = Kind.VECTOR_COUNTER | Kind.LOCAL_COUNTER | Kind.SCALAR_COUNTER
-_LDS_WRITE = -1  # stands for the LDS that a write under way will change
+_COUNTED = AuditKind.VECTOR_COUNTER | AuditKind.LOCAL_COUNTER | AuditKind.SCALAR_COUNTER
+_LDS_WRITE = -1  # stands for LDS that a write under way will change
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What an instruction means for loads under way."""
+    """The effect of an instruction on loads under way."""
 
     wait: Wait | None
-    kind: Kind
+    kind: AuditKind
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     barrier: bool
@@ -44,7 +45,7 @@ class _Flights:
         return _Flights(dict(self.vector), dict(self.ordered), set(self.scalar))
 
     def merge(self, other: _Flights) -> bool:
-        """Adds what may be under way on another way here; whether that changed anything."""
+        """Adds the loads under way on another path; returns whether that changed anything."""
         changed = not other.scalar <= self.scalar
         self.scalar |= other.scalar
         for mine, theirs in ((self.vector, other.vector), (self.ordered, other.ordered)):
@@ -63,16 +64,16 @@ class _Flights:
             self.ordered = {r: age for r, age in self.ordered.items() if age < wait.local}
 
     def start(self, step: _Step) -> None:
-        lds_write = Kind.WRITES_MEMORY in step.kind and Kind.LOCAL_COUNTER in step.kind
+        lds_write = AuditKind.WRITES_MEMORY in step.kind and AuditKind.LOCAL_COUNTER in step.kind
         targets = (*step.writes, _LDS_WRITE) if lds_write else step.writes
-        if step.kind & Kind.VECTOR_COUNTER:
+        if step.kind & AuditKind.VECTOR_COUNTER:
             self.vector = {r: a + 1 for r, a in self.vector.items() if a + 1 < MOST_VECTOR}
             self.vector.update(dict.fromkeys(step.writes, 0))
-        if step.kind & Kind.LOCAL_COUNTER:
+        if step.kind & AuditKind.LOCAL_COUNTER:
             most = MOST_LOCAL if not self.scalar else 1 << 30
             self.ordered = {r: a + 1 for r, a in self.ordered.items() if a + 1 < most}
             self.ordered.update(dict.fromkeys(targets, 0))
-        if step.kind & Kind.SCALAR_COUNTER:
+        if step.kind & AuditKind.SCALAR_COUNTER:
             self.ordered = {r: a + 1 for r, a in self.ordered.items()}
             self.scalar.update(step.writes)
 
@@ -85,9 +86,9 @@ class _Flights:
                 return True
         kind = step.kind
         return any(
-            (register in self.vector and not kind & Kind.VECTOR_COUNTER)
-            or (register in self.ordered and not kind & Kind.LOCAL_COUNTER)
-            or (register in self.scalar and not kind & Kind.SCALAR_COUNTER)
+            (register in self.vector and not kind & AuditKind.VECTOR_COUNTER)
+            or (register in self.ordered and not kind & AuditKind.LOCAL_COUNTER)
+            or (register in self.scalar and not kind & AuditKind.SCALAR_COUNTER)
             for register in step.writes
         )
 
@@ -95,7 +96,7 @@ class _Flights:
 def _step(instruction: Instruction, vector_registers: int) -> _Step:
     mnemonic = instruction.mnemonic
     if mnemonic == "s_waitcnt":
-        return _Step(decode_wait(instruction), Kind.WAITS, (), (), False)
+        return _Step(decode_wait(instruction), AuditKind.WAITS, (), (), False)
     kind = kind_of(instruction)
     count = destinations(instruction, kind)
     first_source = 0 if reads_destination(mnemonic) else count
@@ -139,13 +140,13 @@ def _successors(decoded: DecodedKernel) -> list[list[int]]:
 
 
 def waits_everywhere(decoded: DecodedKernel) -> bool:
-    """Whether no way through a kernel uses the target of a load that may be under way.
+    """Whether no path through a kernel uses the target of a load that may be under way.
 
     Args:
         decoded: The kernel.
 
     Returns:
-        True if that is proven; False if some way might, or the ways are not known.
+        True if that is proven; False if a path might use one, or the paths are not known.
     """
     if any(i.mnemonic in _CALLS for i in decoded.instructions):
         return False
@@ -174,7 +175,7 @@ def waits_everywhere(decoded: DecodedKernel) -> bool:
 
 
 def _runs(flights: _Flights, steps: Sequence[_Step]) -> bool:
-    """Goes through a block; False if it uses a register too early."""
+    """Steps through a block; False if it uses a register too early."""
     for step in steps:
         if step.wait is not None:
             flights.wait(step.wait)

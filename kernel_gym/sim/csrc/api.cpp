@@ -15,7 +15,7 @@ std::vector<Entry>& entries() {
   return all;
 }
 
-// The handler of an operation for where the sources of this instruction lie.
+// Selects the handler of an operation by the places of the sources of this instruction.
 Handler choose(const Entry& entry, const Inst& inst) {
   const Handlers& handlers = entry.handlers;
   u32 scalars = 0, which = 0;
@@ -64,14 +64,13 @@ EXPORT u32 sim_handler_count() { return (u32)entries().size(); }
 EXPORT const char* sim_handler_name(u32 i) { return entries()[i].name; }
 EXPORT u32 sim_handler_sources(u32 i) { return entries()[i].sources; }
 
-// `instructions` have the number of a handler in place of its address. `quick`: as many, or null.
-EXPORT Program* sim_program_new(const Inst* instructions, const Inst* quick, u32 count,
-                                const u32* row_values,
-                                u32 row_count, const u32* scalar_constants, u32 scalar_count,
-                                u32 rows, u32 blocks, u32 source_instructions) {
+// `instructions` contain numbers of handlers instead of addresses. `fused`: as many, or null.
+EXPORT Program* sim_program_new(const Inst* instructions, const Inst* fused, u32 count,
+                                const u32* row_values, u32 row_count, const u32* scalar_constants,
+                                u32 scalar_count, u32 rows, u32 blocks, u32 source_instructions) {
   Program* program = new Program;
   program->instructions = with_handlers(instructions, count);
-  if (quick) program->quick = with_handlers(quick, count);
+  if (fused) program->fused = with_handlers(fused, count);
   program->constants = (Row*)aligned_alloc(256, sizeof(Row) * (row_count + 1));
   for (u32 i = 0; i < row_count; i++) splat_row(program->constants[i].words, row_values[i]);
   program->scalar_constants.assign(scalar_constants, scalar_constants + scalar_count);
@@ -96,12 +95,12 @@ EXPORT void sim_launch(Engine* engine, const Program* program, LaunchRequest* re
   run_launch(*engine, *program, *request);
 }
 
-// What the timing model needs to know of a program; once before the first sim_model.
+// Sets the timing tables of a program. Call it once, before the first sim_model.
 EXPORT void sim_program_set_timing(Program* program, const TimedInst* timed,
                                    const BlockRange* blocks) {
   program->timed.assign(timed, timed + program->source_instructions);
   program->block_ranges.assign(blocks, blocks + program->blocks);
-  for (auto* instructions : {&program->instructions, &program->quick}) {
+  for (auto* instructions : {&program->instructions, &program->fused}) {
     for (Inst& inst : *instructions) {
       if (inst.handler != block_head) continue;
       inst.dst = 0;
@@ -115,14 +114,14 @@ EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* requ
   model_launch(*engine, *program, *request);
 }
 
-// What an audit needs to know of a program; once before the first audited launch.
+// Sets the audit table of a program. Call it once, before the first audited launch.
 EXPORT void sim_program_set_audit(Program* program, const AuditInst* table) {
   program->audited.assign(table, table + program->source_instructions);
 }
 EXPORT const Suspect* sim_suspects(Engine* engine) { return engine->audit->suspects.data(); }
 
-// Keeps the contents of all allocations (0: before a launch, 1: after it), brings them back, and
-// says whether they are the same.
+// Copies the contents of all allocations (0: before a launch, 1: after it), restores them, and
+// compares them.
 EXPORT void sim_keep(Engine* engine, u32 which) {
   auto& kept = engine->kept[which];
   kept.clear();

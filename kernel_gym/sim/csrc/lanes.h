@@ -179,9 +179,7 @@ SIM_INLINE F min_lanes(F a, F b) {
 
 // Lanes that are NaN, and signalling ones: these win in IEEE mode, made quiet.
 SIM_INLINE U signaling(U x) { return (U)((F)x != (F)x) & (U)((x & 0x400000u) == 0u); }
-SIM_INLINE U signaling_half(U x) {
-  return (U)((x & 0x7fffu) > 0x7c00u) & (U)((x & 0x200u) == 0u);
-}
+SIM_INLINE U signaling_half(U x) { return (U)((x & 0x7fffu) > 0x7c00u) & (U)((x & 0x200u) == 0u); }
 SIM_INLINE U quieted(U result, U a, U b, U a_signals, U b_signals, u32 quiet) {
   const U either = (b & b_signals) | (result & ~b_signals);
   const U chosen = (a & a_signals) | (either & ~a_signals);
@@ -191,7 +189,8 @@ SIM_INLINE U quieted(U result, U a, U b, U a_signals, U b_signals, u32 quiet) {
 SIM_INLINE bool any_lane(U condition) { return to_bits((I)condition, 0) != 0; }
 SIM_INLINE F max_ieee(F a, F b) {
 #if defined(SIM_AVX512)
-  return (F)_mm512_range_ps((__m512)a, (__m512)b, 5);  // of numbers and NaN as above, signs compared
+  return (F)_mm512_range_ps((__m512)a, (__m512)b,
+                            5);  // of numbers and NaN as above, signs compared
 #endif
   const F result = max_lanes(a, b);
   if (LIKELY(!any_lane((U)((a != a) | (b != b))))) return result;
@@ -296,7 +295,7 @@ SIM_INLINE U select(I condition, U yes, U no) { return condition ? yes : no; }
 // x * 2^n with one rounding.
 SIM_INLINE F ldexp_lanes(F x, I n) {
 #if defined(SIM_AVX512)
-  return (F)_mm512_scalef_ps((__m512)x, (__m512)__builtin_convertvector(n, F));
+  return (F)_mm512_scalef_ps((__m512)x, (__m512) __builtin_convertvector(n, F));
 #else
   F r;
   for (int i = 0; i < kWidth; i++) {  // exact in double
@@ -324,8 +323,8 @@ SIM_INLINE F exp2_polynomial(F part) {
   return fma_lanes(p, part, splatf(1.f));
 }
 #if defined(SIM_AVX512)
-// The limits, where the second operand stands for NaN, and the scaling, where 2^128 overflows, say
-// by themselves what the other form has to ask.
+// The limits return the second operand for NaN, and the scaling overflows at 2^128, so that no
+// further tests are needed as in the other form.
 SIM_INLINE F exp2_lanes(F x) {
   const __m512 v = (__m512)x;
   const __m512 above = _mm512_max_ps(_mm512_set1_ps(-127.f), v);

@@ -11,7 +11,7 @@ struct Inst;
 // (end, barrier, pre-emption, fault: see Wave::status).
 using Handler = const Inst* (*)(Wave&, const Inst*);
 
-// Scalar register file indices, as encoded by the hardware where it has an encoding.
+// Numbers of scalar registers. Those with an encoding in hardware have that number.
 enum ScalarIndex : u32 {
   kFlatScratch = 102,
   kVcc = 106,
@@ -22,7 +22,7 @@ enum ScalarIndex : u32 {
   kScalarConstants = 132  // literals of the kernel follow
 };
 
-// Where an operand lives. kModified is a flag on top of one of the first three.
+// Where an operand is. kModified is a flag on top of kVector or kConstant.
 enum Space : u8 { kVector = 0, kConstant = 1, kScalar = 2, kModified = 4, kNone = 255 };
 
 // Modifiers of a vector source, applied in this order.
@@ -45,16 +45,17 @@ struct Operand {
   u8 unused;
   u16 flags;
 };
+static_assert(sizeof(Operand) == 8, "shared with Python");
 
-// One decoded instruction; the Python side writes this layout (kernel_gym/sim/compiler/program.py).
+// One operation. The Python side writes this layout (kernel_gym/sim/compiler/program.py).
 struct Inst {
   Handler handler;
-  u32 dst;   // word offset of the destination row, or scalar register number
+  u32 dst;  // word offset of the destination row, or scalar register number
   u32 dst2;  // second destination (carry-out, scalar register number)
   Operand src[4];
-  u32 imm;   // meaning depends on the handler: offset, branch target, packed fields
+  u32 imm;  // meaning depends on the handler: offset, branch target, packed fields
   u32 aux;
-  u32 index;  // which assembler instruction this came from
+  u32 index;  // number of the assembler instruction
   u32 flags;
 };
 static_assert(sizeof(Inst) == 64, "Inst is shared with Python");
@@ -63,8 +64,8 @@ enum class Status : u32 { kRunning, kEnded, kBarrier, kPreempted, kFaulted, kGri
 
 enum class FaultKind : u32 {
   kNone = 0,
-  kReadOutOfBounds,
-  kWriteOutOfBounds,
+  kOutOfBoundsRead,
+  kOutOfBoundsWrite,
   kMisaligned,
   kLdsOutOfBounds,
   kTimeLimit,
@@ -72,12 +73,12 @@ enum class FaultKind : u32 {
   kDeadlock,
   kTrap,
   kUnsupported,
-  // found by an audit only (audit.h)
+  // reported by audits only (audit/audit.h)
   kLdsRace,
   kGlobalRace,
   kLostWrite,
-  kMissingWait,
-  kUninitialisedLds,       // decided by the Python side (kernel_gym/sim/engine/suspects.py)
+  kMissingWaitcnt,
+  kUninitialisedLds,  // decided by the Python side (kernel_gym/sim/engine/suspects.py)
   kUninitialisedRegister,  // likewise
   kUnwaitedWrite,
 };
@@ -90,7 +91,7 @@ struct Fault {
   u32 lane = 0;
   u32 size = 0;
   u64 address = 0;
-  // the other side of a race, or the load that was not waited for
+  // the other access of a race, or the load that has not arrived
   u32 other_instruction = ~0u;
   u32 other_wave = 0;
   u64 other_workgroup = 0;
@@ -109,11 +110,11 @@ struct MemoryMap {
   u32 internal_count;
 };
 
-class Recorder;   // collects events of sampled workgroups for the timing model
+class Recorder;  // records sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
-class Audit;      // what a workgroup does that no value shows
+class Audit;  // checks a workgroup for faults that values do not show
 struct Accounts;
-class Sharing;    // what workgroups hand each other
+class Sharing;  // data that workgroups hand to each other
 
 struct alignas(64) Row {
   u32 words[kLanes];
@@ -123,44 +124,44 @@ struct alignas(64) RowPair {
 };
 constexpr u32 kSpareRows = 6;
 constexpr u32 kRecentRegions = 4;
-constexpr u32 kPlaces = 64;  // that a wave remembers, see Wave::places
+constexpr u32 kPlaces = 64;  // length of Wave::places
 
 // The MODE register: rounding of f32 (bits 0-1) and of f64 and f16 (2-3), which denormals are kept
-// (4-7), ...; the default rounds to nearest even and keeps all denormals.
+// (4-7). The default rounds to nearest even and keeps all denormals.
 constexpr u32 kDefaultMode = 0x2f0;
 
 struct Wave {
-  u32* regs;             // vector rows: VGPRs, AGPRs, temporaries
-  Row* spare;            // kSpareRows rows for operands that must be built
-  const u32* bases[2];   // by Space: regs, and the splatted literal rows of the kernel
+  u32* regs;  // vector rows: VGPRs, AGPRs, temporaries
+  Row* spare;  // kSpareRows rows for operands that must be built
+  const u32* bases[2];  // by Space: regs, and the splatted literal rows of the kernel
   u32* scalars;
   u64* block_counts;
   const Inst* program;
-  const Inst* resume;    // where to continue
+  const Inst* resume;  // where to continue
   u8* lds;
-  u8* scratch;           // lane l owns scratch_size bytes at l * scratch_size
+  u8* scratch;  // lane l owns scratch_size bytes at l * scratch_size
   const MemoryMap* memory;
-  Recorder* recorder;    // null unless this workgroup is sampled
-  Footprint* footprint;  // null unless touched lines are wanted
-  Audit* audit;          // null unless the launch is audited
-  Accounts* accounts;    // of this worker; null without a model
-  Sharing* sharing;      // null unless the program can wait for other workgroups
-  u64 progress;          // nominal cycles of the blocks that it has entered
+  Recorder* recorder;  // null unless this workgroup is sampled
+  Footprint* footprint;  // null unless touched lines are recorded
+  Audit* audit;  // null unless the launch is audited
+  Accounts* accounts;  // of this worker; null without a model
+  Sharing* sharing;  // null unless the program can wait for other workgroups
+  u64 progress;  // nominal cycles of the blocks that it has entered
   u32 workgroup;
-  Region recent_scalar;  // what the last scalar load read from
+  Region recent_scalar;  // the region of the last scalar load
   Region recent[kRecentRegions];  // allocations of the last accesses, by instruction
-  u64* places;           // of the last scattered accesses by waves of this number, by instruction
-  i64 budget;            // instructions left in this time slice
-  i64 clock;             // clock - budget: instructions executed so far
-  u64 saved_exec;        // around instructions with DPP
+  u64* places;  // addresses of the last scattered accesses by waves of this number
+  i64 budget;  // instructions left in this time slice
+  i64 clock;  // clock - budget: instructions executed so far
+  u64 saved_exec;  // around instructions with DPP
   u32 program_size;
   u32 lds_size;
   u32 scratch_size;
-  u32 sync_operations;   // polling loads and returning atomics in this time slice
-  u32 number;            // within the workgroup
+  u32 sync_operations;  // polling loads and returning atomics in this time slice
+  u32 number;  // within the workgroup
   u32 mode = kDefaultMode;  // the MODE register
-  u8 epoch;              // of the footprint
-  bool single_step;      // handlers come back after one instruction
+  u8 epoch;  // number of this launch in the footprint
+  bool single_step;  // handlers return after one instruction
   Status status;
   Fault fault;
 
@@ -177,16 +178,17 @@ SIM_INLINE void write64(u32* scalars, u32 index, u64 value) {
 }
 
 // ---- handler registration: name -> function, looked up once when a kernel is loaded
-// One operation's handlers by where its sources lie. Only the first must be there; it copes with all.
+// The handlers of one operation, by the places of its sources. `any` handles every case and is
+// required.
 struct Handlers {
   Handler any;
-  Handler rows = nullptr;         // all in rows
-  Handler scalar[3] = {};         // this one in a scalar register, the others in rows
-  Handler signs = nullptr;        // all in rows, with signs of f32 to change
+  Handler rows = nullptr;  // all in rows
+  Handler scalar[3] = {};  // source i in a scalar register, the others in rows
+  Handler signs = nullptr;  // all in rows, with changes of the sign of f32
   Handlers(Handler handler) : any(handler) {}
 };
 
-// `sources`: how many it reads at least; the decoder refuses instructions with fewer.
+// `sources`: the least number of sources. The decoder refuses instructions with fewer.
 void register_handler(const char* name, const Handlers& handlers, u32 sources);
 struct Registration {
   Registration(const char* name, const Handlers& handlers, u32 sources = 0) {
@@ -199,9 +201,9 @@ struct Registration {
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
                         u32 size);
 
-// Goes on with the instruction behind: a jump from handler to handler, which costs the processor a
-// third of coming back to a loop. Only whoever looks between instructions gets the next one back.
-// Block heads always come back, so that a block bounds the stack even without optimisation.
+// Runs the next instruction by a jump from handler to handler, which takes a third of the time of a
+// return to a loop. With single_step it returns the next instruction. Block heads always return, so
+// that a block bounds the depth of the stack even without optimisation.
 SIM_INLINE const Inst* next(Wave& wave, const Inst* inst) {
   return UNLIKELY(wave.single_step) ? inst + 1 : inst[1].handler(wave, inst + 1);
 }

@@ -1,4 +1,4 @@
-"""The simulator's face: load assembler text, launch kernels, read faults and modelled times.
+"""The entry to the simulator: load assembler text, launch kernels, read faults and times.
 
     engine = Engine()
     kernel = engine.load(asm_text)
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.data import Storage, check_room
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
@@ -30,7 +30,7 @@ from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import Fault
 from kernel_gym.sim.engine.kernarg import pack_arguments
-from kernel_gym.sim.engine.kernel import Kernel, Program, assign_registers
+from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 
@@ -56,9 +56,9 @@ class LaunchResult:
     """Outcome of a launch.
 
     Attributes:
-        fault: Why the kernel was stopped, or None.
-        seconds: Modelled time; None if it was not wanted or the kernel was stopped.
-        profile: What the model saw, JSON-able; empty without a model.
+        fault: The reason why the kernel was stopped, or None.
+        seconds: Modelled time; None if it was not requested or the kernel was stopped.
+        profile: JSON-able profile of the model; empty without a model.
         wave_instructions: Instructions executed, summed over waves.
     """
 
@@ -97,7 +97,7 @@ class Engine:
         self._allocations: list[tuple[int, int, str]] = []
         self._storages: dict[str, Storage] = {}
         self.variable_limit = 4 << 30
-        """Most bytes of the variables of all modules together."""
+        """Maximum bytes of the variables of all modules together."""
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
 
     def __del__(self) -> None:
@@ -114,7 +114,7 @@ class Engine:
             size: Bytes.
 
         Raises:
-            MemoryError: If the arena is too large to keep account of.
+            MemoryError: If there is no memory for the map of touched lines.
         """
         if not self._api.sim_set_memory(self._handle, base, size):
             raise MemoryError(f"no memory for the account of an arena of {size} bytes")
@@ -141,7 +141,7 @@ class Engine:
         return _parse_cached(asm_text).kernel_names
 
     def load(self, asm_text: str, name: str | None = None, shared: int | None = None) -> Kernel:
-        """Decode a kernel; loading the same text again is free.
+        """Decode a kernel. The same text is decoded only once.
 
         Args:
             asm_text: Assembler text for gfx90a, gfx942 or gfx950.
@@ -165,8 +165,8 @@ class Engine:
         module = _parse_cached(asm_text)
         name = name or module.kernel_names[0]
         if name not in module.descriptors:
-            found = ", ".join(module.kernel_names)
-            raise AsmError(f"no kernel named {name}, found: {found}")
+            names = ", ".join(module.kernel_names)
+            raise AsmError(f"no kernel named {name}, found: {names}")
         storage = self._storage(asm_text)
         decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
         descriptor = module.descriptors[name]
@@ -193,7 +193,7 @@ class Engine:
             max_workgroup=values.get("max_flat_workgroup_size", 1024),
             instructions=len(decoded.instructions),
             decoded=decoded,
-            program=Program(self.library, decoded, arch),
+            program=LoadedProgram(self.library, decoded, arch),
             descriptor=descriptor,
             files=module.files,
         )
@@ -245,16 +245,17 @@ class Engine:
             time_limit_s: Host seconds until the launch is stopped.
             instruction_limit: Wave instructions until the launch is stopped.
             model_time: Whether to model the time on the GPU.
-            audit: Whether to look for what values need not show, such as races: slower.
-            reverse_waves: Run a workgroup's waves in the other order: shows missing barriers.
-            sample_seed: Which workgroups the model looks at; unknown to the kernel's author.
-            full_trace: Whether the model looks at every workgroup: slow, to judge the sampling.
+            audit: Whether to check for faults that values do not show, such as races. Slower.
+            reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
+            sample_seed: Selects the workgroups that the model records. The candidate must not
+                know it.
+            full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
 
         Raises:
-            ValueError: The shapes are not possible for this kernel.
+            ValueError: If the shapes are not possible for this kernel.
         """
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         threads = block3[0] * block3[1] * block3[2]
@@ -283,12 +284,12 @@ class Engine:
     def _run(
         self,
         kernel: Kernel,
-        request: native.LaunchRequest,
+        request: layouts.LaunchRequest,
         residency: Occupancy,
         trace: Trace,
         audit: bool,
     ) -> tuple[Fault | None, Modelled | None]:
-        """Execute a request: what stopped it, and the model's view of it if it is wanted."""
+        """Execute a request; returns the fault, if any, and the modelled time, if requested."""
         if audit:
             kernel.program.prepare_audit()
             request.audit, request.threads = 1, 1
@@ -305,19 +306,19 @@ class Engine:
             return suspects.fault_of(kernel, request, self._allocations), None
         return None, modelled
 
-    def _try_suspects(self, kernel: Kernel, request: native.LaunchRequest) -> None:
-        """Make a fault of a suspicious read that matters."""
+    def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
+        """Turn a suspicious read that matters into the fault of the launch."""
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
-            found = suspects.read_that_matters(self.library, self._handle, program, request)
-            if found is not None:
-                suspects.accuse(request, found)
+            suspect = suspects.read_that_matters(self.library, self._handle, program, request)
+            if suspect is not None:
+                suspects.accuse(request, suspect)
         self._api.sim_forget(self._handle)
 
     def _model(
         self,
         kernel: Kernel,
-        request: native.LaunchRequest,
+        request: layouts.LaunchRequest,
         residency: Occupancy,
         full_trace: bool,
     ) -> Modelled:
@@ -339,9 +340,9 @@ class Engine:
         kernarg: bytes,
         lds: int,
         residency: Occupancy,
-    ) -> tuple[native.LaunchRequest, list[object]]:
-        """The request, and objects that must live as long as the launch."""
-        request = native.LaunchRequest()
+    ) -> tuple[layouts.LaunchRequest, list[object]]:
+        """Returns the request, and objects that must live until the launch ends."""
+        request = layouts.LaunchRequest()
         request.grid[:], request.block[:] = grid, block
         request.lds_size, request.scratch_size = lds, kernel.scratch_bytes
         # Scalar loads may read on to the end of a cache line: the loader pads the segment.
@@ -360,7 +361,7 @@ class Engine:
         if data is not None:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
-        request.fill_row = native.NOT_WANTED
+        request.fill_row = layouts.NOT_WANTED
         request.threads = 1 if kernel.decoded.ordered else self.threads
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units

@@ -1,4 +1,4 @@
-"""What went wrong in a kernel, in one line a person can act on."""
+"""Describes a fault of a kernel in one line that a person can act on."""
 
 from __future__ import annotations
 
@@ -6,36 +6,20 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Numbers of enum FaultKind in csrc/wave.h.
-KINDS = {
-    1: "out_of_bounds_read",
-    2: "out_of_bounds_write",
-    3: "misaligned",
-    4: "lds_out_of_bounds",
-    5: "time_limit",
-    6: "instruction_limit",
-    7: "deadlock",
-    8: "trap",
-    9: "unsupported",
-    10: "lds_race",
-    11: "global_race",
-    12: "lost_write",
-    13: "missing_waitcnt",
-    14: "uninitialised_lds",
-    15: "uninitialised_register",
-    16: "unwaited_write",
-}
-NUMBERS = {name: number for number, name in KINDS.items()}
+from kernel_gym.sim.layouts import FaultKind
+
+KINDS = {int(kind): kind.name.lower() for kind in FaultKind if kind is not FaultKind.NONE}
+"""Names of the kinds of faults, by number."""
 LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A kernel was stopped.
+    """The reason why a kernel was stopped.
 
     Attributes:
         kind: One of ``KINDS``.
-        message: One line: what, where in the source, which workgroup, nearest allocation.
+        message: One line: what happened, source line, workgroup, nearest allocation.
         kernel: Name of the kernel.
         instruction: Assembler text of the instruction.
         source: ``file:line`` of the source, or empty if unknown.
@@ -68,7 +52,7 @@ def nearest_allocation(address: int, allocations: Sequence[tuple[int, int, str]]
         allocations: ``(start, size, label)``, sorted by start.
 
     Returns:
-        Words such as ``16 bytes past the end of x (4096 bytes)``.
+        A text such as ``16 bytes past the end of x (4096 bytes)``.
     """
     if not allocations:
         return "no memory is allocated"

@@ -1,4 +1,4 @@
-"""A loaded kernel: its facts, its program in the engine library, its initial registers."""
+"""A loaded kernel: its properties, its program in the engine library, its initial registers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.metadata import KernelArg
 from kernel_gym.sim.compiler.audit_tables import audit_table
 from kernel_gym.sim.compiler.decode import DecodedKernel
-from kernel_gym.sim.compiler.fusion import with_idioms
+from kernel_gym.sim.compiler.fusion import fused_program
 from kernel_gym.sim.compiler.wait_proof import waits_everywhere
 from kernel_gym.sim.timing.model import KernelTiming
 from kernel_gym.sim.timing.occupancy import Occupancy, occupancy
 
 
-class Program:
+class LoadedProgram:
     """A program in the engine library, freed with this object.
 
     Attributes:
-        replaces_idioms: Whether launches without an audit run otherwise than it is written.
+        is_fused: Whether launches without an audit run fused operations.
     """
 
     def __init__(self, library: native.Library, decoded: DecodedKernel, arch: str) -> None:
@@ -35,11 +35,11 @@ class Program:
         self._figures = hw.FIGURES[arch]
         self._timing: KernelTiming | None = None
         self._audited = False
-        quick = with_idioms(builder, decoded.instructions)
-        self.replaces_idioms = quick is not None
+        fused = fused_program(builder, decoded.instructions)
+        self.is_fused = fused is not None
         self.handle = library.api.sim_program_new(
             builder.code(),
-            quick,
+            fused,
             len(builder.records),
             rows,
             len(builder.constant_rows),
@@ -52,18 +52,18 @@ class Program:
 
     @property
     def timing(self) -> KernelTiming:
-        """What the timing model needs, prepared at its first use."""
+        """The tables of the timing model, made at their first use."""
         if self._timing is None:
             self._timing = KernelTiming(self._library, self.handle, self._decoded, self._figures)
         return self._timing
 
     @cached_property
     def waits_everywhere(self) -> bool:
-        """Whether every way through it waits for its loads, as far as that can be proven."""
+        """Whether it is proven that every path waits for its loads."""
         return waits_everywhere(self._decoded)
 
     def prepare_audit(self) -> None:
-        """Hand over what an audit needs to know, at its first use."""
+        """Hand the table of audits to the engine, once."""
         if not self._audited:
             self._library.api.sim_program_set_audit(self.handle, audit_table(self._decoded))
             self._audited = True
@@ -111,20 +111,20 @@ class Kernel:
     max_workgroup: int
     instructions: int
     decoded: DecodedKernel = field(repr=False)
-    program: Program = field(repr=False)
+    program: LoadedProgram = field(repr=False)
     descriptor: dict[str, int] = field(repr=False)
     files: dict[int, str] = field(repr=False)
 
     @cached_property
     def binary(self) -> str:
-        """Tells compiled kernels of one name apart: a hash of the code, not of its build folder."""
+        """A hash of the code, independent of its build folder. It identifies a compiled kernel."""
         texts = (instruction.text for instruction in self.decoded.instructions)
         code = "\n".join((self.name, self.arch, str(self.lds_bytes), *texts))
         return hashlib.sha256(code.encode(errors="replace")).hexdigest()[:12]
 
     @property
     def total_registers(self) -> int:
-        """Vector and accumulation registers that a lane is allocated."""
+        """Vector and accumulation registers allocated to a lane."""
         return self.descriptor.get("next_free_vgpr", self.vgprs + self.agprs)
 
     def occupancy(self, block_threads: int, lds: int | None = None) -> Occupancy:
@@ -146,9 +146,9 @@ class Kernel:
         return f"{self.files.get(location[0], '?')}:{location[1]}"
 
 
-def assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) -> None:
-    """Which scalar registers a wave starts with, by the kernel descriptor."""
-    request.kernarg_register = request.packet_register = native.NOT_WANTED
+def assign_registers(request: layouts.LaunchRequest, descriptor: dict[str, int]) -> None:
+    """Writes the initial scalar registers of a wave into a request, by the kernel descriptor."""
+    request.kernarg_register = request.packet_register = layouts.NOT_WANTED
     register = 4 if descriptor.get("user_sgpr_private_segment_buffer") else 0
     if descriptor.get("user_sgpr_dispatch_ptr"):
         request.packet_register = register
@@ -170,5 +170,5 @@ def assign_registers(request: native.LaunchRequest, descriptor: dict[str, int]) 
     register = descriptor.get("user_sgpr_count", register + request.preload_count)
     for i, axis in enumerate("xyz"):
         wanted = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
-        request.workgroup_register[i] = register if wanted else native.NOT_WANTED
+        request.workgroup_register[i] = register if wanted else layouts.NOT_WANTED
         register += 1 if wanted else 0

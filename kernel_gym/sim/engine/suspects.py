@@ -1,9 +1,9 @@
-"""What is found in a launch: faults in words, and suspicious reads that matter.
+"""Decides which suspicious reads of an audited launch matter, and describes faults in words.
 
 Compilers legally read undefined registers, and let several waves load what one of them updates in
-place, and throw the result away. An audited launch therefore only notes suspects; here the launch
+place, and throw the result away. An audited launch therefore only records suspects. Here the launch
 runs again with other contents in the suspected storage, or as the result of the suspected load. A
-suspect is a finding if, and only if, memory differs afterwards.
+suspect becomes a fault if, and only if, the launch then faults or memory differs afterwards.
 """
 
 from __future__ import annotations
@@ -11,23 +11,29 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Iterator, Sequence
 
-from kernel_gym.sim import native
-from kernel_gym.sim.engine.faults import KINDS, NUMBERS, Fault, describe, describe_other
+from kernel_gym.sim import layouts, native
+from kernel_gym.sim.engine.faults import KINDS, Fault, describe, describe_other
 from kernel_gym.sim.engine.kernel import Kernel
+from kernel_gym.sim.layouts import FaultKind, SuspectKind
 from kernel_gym.symbols import plain_name
 
-BEFORE, AFTER = 0, 1  # contents that the engine keeps
-REGISTER, LDS, RACE = 0, 1, 2  # enum SuspectKind in csrc/audit.h
+BEFORE, AFTER = 0, 1  # copies of memory that the engine keeps
+FAULTS = {
+    SuspectKind.REGISTER_SUSPECT: FaultKind.UNINITIALISED_REGISTER,
+    SuspectKind.LDS_SUSPECT: FaultKind.UNINITIALISED_LDS,
+    SuspectKind.RACE_SUSPECT: FaultKind.GLOBAL_RACE,
+}
+"""The fault that each kind of suspect becomes if it matters."""
 FILLS = (0x7B7B7B7B, 0xFBFBFBFB, 0x7FC17FC1)
 """Large, large negative, NaN: as f32, f16, bf16 and integers. Registers start as 0, LDS as NaN."""
 
 
 def read_that_matters(
-    library: native.Library, engine: int, program: int, request: native.LaunchRequest
-) -> native.Suspect | None:
-    """The first suspect of an audited launch whose contents reach memory.
+    library: native.Library, engine: int, program: int, request: layouts.LaunchRequest
+) -> layouts.Suspect | None:
+    """The first suspect of an audited launch that changes the contents of memory.
 
-    Memory is as the launch left it when this returns.
+    When this returns, memory is as the launch left it.
 
     Args:
         library: The engine library.
@@ -39,14 +45,14 @@ def read_that_matters(
         The suspect, or None if none of them matters.
     """
     api = library.api
-    found = api.sim_suspects(engine)
-    suspects = [native.Suspect.from_buffer_copy(found[i]) for i in range(request.suspects)]
+    reported = api.sim_suspects(engine)
+    suspects = [layouts.Suspect.from_buffer_copy(reported[i]) for i in range(request.suspects)]
     api.sim_keep(engine, AFTER)
 
-    def matters(suspect: native.Suspect) -> bool:
+    def matters(suspect: layouts.Suspect) -> bool:
         return any(_differs(again) for again in _again(request, suspect))
 
-    def _differs(again: native.LaunchRequest) -> bool:
+    def _differs(again: layouts.LaunchRequest) -> bool:
         api.sim_restore(engine, BEFORE)
         api.sim_launch(engine, program, ct.byref(again))
         return bool(again.fault_kind) or not api.sim_same(engine, AFTER)
@@ -58,31 +64,30 @@ def read_that_matters(
 
 
 def _again(
-    request: native.LaunchRequest, suspect: native.Suspect
-) -> Iterator[native.LaunchRequest]:
-    """The launches that tell whether the contents of a suspect matter."""
+    request: layouts.LaunchRequest, suspect: layouts.Suspect
+) -> Iterator[layouts.LaunchRequest]:
+    """Yields launches with other contents of a suspect."""
     for fill in FILLS:
-        again = native.LaunchRequest.from_buffer_copy(request)
+        again = layouts.LaunchRequest.from_buffer_copy(request)
         again.audit = again.sample_count = again.footprint = 0
         again.instructions = again.sharing = 0
         again.fill = fill
-        if suspect.kind == LDS:
+        if suspect.kind == SuspectKind.LDS_SUSPECT:
             again.lds_map = suspect.map
-        elif suspect.kind == RACE:
+        elif suspect.kind == SuspectKind.RACE_SUSPECT:
             again.poison = suspect.map
         else:
             again.fill_row = suspect.place
         yield again
 
 
-def accuse(request: native.LaunchRequest, suspect: native.Suspect) -> None:
-    """Write a finding into the request as its fault."""
-    kinds = {REGISTER: "uninitialised_register", LDS: "uninitialised_lds", RACE: "global_race"}
-    request.fault_kind = NUMBERS[kinds[suspect.kind]]
+def accuse(request: layouts.LaunchRequest, suspect: layouts.Suspect) -> None:
+    """Write a suspect into the request as its fault."""
+    request.fault_kind = FAULTS[SuspectKind(suspect.kind)]
     request.fault_instruction = suspect.instruction
     request.fault_wave, request.fault_lane = suspect.wave, suspect.lane
     request.fault_address = suspect.place
-    if suspect.kind == RACE:
+    if suspect.kind == SuspectKind.RACE_SUSPECT:
         request.fault_other_instruction = suspect.other_instruction
         request.fault_other_wave = suspect.other_wave
         request.fault_other_workgroup = suspect.workgroup
@@ -93,10 +98,10 @@ def accuse(request: native.LaunchRequest, suspect: native.Suspect) -> None:
 
 def fault_of(
     kernel: Kernel,
-    request: native.LaunchRequest,
+    request: layouts.LaunchRequest,
     allocations: Sequence[tuple[int, int, str]],
 ) -> Fault:
-    """What stopped a launch, with the text and the source line of the instruction.
+    """The fault that stopped a launch, with the text and source line of the instruction.
 
     Args:
         kernel: The kernel.

@@ -2,11 +2,11 @@
 
 ``T = launch + max(compute units, sustained matrix rate, HBM, L2, Infinity Cache)``, plus a tenth of
 the shorter terms because overlap is never perfect. Sampled workgroups are replayed on one compute
-unit (csrc/timing.cpp), which prices each basic block; the blocks, accesses and distinct lines of
-*all* workgroups are counted exactly and multiply these prices. So the samples decide what work
-costs, never how much of it there was; a block that no sample ran costs its full latencies.
+unit (csrc/timing/), which gives each basic block a cost. The blocks, accesses and distinct lines of
+*all* workgroups are counted exactly and multiply these costs. So the samples decide the cost of
+work, never the amount of work. A block that no sample ran costs its full latencies.
 
-docs/timing-model.md states the assumptions and what published figures say of them.
+docs/timing-model.md states the assumptions and compares them with published figures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts, native
 from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.compiler.timing_tables import (
     UNITS,
@@ -33,10 +33,10 @@ from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import describe_profile
 from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic
 
-_REPLAY_SHARE = 8  # one replayed instruction for this many executed ones ...
-_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # ... within these bounds
-_SAMPLE_SHARE = 16  # one recorded workgroup for this many ...
-_SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # ... within these bounds
+_REPLAY_SHARE = 8  # executed instructions for each replayed one
+_REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # bounds of replayed instructions
+_SAMPLE_SHARE = 16  # workgroups for each recorded one
+_SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # bounds of recorded workgroups
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def sample_count(workgroups: int) -> int:
 
 
 class KernelTiming:
-    """Static timing facts of a kernel: what its instructions occupy."""
+    """The static part of a kernel's timing: the units and cycles of its instructions."""
 
     def __init__(
         self, library: native.Library, handle: int, decoded: DecodedKernel, figures: hw.Figures
@@ -76,7 +76,7 @@ class KernelTiming:
         )
 
     def executions(self, block_counts: IntArray) -> IntArray:
-        """How often each instruction ran (by wave)."""
+        """How often waves ran each instruction."""
         return np.repeat(block_counts, self.block_lengths)
 
     def mix(self, executions: IntArray) -> dict[str, int]:
@@ -87,21 +87,21 @@ class KernelTiming:
 
 @dataclass(frozen=True)
 class Modelled:
-    """A modelled time and how it came about."""
+    """A modelled time with its profile."""
 
     seconds: float
     profile: dict[str, Any]
 
 
 class Trace(Enum):
-    """How much of a launch the model of time looks at closely."""
+    """How many workgroups of a launch the timing model records."""
 
     NONE = "none"
     SAMPLED = "sampled"
     FULL = "full"
 
-    def ask(self, request: native.LaunchRequest, workgroups: int, seed: int) -> None:
-        """States in a request what the model needs of the launch."""
+    def ask(self, request: layouts.LaunchRequest, workgroups: int, seed: int) -> None:
+        """Writes into a request what the launch must record for the model."""
         if self is not Trace.NONE:
             request.sample_count = workgroups if self is Trace.FULL else sample_count(workgroups)
             request.footprint = 1
@@ -115,7 +115,7 @@ class LaunchModel:
         library: The engine library.
         engine: Its engine handle.
         program: The program handle.
-        timing: Static facts of the kernel.
+        timing: The static part of the kernel's timing.
         launch: The request, with results.
         residency: Workgroups on a compute unit.
     """
@@ -126,7 +126,7 @@ class LaunchModel:
         engine: int,
         program: int,
         timing: KernelTiming,
-        launch: native.LaunchRequest,
+        launch: layouts.LaunchRequest,
         residency: Occupancy,
     ) -> None:
         self._api, self._engine, self._program = library.api, engine, program
@@ -136,7 +136,7 @@ class LaunchModel:
         self.executions = timing.executions(blocks.astype(np.int64))
 
     def run(self, full_trace: bool = False) -> Modelled:
-        """The modelled time, with its profile; `full_trace` replays all that was recorded."""
+        """The modelled time with its profile. `full_trace` replays all recorded workgroups."""
         traffic = self._traffic()
         request = self._request(traffic)
         if full_trace:
@@ -155,14 +155,15 @@ class LaunchModel:
 
     def _read(self, name: str, *shape: int) -> FloatArray:
         """A copy of an array of the engine."""
-        found = np.ctypeslib.as_array(getattr(self._api, name)(self._engine), shape)
-        return found.astype(np.float64)
+        view = np.ctypeslib.as_array(getattr(self._api, name)(self._engine), shape)
+        return view.astype(np.float64)
 
     def _traffic(self) -> Traffic:
-        columns = len(native.ACCESS_FIELDS)
+        names = layouts.field_names(layouts.AccessCounts)
+        columns = len(names)
         exact = self._read("sim_accesses", len(self.timing.units), columns)
         sampled = self._read("sim_sampled", len(self.timing.units), columns)
-        field = {name: i for i, name in enumerate(native.ACCESS_FIELDS)}
+        field = {name: i for i, name in enumerate(names)}
         seen = sampled[:, field["lines"]]
         missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
         memory = self.timing.units == UNITS.index("memory")
@@ -175,12 +176,12 @@ class LaunchModel:
             self.timing.figures,
         )
 
-    def _request(self, traffic: Traffic) -> native.ModelRequest:
+    def _request(self, traffic: Traffic) -> layouts.ModelRequest:
         compute_units = self.timing.figures.compute_units
         copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // compute_units))
         budget = self.launch.instructions // _REPLAY_SHARE
         threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
-        return native.ModelRequest(
+        return layouts.ModelRequest(
             lds_latency=hw.LDS_LATENCY,
             l1_latency=hw.L1_LATENCY,
             miss_latency=traffic.miss_latency,
@@ -198,8 +199,8 @@ class LaunchModel:
             waves=-(-threads // hw.WAVE_LANES),
         )
 
-    def _terms(self, request: native.ModelRequest, traffic: Traffic) -> dict[str, float]:
-        """Seconds that each part of the device needs for its share of the work."""
+    def _terms(self, request: layouts.ModelRequest, traffic: Traffic) -> dict[str, float]:
+        """Seconds that each part of the device needs for its work."""
         device = self.timing.figures
         busy_units = min(self.workgroups, device.compute_units)
         pull = busy_units * hw.CU_BYTES_PER_CLOCK * device.clock_hz
@@ -216,7 +217,7 @@ class LaunchModel:
         }
 
     def _atomics(self) -> float:
-        """Seconds that atomic operations need because they come to the same lines."""
+        """Seconds that atomic operations need because they access the same lines."""
         launch = self.launch
         lines = max(1.0, launch.atomic_lines / hw.ATOMIC_LINES)
         requests = max(launch.atomic_requests / lines, float(launch.atomic_hottest))

@@ -14,8 +14,8 @@ class Occupancy:
     Attributes:
         waves_per_simd: Waves on the fullest SIMD.
         workgroups_per_cu: Workgroups on a compute unit.
-        limiter: What keeps more from fitting: ``vector registers``, ``LDS``, ``wave slots`` or
-            ``workgroup slots``.
+        limiter: The resource that limits residency: ``vector registers``, ``LDS``,
+            ``wave slots`` or ``workgroup slots``.
     """
 
     waves_per_simd: int
@@ -48,7 +48,7 @@ def occupancy(
         "LDS": lds_available // lds if lds else lds_available,
         "workgroup slots": hw.MAX_WORKGROUPS_PER_CU,
     }
-    # Ties name the limit that is in the programmer's hand: registers before LDS before slots.
+    # For ties, name the limit that a programmer can change: registers, then LDS, then slots.
     order = ("vector registers", "LDS", "wave slots", "workgroup slots")
     limiter = min(order, key=lambda name: limits[name])
     workgroups = max(1, limits[limiter])

@@ -1,6 +1,6 @@
-"""The profile of a modelled launch: what bounds it, what waits for what, where the time goes.
+"""The profile of a modelled launch: its bound, its stalls, its hottest instructions.
 
-A profile is JSON-able data; :func:`profile_text` is its bounded form for people and policies.
+A profile is JSON-able data. :func:`profile_text` renders it for people and policies.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim import native
+from kernel_gym.sim import layouts
 from kernel_gym.sim.compiler.timing_tables import UNITS
+from kernel_gym.sim.layouts import Stall
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.traffic import Traffic
 
 HOT_INSTRUCTIONS = 8
 BUSY_UNIT = 0.65
-"""From this share on, a unit of the compute unit is what bounds it; below, latency is."""
+"""A unit that is busy for at least this share bounds the launch. Otherwise latency does."""
 MAX_TEXT = 2000
-STALLS = (
-    "issue",
-    "vector unit busy",
-    "matrix unit busy",
-    "matrix result",
-    "LDS queue",
-    "memory queue",
-    "memory wait",
-    "LDS wait",
-    "scalar memory wait",
-    "barrier",
-)
-"""What waves spend their cycles on; numbers of enum Stall in csrc/timing.h."""
+STALLS = {
+    Stall.ISSUE: "issue",
+    Stall.VECTOR_BUSY: "vector unit busy",
+    Stall.MATRIX_BUSY: "matrix unit busy",
+    Stall.MATRIX_RESULT: "matrix result",
+    Stall.LDS_QUEUE: "LDS queue",
+    Stall.MEMORY_QUEUE: "memory queue",
+    Stall.MEMORY: "memory wait",
+    Stall.LDS: "LDS wait",
+    Stall.SCALAR_MEMORY: "scalar memory wait",
+    Stall.BARRIER: "barrier",
+}
+"""Names of what waves spend their cycles on."""
 _PIPES = {"vector": hw.SIMDS, "matrix": hw.SIMDS, "lds": 1, "memory": 1}
 _BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1"}
 
@@ -41,10 +42,10 @@ _BOUNDS = {"vector": "compute", "matrix": "compute", "lds": "lds", "memory": "l1
 def describe_profile(
     terms: Mapping[str, float],
     seconds: float,
-    request: native.ModelRequest,
+    request: layouts.ModelRequest,
     traffic: Traffic,
     residency: Occupancy,
-    launch: native.LaunchRequest,
+    launch: layouts.LaunchRequest,
     spent: npt.NDArray[np.float64],
 ) -> dict[str, Any]:
     """The profile of a launch.
@@ -91,7 +92,7 @@ def describe_profile(
 
 
 def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
-    """What a faster version of which would shorten the launch.
+    """The part of the device that bounds the launch.
 
     Returns:
         ``hbm``, ``mall``, ``l2``, ``l1``, ``lds``, ``compute``, ``atomics``, ``latency`` or
@@ -106,7 +107,7 @@ def bound_of(terms: Mapping[str, float], pipes: Mapping[str, float]) -> str:
     return _BOUNDS[busiest] if pipes[busiest] >= BUSY_UNIT else "latency"
 
 
-def utilisation(request: native.ModelRequest) -> dict[str, float]:
+def utilisation(request: layouts.ModelRequest) -> dict[str, float]:
     """Share of the time that each unit of a compute unit is busy, in the replays."""
     cycles = request.replay_cycles
     return {
@@ -118,7 +119,7 @@ def utilisation(request: native.ModelRequest) -> dict[str, float]:
 
 
 def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Achieved over peak by part of the device, launch included."""
+    """Achieved rate over peak rate by part of the device, with the launch in the time."""
     efficiency = {
         "matrix": hw.MATRIX_SUSTAINED,
         "hbm": hw.HBM_EFFICIENCY,
@@ -131,16 +132,16 @@ def of_peak(terms: Mapping[str, float], seconds: float) -> dict[str, float]:
     }
 
 
-def stall_shares(request: native.ModelRequest) -> dict[str, float]:
-    """Share of the waves' time by what they did or waited for, largest first."""
+def stall_shares(request: layouts.ModelRequest) -> dict[str, float]:
+    """Shares of the waves' time by stall, largest first."""
     total = sum(request.stalls)
-    shares = {name: request.stalls[i] / total for i, name in enumerate(STALLS) if total}
+    shares = {name: request.stalls[i] / total for i, name in STALLS.items() if total}
     ordered = sorted(shares.items(), key=lambda item: -item[1])
     return {name: round(share, 4) for name, share in ordered if share >= 0.001}
 
 
 def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-    """The instructions at which waves spend most time: number and share."""
+    """The instructions on which waves spend most time, with their shares."""
     total = float(spent.sum())
     if total <= 0:
         return []
@@ -153,13 +154,13 @@ def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
 
 
 def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """A profile whose source files have names alone: folders differ from run to run."""
+    """A copy of a profile without the folders of source files, which differ between runs."""
     hot = [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get("hot", ())]
     return {**profile, "hot": hot} if profile else {}
 
 
 def profile_text(name: str, profile: Mapping[str, Any]) -> str:
-    """A profile for people and policies.
+    """Renders a profile for people and policies.
 
     Args:
         name: The kernel's name.

@@ -1,7 +1,7 @@
 """Bytes that a launch moves at each level of the memory hierarchy.
 
-Distinct lines and requests of the whole launch are counted exactly; which part of the requests
-misses the first-level cache is known from the sampled workgroups.
+Distinct lines and requests of the whole launch are counted exactly. The share of requests that miss
+the first-level cache comes from the sampled workgroups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Traffic:
     Attributes:
         l2: Requests of compute units to the L2 caches.
         mall: Requests of the L2 caches to the Infinity Cache, written lines included.
-        hbm: What reaches memory.
+        hbm: Bytes that reach memory.
         far_fraction: Share of L1 misses that also miss L2.
         memory_fraction: Share of these that also miss the Infinity Cache.
     """
@@ -47,17 +47,17 @@ def estimate_traffic(
     written_lines: int,
     figures: hw.Figures = hw.MI300X,
 ) -> Traffic:
-    """Traffic from requests and distinct lines, caches cold.
+    """Estimates traffic from requests and distinct lines, with cold caches.
 
-    Each chiplet has its own L2, so a line may be fetched by each of them; repeated requests
-    hit as far as the distinct lines fit. L2 writes back: a written line leaves it once.
+    Each chiplet has its own L2, so each of them may fetch a line. Repeated requests hit as far as
+    the distinct lines fit. The L2 writes back: a written line leaves it once.
 
     Args:
         read_requests: Lines that loads requested from L2, whole launch.
         write_segments: 64-byte pieces that stores sent to L2, whole launch.
         read_lines: Distinct lines read.
         written_lines: Distinct lines written.
-        figures: Of the device.
+        figures: Constants of the device.
 
     Returns:
         The bytes.

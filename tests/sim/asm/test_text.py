@@ -17,10 +17,10 @@ def test_operands_are_split_outside_brackets():
 
 
 def test_instruction_parts():
-    found = parse_instruction("v_add_f32_dpp v1, -v2, |v3| row_shr:1 row_mask:0xf", 7)
-    assert (found.mnemonic, found.encoding, found.line) == ("v_add_f32", "dpp", 7)
-    assert found.operands == ("v1", "-v2", "|v3|")
-    assert found.modifiers == {"row_shr": "1", "row_mask": "0xf"}
+    parsed = parse_instruction("v_add_f32_dpp v1, -v2, |v3| row_shr:1 row_mask:0xf", 7)
+    assert (parsed.mnemonic, parsed.encoding, parsed.line) == ("v_add_f32", "dpp", 7)
+    assert parsed.operands == ("v1", "-v2", "|v3|")
+    assert parsed.modifiers == {"row_shr": "1", "row_mask": "0xf"}
     flags = parse_instruction("global_load_dword v1, v2, s[0:1] offset:-16 sc0 nt", 1).modifiers
     assert flags == {"offset": "-16", "sc0": "", "nt": ""}
 

@@ -20,9 +20,9 @@ def test_every_published_figure_has_a_source_and_a_confidence():
 
 
 def test_the_model_meets_published_figures():
-    found = validate(Bench())
-    assert found["median_error"] < 0.25
-    assert found["pairs_in_order"] >= 0.9 * found["pairs"] > 0
+    validation = validate(Bench())
+    assert validation["median_error"] < 0.25
+    assert validation["pairs_in_order"] >= 0.9 * validation["pairs"] > 0
 
 
 def test_samples_give_what_a_full_trace_gives():

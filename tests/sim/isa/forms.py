@@ -98,7 +98,7 @@ def forms() -> list[Form]:
     """All of them that some target has."""
     from tinygrad.runtime.autogen.amd.cdna.operands import OPERANDS
 
-    found: dict[tuple[str, ...], Form] = {}
+    by_name: dict[tuple[str, ...], Form] = {}
     for operation, operands in OPERANDS.items():
         group, name = type(operation).__name__, operation.name.lower()
         if group not in (*_GROUPS, *_SCALAR_GROUPS):
@@ -115,5 +115,5 @@ def forms() -> list[Form]:
         if by_target:
             formats = {key: form.name[len("FMT_NUM_") :] for key, (form, _, _) in operands.items()}
             base = re.sub(r"_e(32|64)$", "", name)
-            found[(group, name)] = Form(base, by_target, formats, sizes, scalar)
-    return list(found.values())
+            by_name[(group, name)] = Form(base, by_target, formats, sizes, scalar)
+    return list(by_name.values())

@@ -40,15 +40,15 @@ class Untranslatable(ValueError):
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, place = [], 0
+    tokens, place = [], 0
     while place < len(text):
         match = _TOKEN.match(text, place)
         if not match:
             raise Untranslatable(f"cannot read {text[place : place + 20]!r}")
         if match.lastgroup:
-            found.append((match.lastgroup, match.group(match.lastgroup)))
+            tokens.append((match.lastgroup, match.group(match.lastgroup)))
         place = match.end()
-    return found
+    return tokens
 
 
 class _Translator:
@@ -343,10 +343,10 @@ def all_operations() -> dict[str, str]:
     """Pseudo-code by mnemonic without its encoding."""
     from tinygrad.runtime.autogen.amd.cdna.str_pcode import PCODE
 
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for operation, text in PCODE.items():
-        found.setdefault(re.sub(r"_e(32|64)$", "", operation.name.lower()), text)
-    return found
+        texts.setdefault(re.sub(r"_e(32|64)$", "", operation.name.lower()), text)
+    return texts
 
 
 LITERAL = 0x4123  # what the forms write where an instruction has a literal

@@ -86,14 +86,14 @@ def dot_products(a: np.ndarray, b: np.ndarray, k: int) -> list[tuple[int, int, l
         b: the same of the second.
         k: how many products each result adds.
     """
-    each, found = a.shape[1], []
+    each, values = a.shape[1], []
     for lane in range(0, LANES, 5):
         for r in range(4):
             row, column = 4 * (lane // 16) + r, lane % 16
             x = [float(a[16 * (i // each) + row][i % each]) for i in range(k)]
             y = [float(b[16 * (i // each) + column][i % each]) for i in range(k)]
-            found.append((lane, r, x, y))
-    return found
+            values.append((lane, r, x, y))
+    return values
 
 
 def product(engine: Engine, text: str, rows: list[np.ndarray], target: str) -> np.ndarray:
@@ -122,7 +122,7 @@ def exact_engine() -> Engine:
 
 
 def assert_added_in_groups(
-    found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, k: int, size: int, rule: Rule
+    actual: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, k: int, size: int, rule: Rule
 ) -> None:
     """Each result is its addend and then, by the rule, `size` products at a time.
 
@@ -133,9 +133,9 @@ def assert_added_in_groups(
         total = c[r, lane]
         for first in range(0, k, size):
             total = rule(x[first : first + size], y[first : first + size], float(total))
-        assert found[r, lane] == np.float32(total)
+        assert actual[r, lane] == np.float32(total)
         plain = math.fsum([p * q for p, q in zip(x, y, strict=True)] + [float(c[r, lane])])
-        different += bool(np.float32(plain) != found[r, lane])
+        different += bool(np.float32(plain) != actual[r, lane])
     assert different
 
 
@@ -144,9 +144,9 @@ def test_cdna3_rule(exact_engine):
     values, c = halves(random), addends(random)
     rows = [*(v.view(np.uint32).reshape(LANES) for v in values), *c]
     text = "v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], v[14:17]"
-    found = product(exact_engine, text, rows, "gfx942")
+    actual = product(exact_engine, text, rows, "gfx942")
     a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
-    assert_added_in_groups(found, a, b, c, 16, 8, partial(cdna3_group, least=-14))
+    assert_added_in_groups(actual, a, b, c, 16, 8, partial(cdna3_group, least=-14))
 
 
 def test_cdna3_rule_of_bytes(exact_engine):
@@ -158,9 +158,9 @@ def test_cdna3_rule_of_bytes(exact_engine):
     c = addends(random)
     rows = [*words[0].T.copy(), *words[1].T.copy(), *c]
     text = "v_mfma_f32_16x16x32_fp8_fp8 v[20:23], v[10:11], v[12:13], v[14:17]"
-    found = product(exact_engine, text, rows, "gfx942")
+    actual = product(exact_engine, text, rows, "gfx942")
     a, b = values.double().numpy()
-    assert_added_in_groups(found, a, b, c, 32, 16, partial(cdna3_bytes, least=-7))
+    assert_added_in_groups(actual, a, b, c, 32, 16, partial(cdna3_bytes, least=-7))
 
 
 def test_cdna3_rule_of_xf32(exact_engine):
@@ -169,9 +169,11 @@ def test_cdna3_rule_of_xf32(exact_engine):
     values = (random.standard_normal(scale.shape) * scale).astype(np.float32)
     c = addends(random)
     text = "v_mfma_f32_16x16x8_xf32 v[20:23], v[10:11], v[12:13], v[14:17]"
-    found = product(exact_engine, text, [*values[0], *values[1], *c], "gfx942")
+    actual = product(exact_engine, text, [*values[0], *values[1], *c], "gfx942")
     short = (values.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32)
-    assert_added_in_groups(found, short[0].T, short[1].T, c, 8, 4, partial(cdna3_group, least=-126))
+    assert_added_in_groups(
+        actual, short[0].T, short[1].T, c, 8, 4, partial(cdna3_group, least=-126)
+    )
 
 
 def test_cdna2_rule(exact_engine):
@@ -182,9 +184,9 @@ def test_cdna2_rule(exact_engine):
     c[:, ::9] = 1e-40
     text = "v_mfma_f32_16x16x16f16 v[20:23], v[10:11], v[12:13], v[14:17]"
     rows = [*(v.view(np.uint32).reshape(LANES) for v in values), *c]
-    found = product(exact_engine, text, rows, "gfx90a")
+    actual = product(exact_engine, text, rows, "gfx90a")
     a, b = (np.concatenate(values[i : i + 2], axis=1).astype(float) for i in (0, 2))
-    assert_added_in_groups(found, a, b, c, 16, 4, cdna2_group)
+    assert_added_in_groups(actual, a, b, c, 16, 4, cdna2_group)
 
 
 def test_no_rule_for_gfx950():
@@ -204,7 +206,7 @@ def test_sparse_product(engine):
     words = [*a.view(np.uint32).reshape(64, 2).T, *b.view(np.uint32).reshape(64, 4).T, index]
     setup = "\n\t".join(f"v_mov_b32_e32 v{20 + i}, 0" for i in range(4))
     text = "v_smfmac_f32_16x16x32_f16 v[20:23], v[10:11], v[12:15], v16"
-    found = execute(engine, text, words, 4, setup=setup).view(np.float32)
+    actual = execute(engine, text, words, 4, setup=setup).view(np.float32)
     dense_a, dense_b = np.zeros((16, 32)), np.zeros((32, 16))
     for lane in range(64):
         row, first = lane % 16, 8 * (lane // 16)
@@ -214,4 +216,4 @@ def test_sparse_product(engine):
         dense_b[first : first + 8, row] = b[lane]
     product = dense_a @ dense_b
     wanted = [[product[4 * (lane // 16) + r, lane % 16] for lane in range(64)] for r in range(4)]
-    np.testing.assert_array_equal(found, np.array(wanted, np.float32))
+    np.testing.assert_array_equal(actual, np.array(wanted, np.float32))

@@ -32,18 +32,18 @@ def normalised(x: np.ndarray, least: float, most: int) -> np.ndarray:
 
 
 def test_conversions_to_pairs(any_engine: Engine) -> None:
-    def found(name: str) -> np.ndarray:
+    def computed(name: str) -> np.ndarray:
         return execute(any_engine, f"{name} v20, v10, v11", [FLOATS, OTHERS])[0]
 
     def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return low | high << np.uint32(16)
 
     np.testing.assert_array_equal(
-        found("v_cvt_pkrtz_f16_f32_e64"), pair(toward_zero(FLOATS), toward_zero(OTHERS))
+        computed("v_cvt_pkrtz_f16_f32_e64"), pair(toward_zero(FLOATS), toward_zero(OTHERS))
     )
     for name, least, most in (("i16", -1, 32767), ("u16", 0, 65535)):
         wanted = pair(normalised(FLOATS, least, most), normalised(OTHERS, least, most))
-        np.testing.assert_array_equal(found(f"v_cvt_pknorm_{name}_f32"), wanted)
+        np.testing.assert_array_equal(computed(f"v_cvt_pknorm_{name}_f32"), wanted)
 
 
 def test_offsets_of_four_bits(any_engine: Engine) -> None:
@@ -114,13 +114,13 @@ def test_classes_of_floats(any_engine: Engine, form: str, size: int) -> None:
     after = "s_mov_b64 s[22:23], exec\n\ts_mov_b64 exec, -1"
     for i, name in enumerate(("s20", "s21", "s22", "s23")):
         after += f"\n\tv_mov_b32_e32 v{20 + i}, {name}"
-    found = execute(any_engine, text, rows, 4, setup, after)[:, 0]
+    actual = execute(any_engine, text, rows, 4, setup, after)[:, 0]
     wanted = sum(
         (int(B[lane]) >> class_of(int(values[lane]), size) & active >> lane & 1) << lane
         for lane in range(LANES)
     )
-    assert int(found[0]) | int(found[1]) << 32 == wanted
-    executed = int(found[2]) | int(found[3]) << 32
+    assert int(actual[0]) | int(actual[1]) << 32 == wanted
+    executed = int(actual[2]) | int(actual[3]) << 32
     assert executed == (wanted if form == "cmpx" else active)
 
 
@@ -128,7 +128,7 @@ def test_masked_sums_of_differences(any_engine: Engine) -> None:
     reference = B & RNG.choice(np.array([0xFF, 0xFF00FF, 0xFFFFFFFF], np.uint32), LANES)
     text = "v_mqsad_u32_u8_e64 v[20:23], v[10:11], v12, v[14:17]"
     sums = RNG.integers(0, 1 << 31, (4, LANES), dtype=np.uint32)
-    found = execute(any_engine, text, [A, C, reference, A, *sums], 4)
+    actual = execute(any_engine, text, [A, C, reference, A, *sums], 4)
     window = A.astype(np.uint64) | C.astype(np.uint64) << np.uint64(32)
     for i in range(4):
         wanted = sums[i].astype(np.int64)
@@ -136,15 +136,15 @@ def test_masked_sums_of_differences(any_engine: Engine) -> None:
             theirs = (reference >> np.uint32(8 * byte) & np.uint32(255)).astype(np.int64)
             ours = (window >> np.uint64(8 * (i + byte)) & np.uint64(255)).astype(np.int64)
             wanted += np.where(theirs != 0, np.abs(ours - theirs), 0)
-        np.testing.assert_array_equal(found[i], wanted.astype(np.uint32))
+        np.testing.assert_array_equal(actual[i], wanted.astype(np.uint32))
 
 
 def test_a_byte_of_four(any_engine: Engine) -> None:
     values = RNG.choice(np.array([-3, 0, 0.4, 1.6, 7, 254.7, 255, 300], np.float32), LANES)
-    found = execute(any_engine, "v_cvt_pkaccum_u8_f32_e64 v20, v10, v11", [values, B])[0]
+    actual = execute(any_engine, "v_cvt_pkaccum_u8_f32_e64 v20, v10, v11", [values, B])[0]
     byte = np.clip(np.rint(values), 0, 255).astype(np.uint32)
     place = (B & np.uint32(3)) * np.uint32(8)
-    np.testing.assert_array_equal(found, 0x7FC0DEAD & ~(np.uint32(255) << place) | byte << place)
+    np.testing.assert_array_equal(actual, 0x7FC0DEAD & ~(np.uint32(255) << place) | byte << place)
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("i16", -1, 32767), ("u16", 0, 65535)])
@@ -154,19 +154,19 @@ def test_halves_as_shares_of_integers(
     halves, others = (np.clip(x, -60000, 60000).astype(np.float16) for x in (FLOATS, OTHERS))
     rows = [x.view(np.uint16).astype(np.uint32) for x in (halves, others)]
     low, high = (normalised(x.astype(np.float32), least, most) for x in (halves, others))
-    found = execute(any_engine, f"v_cvt_pknorm_{name}_f16 v20, v10, v11", rows)[0]
-    np.testing.assert_array_equal(found, low | high << np.uint32(16))
-    found = execute(any_engine, f"v_cvt_norm_{name}_f16_e32 v20, v10", rows)[0]
-    np.testing.assert_array_equal(found & 0xFFFF, low)
+    actual = execute(any_engine, f"v_cvt_pknorm_{name}_f16 v20, v10, v11", rows)[0]
+    np.testing.assert_array_equal(actual, low | high << np.uint32(16))
+    actual = execute(any_engine, f"v_cvt_norm_{name}_f16_e32 v20, v10", rows)[0]
+    np.testing.assert_array_equal(actual & 0xFFFF, low)
 
 
 def test_older_exponentials_and_logarithms(any_engine: Engine) -> None:
     x = RNG.uniform(-100, 100, LANES).astype(np.float32)
-    found = execute(any_engine, "v_exp_legacy_f32_e32 v20, v10", [x])[0].view(np.float32)
-    np.testing.assert_allclose(found, np.exp2(x.astype(np.float64)), rtol=2.5e-7)
+    actual = execute(any_engine, "v_exp_legacy_f32_e32 v20, v10", [x])[0].view(np.float32)
+    np.testing.assert_allclose(actual, np.exp2(x.astype(np.float64)), rtol=2.5e-7)
     x = RNG.uniform(1e-6, 1e6, LANES).astype(np.float32)
-    found = execute(any_engine, "v_log_legacy_f32_e32 v20, v10", [x])[0].view(np.float32)
-    np.testing.assert_allclose(found, np.log2(x.astype(np.float64)), rtol=2.5e-7, atol=1e-7)
+    actual = execute(any_engine, "v_log_legacy_f32_e32 v20, v10", [x])[0].view(np.float32)
+    np.testing.assert_allclose(actual, np.log2(x.astype(np.float64)), rtol=2.5e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize(("kind", "dropped"), [("bf16", 16), ("f16", 13)])
@@ -181,10 +181,10 @@ def test_stochastic_halves(any_engine: Engine, kind: str, dropped: int) -> None:
     run(any_engine, text, (1,), [np.stack([values.view(np.uint32), noise]), result])
     low = kept.view(np.float32)
     if kind == "f16":
-        low, found = low.astype(np.float16).view(np.uint16), result[0] & 0xFFFF
+        low, actual = low.astype(np.float16).view(np.uint16), result[0] & 0xFFFF
     else:
-        low, found = kept >> np.uint32(16), result[0] & 0xFFFF
-    up = found.astype(np.int64) - low
+        low, actual = kept >> np.uint32(16), result[0] & 0xFFFF
+    up = actual.astype(np.int64) - low
     assert np.isin(up, (0, 1)).all()
     np.testing.assert_array_equal(up.reshape(4, 16).mean(1), np.arange(4) / 4)
 
@@ -210,5 +210,5 @@ def test_vector_registers_by_index(any_engine: Engine) -> None:
     lines += ["s_set_gpr_idx_on s20, gpr_idx(SRC0)", "v_mov_b32_e32 v20, v10"]
     lines += ["s_mov_b32 s20, 2", "s_set_gpr_idx_idx s20"]
     lines += ["v_mov_b32_e32 v21, v10"]
-    found = execute(any_engine, "s_set_gpr_idx_off", [A, B, C], 2, "\n\t".join(lines))
-    np.testing.assert_array_equal(found, [B, C])
+    actual = execute(any_engine, "s_set_gpr_idx_off", [A, B, C], 2, "\n\t".join(lines))
+    np.testing.assert_array_equal(actual, [B, C])

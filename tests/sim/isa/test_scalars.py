@@ -82,12 +82,12 @@ def test_manual(engine, seed):
     run(engine, kernel_of(cases), (1,), [result])
     wrong = []
     for (form, state), words in zip(cases, result.astype(object), strict=True):
-        found = (words[0] | words[1] << 32, words[2] | words[3] << 32, words[4])
+        actual = (words[0] | words[1] << 32, words[2] | words[3] << 32, words[4])
         expected = wanted(form, state)
-        if found != expected:
+        if actual != expected:
             listed = {name: hex(value) for name, value in state.items()}
             wrong.append(
-                f"{form.name} {listed}: {tuple(map(hex, found))}, "
+                f"{form.name} {listed}: {tuple(map(hex, actual))}, "
                 f"expected {tuple(map(hex, expected))}"
             )
     assert not wrong, f"{len(wrong)} cases:\n" + "\n".join(wrong[:40])

@@ -211,11 +211,11 @@ def test_plain_conversions_are_those_of_pytorch(any_engine: Engine, kind: str, t
     codes = np.arange(256, dtype=np.uint32).reshape(4, LANES)
     values = torch.arange(256).to(torch.uint8).view(dtype).float().numpy().reshape(4, LANES)
     for word, wanted in zip(codes, values, strict=True):
-        found = execute(f"v_cvt_f32_{kind}_e32 v20, v10", word[None], 1)[0].view(np.float32)
-        np.testing.assert_array_equal(found, wanted)
+        actual = execute(f"v_cvt_f32_{kind}_e32 v20, v10", word[None], 1)[0].view(np.float32)
+        np.testing.assert_array_equal(actual, wanted)
         pair = word | word[::-1] << np.uint32(8)
-        found = execute(f"v_cvt_pk_f32_{kind}_e32 v[20:21], v10", pair[None], 2).view(np.float32)
-        np.testing.assert_array_equal(found, [wanted, wanted[::-1]])
+        actual = execute(f"v_cvt_pk_f32_{kind}_e32 v[20:21], v10", pair[None], 2).view(np.float32)
+        np.testing.assert_array_equal(actual, [wanted, wanted[::-1]])
     rng = random_of(kind + target)
     finite = np.sort(values[np.isfinite(values)])
     middles = np.resize((finite[1:] + finite[:-1]) / 2, 4 * LANES)
@@ -225,8 +225,8 @@ def test_plain_conversions_are_those_of_pytorch(any_engine: Engine, kind: str, t
     wanted = torch.from_numpy(x).to(dtype).view(torch.uint8).numpy().astype(np.uint32)
     for row, other, low, high in zip(x, x[::-1], wanted, wanted[::-1], strict=True):
         rows = np.stack([row, other]).view(np.uint32)
-        found = execute(f"v_cvt_pk_{kind}_f32 v20, v10, v11", rows, 1)[0] & 0xFFFF
-        np.testing.assert_array_equal(found, low | high << np.uint32(8))
+        actual = execute(f"v_cvt_pk_{kind}_f32 v20, v10, v11", rows, 1)[0] & 0xFFFF
+        np.testing.assert_array_equal(actual, low | high << np.uint32(8))
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if parts_of(n)[1] in SMALL])
@@ -236,9 +236,9 @@ def test_small_floats_are_read(any_engine: Engine, name: str) -> None:
     codes = rng.integers(0, 1 << SMALL[kind].bits, (count, LANES))
     scales = 2.0 ** rng.integers(-9, 10, LANES)
     rows = -(-count * WIDE[to] // 32)
-    found = convert(any_engine, name, [packed(codes, SMALL[kind].bits)], scales, rows)
+    actual = convert(any_engine, name, [packed(codes, SMALL[kind].bits)], scales, rows)
     wanted, worth = narrowed(decoded(codes, kind) * scales, to)
-    got = unpacked(found, WIDE[to], count)
+    got = unpacked(actual, WIDE[to], count)
     sure = ~np.isnan(worth)
     np.testing.assert_array_equal(got[sure], wanted[sure])
     least = {"f32": 0x7F800000, "f16": 0x7C00, "bf16": 0x7F80}[to]
@@ -256,11 +256,11 @@ def test_small_floats_are_the_nearest_ones(any_engine: Engine, name: str, satura
         sources = [packed(bits, WIDE[source])]
     rows = -(-count * SMALL[kind].bits // 32)
     setup = SATURATE if saturate else ""
-    found = convert(any_engine, name, sources, scales, rows, setup)
+    actual = convert(any_engine, name, sources, scales, rows, setup)
     wanted = encoded(worth / scales, kind, saturate)
-    np.testing.assert_array_equal(unpacked(found, SMALL[kind].bits, count), wanted)
+    np.testing.assert_array_equal(unpacked(actual, SMALL[kind].bits, count), wanted)
     kept = 32 * rows - count * SMALL[kind].bits
-    assert np.all(found[-1] >> np.uint32(32 - kept) == (1 << kept) - 1 if kept else True)
+    assert np.all(actual[-1] >> np.uint32(32 - kept) == (1 << kept) - 1 if kept else True)
 
 
 @pytest.mark.parametrize(("target", "unit"), [("gfx942", 0.5), ("gfx950", 1.0)])
@@ -295,7 +295,7 @@ def test_stochastic_rounding_keeps_codes_and_means(any_engine: Engine, name: str
         x = np.broadcast_to(low + (high - low) * quarters / 4, (count, LANES)) * scales
         bits, _ = narrowed(x, source)
         sources = [packed(bits, WIDE[source]), noise[None]]
-        found = convert(any_engine, name, sources, scales, rows)
-        up = unpacked(found, small.bits, count) - code
+        actual = convert(any_engine, name, sources, scales, rows)
+        up = unpacked(actual, small.bits, count) - code
         assert np.isin(up, (0, 1)).all()
         assert up[0].mean() == quarters / 4

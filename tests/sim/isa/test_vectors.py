@@ -35,26 +35,26 @@ def as_float(bits: int, size: int) -> np.floating:
     return values.from_bits(bits, size)
 
 
-def same(form: Form, found: int, wanted: int) -> bool:
+def same(form: Form, actual: int, wanted: int) -> bool:
     """Whether a result is right: the bits, or nearly so for approximations; any NaN is a NaN."""
-    if found == wanted:
+    if actual == wanted:
         return True
     size = FLOAT.get(form.formats.get("vdst", ""))
     halves = "PK2_F16" in form.formats.get("vdst", "")
     if halves:
-        return all(_same_float(found >> s & 0xFFFF, wanted >> s & 0xFFFF, 16, 0) for s in (0, 16))
+        return all(_same_float(actual >> s & 0xFFFF, wanted >> s & 0xFFFF, 16, 0) for s in (0, 16))
     if size is None:
         return False
-    return _same_float(found, wanted, size, find(APPROXIMATE, form.name) or 0)
+    return _same_float(actual, wanted, size, find(APPROXIMATE, form.name) or 0)
 
 
-def _same_float(found: int, wanted: int, size: int, tolerance: float) -> bool:
-    if found == wanted:
+def _same_float(actual: int, wanted: int, size: int, tolerance: float) -> bool:
+    if actual == wanted:
         return True
     mask = (1 << size) - 1
-    if found & ~mask:
+    if actual & ~mask:
         return False
-    a, b = float(as_float(found, size)), float(as_float(wanted, size))
+    a, b = float(as_float(actual, size)), float(as_float(wanted, size))
     if math.isnan(a) and math.isnan(b):
         return True
     if not tolerance or not math.isfinite(a) or not math.isfinite(b):
@@ -70,7 +70,7 @@ def wrong_lanes(form: Form, rows: np.ndarray, inputs: Inputs) -> str | None:
         want = expected(form, inputs, lane)
         mask = int(rows[0, 2]) | int(rows[0, 3]) << 32
         size = max(32, form.sizes.get("vdst", 32))
-        found = (int(rows[lane, 0]) | int(rows[lane, 1]) << 32) & ((1 << size) - 1)
+        actual = (int(rows[lane, 0]) | int(rows[lane, 1]) << 32) & ((1 << size) - 1)
         old = int(inputs.s[3, lane]) & ((1 << size) - 1)
         sources = [hex(int(inputs.s[i, lane])) for i in range(len(form.sources))]
         bit = want.bit if active else 0
@@ -82,8 +82,8 @@ def wrong_lanes(form: Form, rows: np.ndarray, inputs: Inputs) -> str | None:
                 return f"lane {lane} of {sources}: EXEC is not the result"
             continue
         wanted = want.destination & ((1 << size) - 1) if active else old
-        if not same(form, found, wanted):
-            return f"lane {lane} of {sources}: found {found:#x}, expected {wanted:#x}"
+        if not same(form, actual, wanted):
+            return f"lane {lane} of {sources}: found {actual:#x}, expected {wanted:#x}"
     return None
 
 
@@ -91,9 +91,9 @@ def failures(engine: Engine, target: str, kind: str, seed: int) -> list[str]:
     """What is wrong with the operations of a target that take inputs of a kind."""
     chosen = [form for form in checked(target) if kind_of(form) == kind]
     inputs = make_inputs(kind, seed)
-    found = execute(engine, [form.texts[target] for form in chosen], inputs, target)
+    actual = execute(engine, [form.texts[target] for form in chosen], inputs, target)
     wrong = []
-    for form, rows in zip(chosen, found, strict=True):
+    for form, rows in zip(chosen, actual, strict=True):
         problem = wrong_lanes(form, rows, inputs)
         if problem:
             wrong.append(f"{form.texts[target]}: {problem}")
@@ -118,9 +118,9 @@ def test_engines_agree_to_the_bit(any_engine, engine, kind):
     texts = [form.texts["gfx950"] for form in forms() if runs(form) and kind_of(form) == kind]
     for seed in (4, 5):
         inputs = make_inputs(kind, seed)
-        found = execute(any_engine, texts, inputs, "gfx950")
+        actual = execute(any_engine, texts, inputs, "gfx950")
         wanted = execute(engine, texts, inputs, "gfx950")
-        differ = (found != wanted) & ~both_nan(found, wanted)
+        differ = (actual != wanted) & ~both_nan(actual, wanted)
         assert not differ.any(), [t for t, d in zip(texts, differ, strict=True) if d.any()]
 
 

@@ -225,17 +225,19 @@ def expect(program: Program, inputs: dict[str, torch.Tensor]) -> dict[str, torch
     return {data.name: names[data.name] for data in program.outputs}
 
 
-def compare(program: Program, data: Data, found: torch.Tensor, wanted: torch.Tensor) -> None:
+def compare(program: Program, data: Data, actual: torch.Tensor, wanted: torch.Tensor) -> None:
     """Raise AssertionError if an output is not as expected."""
     wanted = wanted.broadcast_to(data.shape)
     if data.type in BITS or data.type == "i1":
         wanted = wanted.long() if data.type == "i1" else wrap(wanted.long(), data.type)
-        found = found.view(torch.int64) if data.type == "u64" else found.long()
-        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+        actual = actual.view(torch.int64) if data.type == "u64" else actual.long()
+        torch.testing.assert_close(actual, wanted, rtol=0, atol=0)
         return
     atol = program.rtol if program.atol is None else program.atol
     wanted = rounded(wanted.double(), data.type)
-    torch.testing.assert_close(found.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True)
+    torch.testing.assert_close(
+        actual.double(), wanted, rtol=program.rtol, atol=atol, equal_nan=True
+    )
 
 
 def check(
@@ -268,10 +270,10 @@ def failures(
     programs: Sequence[Program], module: ModuleType, engine: Engine, arch: str = "gfx942"
 ) -> list[str]:
     """What is wrong with each faulty program, with its source."""
-    found = []
+    problems = []
     for program in programs:
         try:
             check(program, module, engine, arch=arch)
         except Exception as error:
-            found.append(f"{program.name}: {type(error).__name__}: {error}\n{program.listing}")
-    return found
+            problems.append(f"{program.name}: {type(error).__name__}: {error}\n{program.listing}")
+    return problems

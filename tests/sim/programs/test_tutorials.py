@@ -45,8 +45,8 @@ def go(engine, function, grid, values, warps=4, stages=2, **constants):
     return run(engine, text, grid, values, shared=shared, block=(64 * warps,))
 
 
-def close(found, wanted, tolerance):
-    torch.testing.assert_close(found.double(), wanted.double(), rtol=tolerance, atol=tolerance)
+def close(actual, wanted, tolerance):
+    torch.testing.assert_close(actual.double(), wanted.double(), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("grid", [(5, 1, 1), (3, 4, 1), (2, 3, 4)])
@@ -207,8 +207,8 @@ def test_layer_norm(engine):
     values = [dx, dy, dw, db, x, w, mean, scale, locks, n]
     go(engine, kernels.layer_norm_backward, (rows,), values, GROUPS=groups, BLOCK=256)
     wanted.backward(dy.double())
-    for found, leaf in zip((dx, dw.sum(0), db.sum(0)), leaves, strict=True):
-        close(found, leaf.grad, 1e-4)
+    for actual, leaf in zip((dx, dw.sum(0), db.sum(0)), leaves, strict=True):
+        close(actual, leaf.grad, 1e-4)
 
 
 @pytest.mark.parametrize("causal", [True, False])

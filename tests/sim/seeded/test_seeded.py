@@ -61,7 +61,7 @@ def assemble(path, arguments, block, options, folder):
         files = f'\t.file\t1 "." "{path.name}"\n'
         return kernel_text(files + located, arguments=2, lds=256), None, block
     if path.suffix == ".hip":
-        compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+        compiler = next((command for name in COMPILERS if (command := shutil.which(name))), None)
         if compiler is None:
             pytest.skip("no clang for HIP found")
         output = folder / f"{path.stem}.s"
@@ -97,18 +97,18 @@ def run(engine, path, folder, audit=True):
 
 
 @pytest.fixture(scope="module")
-def found(engine, tmp_path_factory):
+def faults(engine, tmp_path_factory):
     """Every seed's fault."""
     folder = tmp_path_factory.mktemp("seeded")
     return {path.name: run(engine, path, folder) for path in SEEDS}
 
 
-def test_planted_faults_are_found_at_their_line(found):
+def test_planted_faults_are_found_at_their_line(faults):
     escaped = []
     for path in SEEDS:
         kind, lines, *_ = facts(path)
-        if found[path.name][0] != kind or not found[path.name][1] & set(lines):
-            escaped.append(f"{path.name}: expected {kind} at {lines}, found {found[path.name]}")
+        if faults[path.name][0] != kind or not faults[path.name][1] & set(lines):
+            escaped.append(f"{path.name}: expected {kind} at {lines}, found {faults[path.name]}")
     assert not escaped, "\n".join(escaped)
 
 

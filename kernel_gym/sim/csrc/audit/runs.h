@@ -1,12 +1,12 @@
-// Lanes of an access that lie one behind the other: whoever looks at all that is accessed looks at
-// few runs instead of 64 lanes.
+// Runs of lanes that access adjacent memory. Code that checks an access handles a few runs instead
+// of 64 lanes.
 #pragma once
 
 #include "lanes.h"
 
 struct Runs {
   u64 starts;     // the first lanes
-  u64 adjoining;  // lanes that lie right behind the lane before them
+  u64 adjoining;  // lanes that access memory right after that of the lane before
 
   u32 length(u32 first) const {
     const u64 rest = adjoining >> 1 >> first;
@@ -14,7 +14,7 @@ struct Runs {
   }
 };
 
-// A row with room before it, so that one may look at the lanes before all lanes.
+// A row with padding in front, so that the words before all lanes can be loaded.
 struct PaddedRow {
   alignas(64) u32 padding[kWidth];
   u32 words[kLanes];
@@ -37,7 +37,6 @@ SIM_INLINE Runs runs_of(const u64* addresses, u64 lanes, u32 size) {
   PaddedRow low, high;
   for (int l = 0; l < kLanes; l++) low.words[l] = (u32)addresses[l];
   for (int l = 0; l < kLanes; l++) high.words[l] = (u32)(addresses[l] >> 32);
-  const u64 adjoining =
-      runs_of(low, lanes, size).adjoining & runs_of(high, lanes, 0).adjoining;
+  const u64 adjoining = runs_of(low, lanes, size).adjoining & runs_of(high, lanes, 0).adjoining;
   return {lanes & ~adjoining, adjoining};
 }

@@ -63,7 +63,7 @@ bool Shadow::wrote(Page& page, u32 first, u32 count, Mark made, const u8* now, c
   if (made_of(page.write, first, count).any) return false;
   u32 differ = 0;
   for (u32 i = 0; i < count; i++) differ |= x[i] ^ y[i];
-  if (!differ) return true;  // nobody can tell
+  if (!differ) return true;  // no value changed
   if (made_of(page.first_read, first, count).any) return false;
   if (!page.write) page.write = nobodys();
   Mark* marks = page.write + first;

@@ -1,4 +1,4 @@
-// Shadow memory of an audited launch: who has touched each word of global memory.
+// Shadow memory of an audited launch: the last accesses to each word of global memory.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 #include "lanes.h"
 
-// Who touched a word: number of an event << 6 | flags << 4 | bytes of the word. 0: nobody.
+// An access to a word: number of an event << 6 | flags << 4 | bytes of the word. 0: no access.
 using Mark = u32;
 constexpr Mark kAtomicMark = 1 << 4;  // made by an atomic
-constexpr Mark kSharedMark = 2 << 4;  // others have written the same value
+constexpr Mark kSharedMark = 2 << 4;  // other waves have written the same value
 constexpr Mark kBytes = 15;
 
 class Shadow {
@@ -27,15 +27,15 @@ class Shadow {
     const Recent& recent = recent_[number % kRecentPages];
     return LIKELY(recent.number == number) ? *recent.page : find(number);
   }
-  // Marks for every word of the page, nobody's at first.
+  // Marks for every word of the page, all 0.
   Mark* nobodys();
 
-  // What is done to whole words from `first` on, `count` of one page, by lanes of `size` bytes;
-  // false, and nothing is done, if any of them asks for a closer look.
+  // Marks `count` whole words of one page from `first` on, accessed by lanes of `size` bytes.
+  // Returns false and marks nothing if any of them needs a closer look.
   bool read(Page& page, u32 first, u32 count, Mark made);
   bool wrote(Page& page, u32 first, u32 count, Mark made, const u8* now, const u8* old, u32 size);
 
-  // Takes over the storage of a launch that is over.
+  // Takes over the storage of a finished launch.
   void reuse(Shadow& other);
 
  private:

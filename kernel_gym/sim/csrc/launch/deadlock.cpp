@@ -1,9 +1,9 @@
-// Workgroups that wait for each other: the grid's barrier, and launches that can never end.
+// Workgroups that wait for each other: the grid barrier, and launches that can never end.
 #include <algorithm>
 
 #include "launch/launch.h"
 
-// Notes for the timing model that all workgroups wait for the last one.
+// Records for the timing model that all workgroups wait for the last one.
 void Launch::share_grid_barrier(Worker& worker) {
   const auto progress_of = [](const Slot& slot) {
     u64 progress = 0;
@@ -18,7 +18,7 @@ void Launch::share_grid_barrier(Worker& worker) {
   }
 }
 
-// Lets all waves go on if every one of the launch has arrived at the grid's barrier.
+// Resumes all waves if every wave of the launch has arrived at the grid barrier.
 void Launch::release_grid(Worker& worker) {
   u64 waiting = 0;
   for (const auto& slot : worker.resident) {
@@ -53,7 +53,7 @@ static u64 mix(u64 hash, const void* data, size_t bytes) {
 }
 
 // Whether the launch can never end. The engine is deterministic: if the state of every wave and
-// all memory come back, they come back for ever (Brent's way of finding the cycle).
+// all memory repeat, they repeat forever (Brent's algorithm finds the cycle).
 bool Launch::stuck(const Worker& worker, bool more) {
   if (workers_.size() > 1) return false;
   const bool all_have_run = ++turns_ % worker.resident.size() == 0;
@@ -82,11 +82,11 @@ bool Launch::stuck(const Worker& worker, bool more) {
   return false;
 }
 
-// The fault names a wave that runs in circles and, as the other side, a barrier that is waited at.
+// The fault names a wave in an endless loop and, as the other side, a barrier with waiting waves.
 void Launch::stop_at_deadlock(const Worker& worker) {
-  Slot& slot = **std::min_element(
-      worker.resident.begin(), worker.resident.end(),
-      [](const auto& a, const auto& b) { return a->workgroup < b->workgroup; });
+  Slot& slot =
+      **std::min_element(worker.resident.begin(), worker.resident.end(),
+                         [](const auto& a, const auto& b) { return a->workgroup < b->workgroup; });
   Wave* running = nullptr;
   Wave* waiting = nullptr;
   u32 at_barrier = 0;
@@ -97,7 +97,7 @@ void Launch::stop_at_deadlock(const Worker& worker) {
   }
   Wave& named = running ? *running : slot.waves[0];
   const u64 not_started = workgroups_ - next_.load() + worker.end - worker.next;
-  const Inst* place = named.resume;  // the branch that goes round says most
+  const Inst* place = named.resume;  // the branch of the loop is the most useful place
   const Inst* end = named.program + named.program_size - 1;
   while (place < end && place[1].handler != block_head) place++;
   raise_fault(named, place, FaultKind::kDeadlock, 0, not_started, at_barrier);

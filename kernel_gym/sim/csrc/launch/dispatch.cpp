@@ -1,4 +1,4 @@
-// Workgroups over threads, and what a launch leaves behind.
+// Distributes workgroups over threads and merges their results.
 #include <algorithm>
 #include <cstdlib>
 
@@ -21,12 +21,12 @@ void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
     for (const Wave& wave : slot->waves) progress = std::max(progress, wave.progress);
     engine_.sharing->end((u32)slot->workgroup, progress);
   }
-  if (slot->audit) engine_.audit->end(std::move(slot->audit));
+  if (slot->audit) engine_.audits.end(std::move(slot->audit));
   worker.free_slots.push_back(std::move(slot));
 }
 
-// Takes the next workgroups, a part of those left: neighbours touch the same cache lines and run on
-// one thread, and all threads end together (guided self-scheduling, Polychronopoulos and Kuck 1987).
+// Takes a part of the remaining workgroups. Neighbours touch the same cache lines and so run on one
+// thread, and all threads end together (guided self-scheduling, Polychronopoulos and Kuck 1987).
 bool Launch::take_workgroups(Worker& worker) {
   u64 first = next_.load();
   do {
@@ -56,14 +56,13 @@ void Launch::run_workgroups(Worker& worker) {
     std::unique_ptr<Slot> slot = std::move(resident.front());
     resident.pop_front();
     if (slot->workgroup >= stop_before_.load()) continue;
-    const Outcome outcome = run_slice(worker, *slot);
-    if (outcome == Outcome::kFinished) {
+    const SliceEnd end = run_slice(worker, *slot);
+    if (end == SliceEnd::kFinished) {
       const FaultKind limit = exceeded(worker, *slot);
-      const bool unfinished =
-          worker.may_start() || !resident.empty() || next_.load() < workgroups_;
+      const bool unfinished = worker.may_start() || !resident.empty() || next_.load() < workgroups_;
       if (limit != FaultKind::kNone && unfinished) stop_at_limit(*slot, limit);
       finish(worker, std::move(slot));
-    } else if (outcome == Outcome::kYielded) {
+    } else if (end == SliceEnd::kYielded) {
       resident.push_back(std::move(slot));
       if (more && resident.size() < limit) more = start_next(worker);
       const bool startable = more && resident.size() < limit;
@@ -154,8 +153,8 @@ void run_launch(Engine& engine, const Program& program, LaunchRequest& request) 
 void model_launch(Engine& engine, const Program& program, ModelRequest& request) {
   std::vector<const Recorder*> samples;
   for (const auto& recorder : engine.recorders) samples.push_back(recorder.get());
-  const ModelInput input = {program.timed,   program.block_ranges, samples,
-                            engine.bins,     engine.accesses,      engine.sampled,
+  const ModelInput input = {program.timed,       program.block_ranges, samples,
+                            engine.bins,         engine.accesses,      engine.sampled,
                             engine.sharing.get()};
   run_model(input, request, engine.spent);
 }

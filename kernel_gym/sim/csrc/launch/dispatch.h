@@ -14,19 +14,19 @@
 
 struct Program {
   std::vector<Inst> instructions;
-  std::vector<Inst> quick;             // the same with its idioms replaced; empty if it has none
+  std::vector<Inst> fused;             // the same with fused operations; empty if there are none
   Row* constants = nullptr;            // splatted literal rows
   std::vector<u32> scalar_constants;   // copied behind the scalar registers of every wave
   u32 rows = 0;                        // vector rows a wave: registers and temporaries
   u32 blocks = 0;
   u32 source_instructions = 0;         // Inst::index is below this
-  std::vector<TimedInst> timed;        // by source instruction; empty until wanted
+  std::vector<TimedInst> timed;        // by source instruction; empty until set
   std::vector<BlockRange> block_ranges;
-  std::vector<AuditInst> audited;      // by source instruction; empty until wanted
+  std::vector<AuditInst> audited;      // by source instruction; empty until set
   ~Program();
 };
 
-// Mirrored by kernel_gym/sim/native.py.
+// Mirrored by kernel_gym/sim/layouts.py.
 struct LaunchRequest {
   u32 grid[3];
   u32 block[3];
@@ -49,14 +49,14 @@ struct LaunchRequest {
   u32 footprint;         // record touched lines
   double time_limit_s;
   u64 instruction_limit;
-  u64 lds_map;           // bytes of LDS to begin with `fill` instead; 0: none
-  u32 fill_row;          // vector row to begin with `fill`; kNotWanted: none
+  u64 lds_map;           // map of the bytes of LDS that start with `fill`; 0: none
+  u32 fill_row;          // vector row that starts with `fill`; kNotWanted: none
   u32 fill;              // a word
-  u32 audit;             // look for what values need not show
-  u32 reverse_waves;     // run the waves of a workgroup in the other order
+  u32 audit;             // check for faults that values need not show
+  u32 reverse_waves;     // run the waves of a workgroup in reverse order
   u64 sample_seed;       // decides which workgroups are recorded
-  u64 poison;            // a Poison whose loads give `fill` instead; 0: none
-  u64 sharing;           // note what workgroups hand each other
+  u64 poison;            // a Poison: these loads get `fill` as result; 0: none
+  u64 sharing;           // record data that workgroups hand to each other
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -77,10 +77,11 @@ struct LaunchRequest {
   u32 fault_other_wave;
   u32 suspects;
 };
+static_assert(sizeof(LaunchRequest) == 296, "shared with Python");
 
-// Which lines of memory a launch touched: one byte a line and direction, so that threads may write
-// at the same time. A byte holds the number of the launch that touched it last. The lines of the
-// arena come first, and behind them those of allocations outside of it: a module's variables.
+// The lines of memory that a launch touched: one byte for each line and direction, so that threads
+// may write at the same time. A byte is the number of the last launch that touched the line. The
+// lines of the arena come first, then those of allocations outside of it (variables of modules).
 class Footprint {
  public:
   ~Footprint();
@@ -138,7 +139,8 @@ struct Engine {
   Bins bins;
   std::vector<double> spent;           // by source instruction, of the last model run
   std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
-  std::unique_ptr<Sharing> sharing;    // of the last launch; null if it was not noted
+  AuditPool audits;                    // of workgroups
+  std::unique_ptr<Sharing> sharing;    // of the last launch; null if not recorded
   std::vector<std::vector<u8>> kept[2];  // contents of all allocations: before, after
   Engine();
   ~Engine();

@@ -27,9 +27,9 @@ struct Slot {
   std::vector<u64> block_counts;
   u64 workgroup = 0;
   u64 executed = 0;
-  u64 accounted = 0;  // part of it that the launch's total contains
+  u64 accounted = 0;  // the part of `executed` that is in the launch's total
   u32 slices = 0;
-  u32 poisoned = 0;   // waves whose suspected loads give another value
+  u32 poisoned = 0;   // waves in which suspected loads get another value
 
   ~Slot() {
     free(registers);
@@ -37,10 +37,11 @@ struct Slot {
   }
 };
 
-enum class Outcome { kFinished, kYielded, kFaulted };
+// Why a workgroup's turn ended.
+enum class SliceEnd { kFinished, kYielded, kFaulted };
 
-// What one worker of a launch has for itself. Each makes its own, in memory of its thread: no cache
-// line of it is another's too.
+// The private state of one worker. Each worker allocates its own, so that no two share a cache
+// line.
 struct Worker {
   u64 next = 0, end = 0;  // workgroups it has taken but not started
   std::deque<std::unique_ptr<Slot>> resident;  // round robin
@@ -106,7 +107,7 @@ class Launch {
   std::unique_ptr<Slot> take_slot(Worker& worker);
   void prepare(Slot& slot, Worker& worker, u64 workgroup);
   void prepare_wave(Slot& slot, Worker& worker, u32 number);
-  Outcome run_slice(Worker& worker, Slot& slot);
+  SliceEnd run_slice(Worker& worker, Slot& slot);
   void finish(Worker& worker, std::unique_ptr<Slot> slot);
   FaultKind exceeded(Worker& worker, Slot& slot);
   void stop_at_limit(Slot& slot, FaultKind kind);
@@ -126,16 +127,16 @@ class Launch {
   bool use_footprint_ = false;
   u8 epoch_ = 0;
   Clock::time_point deadline_;
-  // the state of all waves when it was last kept, to see whether it comes back
+  // the last kept state of all waves, to detect that it repeats
   u64 kept_state_ = 0, kept_memory_ = 0, turns_ = 0, next_keep_ = 1;
   std::vector<u64> samples_;  // workgroup numbers, ascending
-  std::vector<Row> thread_ids_;  // by wave: what its v0 begins with
-  std::vector<u8> first_lds_;    // what LDS begins with; empty if that is the same everywhere
+  std::vector<Row> thread_ids_;  // by wave: initial v0
+  std::vector<u8> first_lds_;  // initial LDS; empty if all bytes are the same
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  // Each in a cache line of its own: the workers look at the last all the time.
-  alignas(64) std::atomic<u64> next_{0};  // workgroup that nobody has taken
-  alignas(64) std::atomic<u64> executed_{0};  // by all workers, if that is limited
+  // Each in its own cache line, because workers read stop_before_ all the time.
+  alignas(64) std::atomic<u64> next_{0};  // first workgroup that no worker has taken
+  alignas(64) std::atomic<u64> executed_{0};  // by all workers, counted if there is a limit
   alignas(64) std::atomic<u64> stop_before_{~0ull};  // workgroups from here on need not run
   alignas(64) std::mutex fault_mutex_;
   Fault fault_;

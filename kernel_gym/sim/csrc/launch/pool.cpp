@@ -10,8 +10,8 @@
 
 namespace {
 
-// How often to look whether the others have ended before sleeping until they have. They mostly end
-// together, and to be woken takes longer.
+// Number of polls for the end of the other threads before sleeping. They mostly end together, and
+// waking up takes longer.
 constexpr u32 kLooks = 400;
 
 }  // namespace
@@ -75,7 +75,7 @@ Pool::~Pool() {
 
 void Pool::run(u32 count, const std::function<void(u32)>& work) {
   if (count == 1) return work(0);
-  // A fork leaves threads behind, and their locks in any state: that memory is given up.
+  // A forked process has no threads, and their locks are in any state, so their memory is leaked.
   if (threads_ && threads_->process != getpid()) threads_.release();
   if (!threads_) threads_ = std::make_unique<Threads>();
   threads_->run(count, work);

@@ -1,4 +1,4 @@
-// Threads that wait for work: making one takes as long as it does to run dozens of workgroups.
+// Threads that wait for work. Creating a thread takes as long as running dozens of workgroups.
 #pragma once
 
 #include <functional>

@@ -1,13 +1,14 @@
-// Runs the waves of a workgroup in turn, in slices that end at barriers or when their time is over.
+// Runs the waves of a workgroup in turn, in slices that end at barriers or after a number of
+ // instructions.
 #include <algorithm>
 
 #include "launch/launch.h"
 
 namespace {
 
-constexpr i64 kWaveSlice = 32768;      // instructions until a wave is pre-empted
-constexpr u32 kPollsOfSpin = 64;       // polling operations in a slice that look like waiting
-constexpr u32 kSlicesOfWorkgroup = 64; // slices until another workgroup gets its turn anyway
+constexpr i64 kWaveSlice = 32768;  // instructions until a wave is pre-empted
+constexpr u32 kPollsOfSpin = 64;  // a slice with this many polling operations counts as waiting
+constexpr u32 kSlicesOfWorkgroup = 64;  // slices until the next workgroup runs
 
 }  // namespace
 
@@ -66,7 +67,7 @@ void Launch::fail(Slot& slot, Wave& wave) {
   }
 }
 
-// Runs a wave with the audit looking at every source instruction.
+// Runs a wave with an audit of every source instruction.
 static void run_audited(Wave& wave) {
   for (const Inst* inst = wave.resume; inst;) {
     if (inst->handler == block_head) {
@@ -81,7 +82,7 @@ static void run_audited(Wave& wave) {
   }
 }
 
-// Runs a wave with some of its loads giving another value.
+// Runs a wave in which some loads get another value.
 static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
   const Inst* inst = wave.resume;
   while (inst) {
@@ -96,10 +97,10 @@ static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
   }
 }
 
-// Runs the waves of a workgroup in turn until it ends, waits for others or has had its share.
-Outcome Launch::run_slice(Worker& worker, Slot& slot) {
+// Runs the waves of a workgroup in turn until it ends, waits for others or its share is over.
+SliceEnd Launch::run_slice(Worker& worker, Slot& slot) {
   for (;;) {
-    bool advanced = false;   // some wave did useful work
+    bool advanced = false;  // some wave did useful work
     bool preempted = false;
     u32 ended = 0, waiting = 0, grid_waiting = 0;
     for (u32 i = 0; i < waves_; i++) {
@@ -119,7 +120,7 @@ Outcome Launch::run_slice(Worker& worker, Slot& slot) {
         slot.executed += kWaveSlice - wave.budget;
         if (wave.status == Status::kFaulted) {
           fail(slot, wave);
-          return Outcome::kFaulted;
+          return SliceEnd::kFaulted;
         }
         const bool stopped_early = wave.status != Status::kPreempted;
         preempted |= !stopped_early;
@@ -129,8 +130,8 @@ Outcome Launch::run_slice(Worker& worker, Slot& slot) {
       waiting += wave.status == Status::kBarrier;
       grid_waiting += wave.status == Status::kGridBarrier;
     }
-    if (grid_waiting && ended + waiting + grid_waiting == waves_) return Outcome::kYielded;
-    if (ended == waves_) return Outcome::kFinished;
+    if (grid_waiting && ended + waiting + grid_waiting == waves_) return SliceEnd::kYielded;
+    if (ended == waves_) return SliceEnd::kFinished;
     if (ended + waiting == waves_) {
       for (Wave& wave : slot.waves) {
         if (wave.status == Status::kBarrier) wave.status = Status::kRunning;
@@ -141,8 +142,8 @@ Outcome Launch::run_slice(Worker& worker, Slot& slot) {
     const FaultKind limit = exceeded(worker, slot);
     if (limit != FaultKind::kNone) {
       stop_at_limit(slot, limit);
-      return Outcome::kFaulted;
+      return SliceEnd::kFaulted;
     }
-    if (!advanced || ++slot.slices % kSlicesOfWorkgroup == 0) return Outcome::kYielded;
+    if (!advanced || ++slot.slices % kSlicesOfWorkgroup == 0) return SliceEnd::kYielded;
   }
 }

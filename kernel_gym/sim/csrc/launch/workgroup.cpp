@@ -1,4 +1,4 @@
-// What a workgroup begins with: registers, LDS, scratch, and whether it is recorded.
+// Prepares a workgroup: registers, LDS, scratch, and whether it is recorded.
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,9 +9,7 @@ namespace {
 constexpr u32 kLdsPadding = 256;  // 32-bit reads of smaller values may pass the end
 constexpr u8 kLdsFill = 0xff;     // uninitialised LDS reads as NaN
 
-u8* allocate_rows(size_t bytes) {
-  return (u8*)aligned_alloc(256, (bytes + 511) / 256 * 256);
-}
+u8* allocate_rows(size_t bytes) { return (u8*)aligned_alloc(256, (bytes + 511) / 256 * 256); }
 
 // A well-mixed number (Steele et al., "Fast splittable pseudorandom number generators", 2014).
 u64 mix(u64 x) {
@@ -23,8 +21,8 @@ u64 mix(u64 x) {
 
 }  // namespace
 
-// One workgroup out of each of as many equal parts of the grid. The seed is the judge's: a kernel
-// that knew the places could do less there.
+// Draws one workgroup from each of `sample_count` equal parts of the grid. The seed is secret: a
+// kernel that knew the workgroups could do less work in them.
 void Launch::choose_samples() {
   const u64 count = std::min<u64>(request_.sample_count, workgroups_);
   for (u64 i = 0; i < count; i++) {
@@ -44,7 +42,7 @@ void Launch::number_threads() {
   }
 }
 
-// What LDS begins with if some bytes of it are to hold another value.
+// Sets the initial LDS if some bytes of it have another value.
 void Launch::fill_lds() {
   const u8* map = (const u8*)request_.lds_map;
   if (!map) return;
@@ -101,7 +99,7 @@ void Launch::prepare(Slot& slot, Worker& worker, u64 workgroup) {
     if (found != waves.end()) slot.poisoned = found->second;
   }
   if (request_.audit) {
-    slot.audit = engine_.audit->start(workgroup, waves_, request_.lds_size);
+    slot.audit = engine_.audits.start(*engine_.audit, workgroup, waves_, request_.lds_size);
   }
   for (u32 i = 0; i < waves_; i++) prepare_wave(slot, worker, i);
 }
@@ -119,9 +117,8 @@ void Launch::prepare_wave(Slot& slot, Worker& worker, u32 number) {
   wave.sharing = engine_.sharing.get();
   wave.progress = 0;
   wave.workgroup = (u32)slot.workgroup;
-  const bool plain =
-      slot.audit || slot.poisoned || engine_.sharing || program_.quick.empty();
-  wave.program = (plain ? program_.instructions : program_.quick).data();
+  const bool plain = slot.audit || slot.poisoned || engine_.sharing || program_.fused.empty();
+  wave.program = (plain ? program_.instructions : program_.fused).data();
   wave.program_size = (u32)program_.instructions.size();
   wave.resume = wave.program;
   wave.lds = slot.lds;

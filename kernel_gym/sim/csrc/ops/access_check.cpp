@@ -42,9 +42,8 @@ bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lan
     if (inside(recent_region(wave, inst), address, address + size)) continue;
     const Region* region = find_region(*wave.memory, address, address + size, write);
     if (!region) {
-      raise_fault(wave, inst,
-                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l, address,
-                  size);
+      raise_fault(wave, inst, write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, l,
+                  address, size);
       return false;
     }
   }
@@ -74,13 +73,13 @@ SIM_INLINE std::pair<u64, u64> bounds_of(const u64* addresses, u64 lanes) {
   return {first, last};
 }
 
-// Notes an access for the timing model.
+// Records an access for the timing model.
 void account(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u64 low, u64 high,
              u32 size, bool write) {
   Accounts& accounts = *wave.accounts;
   const u64 place = low - accounts.base, line = place >> 7;
-  const Shape& shape = accounts.shapes.global(inst->index, addresses, lanes, low, high,
-                                              place & 127, size);
+  const Shape& shape =
+      accounts.shapes.global(inst->index, addresses, lanes, low, high, place & 127, size);
   count_lanes(accounts.all[inst->index], shape, write);
   if (wave.footprint) wave.footprint->mark(line, shape, write, wave.epoch);
   if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->global(inst->index, shape, line, write);
@@ -105,8 +104,8 @@ bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes,
 bool enter_range(Wave& wave, const Inst* inst, u64 low, u64 high, bool write) {
   const Region* region = find_region(*wave.memory, low, high, write);
   if (!region) return false;
-  const bool writable = region >= wave.memory->allocations &&
-                        region < wave.memory->allocations + wave.memory->count;
+  const bool writable =
+      region >= wave.memory->allocations && region < wave.memory->allocations + wave.memory->count;
   if (writable) recent_region(wave, inst) = *region;
   return true;
 }
@@ -117,6 +116,6 @@ bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
     wave.recent_scalar = *region;
     return true;
   }
-  raise_fault(wave, inst, FaultKind::kReadOutOfBounds, 0, address, size);
+  raise_fault(wave, inst, FaultKind::kOutOfBoundsRead, 0, address, size);
   return false;
 }

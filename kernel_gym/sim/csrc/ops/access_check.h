@@ -1,4 +1,4 @@
-// Whether the memory that an instruction touches was given to the kernel.
+// Checks that the memory an instruction touches belongs to the kernel.
 #pragma once
 
 #include "wave.h"
@@ -7,11 +7,11 @@
 bool check_global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
                   bool write);
 bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset, u32 size);
-// Whether a range lies in an allocation that may be accessed so; raises nothing.
+// Whether a range lies in an allocation that allows the access. Raises no fault.
 bool enter_range(Wave& wave, const Inst* inst, u64 low, u64 high, bool write);
 bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size);
 
-// The allocation that an instruction accessed last, or one that shares its place here.
+// The allocation that an instruction accessed last, or another instruction of the same slot.
 SIM_INLINE Region& recent_region(Wave& wave, const Inst* inst) {
   return wave.recent[inst->index % kRecentRegions];
 }

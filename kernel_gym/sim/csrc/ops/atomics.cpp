@@ -1,7 +1,7 @@
 // The arithmetic of atomic operations, shared by global memory and LDS.
-#include <type_traits>
-
 #include "ops/atomics.h"
+
+#include <type_traits>
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What atomic operations of all kinds of memory do to a value.
+// The arithmetic of atomic operations. Mirrored by kernel_gym/sim/layouts.py.
 #pragma once
 
 #include "wave.h"

@@ -122,7 +122,7 @@ SIM_INLINE u64 enabled_lanes(u32 banks) {
 const Inst* dpp_begin(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 1)) return run_modified(wave, inst, dpp_begin, 1);
   const u32* a = source(wave, inst->src[0], wave.spare[0]);
-  u32* temporary = wave.regs + inst->dst;  // never a source itself
+  u32* temporary = wave.regs + inst->dst;  // never a source
   const DppPattern& pattern = kDppPatterns.patterns[inst->imm & 0xff][inst->imm >> 8 & 0xff];
   const u64 exec = wave.exec();
   u64 live = pattern.valid;

@@ -1,9 +1,9 @@
 // LDS instructions. aux: byte offset; imm: second offset of the two-address forms.
 #include <algorithm>
 
+#include "audit/audit.h"
 #include "ops/access_check.h"
 #include "ops/atomics.h"
-#include "audit/audit.h"
 #include "ops/movement.h"
 #include "timing/recorder.h"
 
@@ -36,8 +36,8 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, const u32* addresses, u32 o
   return true;
 }
 
-// Whether all lanes are active and those of each chunk lie one behind the other in LDS. Not so when
-// somebody looks on who wants each lane's address.
+// Whether all lanes are active and those of each chunk are adjacent in LDS. False if an audit or
+// the timing model needs the address of each lane.
 template <u32 size>
 SIM_INLINE bool locate_chunks(Wave& wave, const u32* addresses, u32 offset) {
   if (wave.exec() != kAllLanes || wave.recorder || wave.audit) return false;
@@ -61,7 +61,7 @@ SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* ad
   }
   if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
 #if defined(SIM_AVX512)
-  // Reading 32 bits at the place of fewer may pass the end: LDS has padding for it.
+  // A 32-bit read of a smaller value may pass the end. LDS has padding for that.
   if constexpr (!is_words(kind)) {
     const u64 exec = wave.exec();
     const auto place = [&](int l) { return exec >> l & 1 ? base + addresses[l] : kNothing; };
@@ -112,9 +112,9 @@ const Inst* ds_read2(Wave& wave, const Inst* inst) {
   u32* addresses = wave.spare[0].words;
   memcpy(addresses, wave.regs + inst->src[0].index, sizeof(Row));
   u32* dst = wave.regs + inst->dst;
-  const bool done = read_place<kind>(wave, inst, dst, addresses, inst->aux) &&
-                    read_place<kind>(wave, inst, dst + kLanes * (size_of(kind) / 4), addresses,
-                                     inst->imm);
+  const bool done =
+      read_place<kind>(wave, inst, dst, addresses, inst->aux) &&
+      read_place<kind>(wave, inst, dst + kLanes * (size_of(kind) / 4), addresses, inst->imm);
   return done ? next(wave, inst) : nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Less common LDS instructions: transposing reads, addresses by M0, counters, exchanges of two
+// Less common LDS instructions: transposing reads, addresses from M0, counters, exchanges with two
 // places. aux: byte offset.
 #include "ops/access_check.h"
 #include "ops/movement.h"
@@ -77,7 +77,8 @@ const Inst* ds_write_addtid_b32(Wave& wave, const Inst* inst) {
 REGISTER(ds_read_addtid_b32, ds_read_addtid_b32);
 REGISTER(ds_write_addtid_b32, ds_write_addtid_b32);
 
-// ---- a counter at M0 + offset: the active lanes are added or subtracted once, all get the old value
+// ---- a counter at M0 + offset: the active lanes are added or subtracted once, all get the old
+// value
 template <bool append>
 const Inst* ds_count(Wave& wave, const Inst* inst) {
   Row addresses;

@@ -1,12 +1,11 @@
 // Global, buffer, scratch and flat memory instructions.
-#include "ops/access_check.h"
-#include "ops/atomics.h"
-#include "ops/movement.h"
-
 #include <algorithm>
 
 #include "audit/audit.h"
 #include "launch/dispatch.h"
+#include "ops/access_check.h"
+#include "ops/atomics.h"
+#include "ops/movement.h"
 #include "timing/recorder.h"
 
 // Flat addresses with these upper halves name LDS and scratch.
@@ -23,7 +22,7 @@ enum class Mode { kGlobal, kBuffer, kScratch, kFlat };
 struct Access {
   alignas(64) u64 addresses[kLanes];
   u64 lanes;     // lanes that touch memory
-  u64 outside;   // active lanes that a buffer's range check turned off
+  u64 outside;   // active lanes that the range check of a buffer disabled
 };
 
 SIM_INLINE void global_addresses(Wave& wave, const Inst* inst, Access& access) {
@@ -75,7 +74,7 @@ SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u
   access.outside = wave.exec() & ~in_range;
 }
 
-// Scratch addresses become places in this process; false after a fault.
+// Converts scratch addresses to addresses in this process; false after a fault.
 SIM_INLINE bool scratch_addresses(Wave& wave, const Inst* inst, Access& access, u32 size,
                                   bool write) {
   const bool has_offset = inst->src[0].space == kVector;
@@ -87,8 +86,7 @@ SIM_INLINE bool scratch_addresses(Wave& wave, const Inst* inst, Access& access, 
     const u32 vector = has_offset ? wave.regs[inst->src[0].index + l] : 0;
     const u32 offset = vector + base + inst->imm;
     if ((u64)offset + size > wave.scratch_size) {
-      raise_fault(wave, inst,
-                  write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, l,
+      raise_fault(wave, inst, write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, l,
                   ((u64)kPrivateAperture << 32) + offset, size);
       return false;
     }
@@ -109,7 +107,7 @@ u64 resolve_aperture(Wave& wave, const Inst* inst, int lane, u64 address, u32 si
   if ((u64)offset + size <= wave.scratch_size) {
     return (u64)wave.scratch + (u64)lane * wave.scratch_size + offset;
   }
-  raise_fault(wave, inst, write ? FaultKind::kWriteOutOfBounds : FaultKind::kReadOutOfBounds, lane,
+  raise_fault(wave, inst, write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, lane,
               address, size);
   return ~0ull;
 }
@@ -158,8 +156,8 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
 }
 
 // ---- loads and stores. aux: counts as polling (a load that bypasses caches)
-// The address of lane 0 if all lanes are active and lie one behind the other in an allocation;
-// 0 otherwise, also when somebody looks on who wants each lane's address.
+// The address of lane 0 if all lanes are active and adjacent in an allocation. 0 otherwise, and if
+// an audit or the timing model needs the address of each lane.
 template <Mode mode, u32 size>
 SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
   if (mode == Mode::kScratch || mode == Mode::kFlat || inst->src[0].space != kVector) return 0;
@@ -194,17 +192,17 @@ SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
   return low;
 }
 
-// Has the processor fetch what lies behind a dense access, which the next wave usually wants. A
-// prefetch of memory that is not there does nothing.
+// Prefetches the memory after a dense access, which the next wave usually reads. A prefetch of
+// unmapped memory does nothing.
 template <u32 size>
 SIM_INLINE void fetch_ahead(u64 low) {
   const u64 high = low + kLanes * size;
   for (u64 at = high; at < high + kLanes * size; at += 64) __builtin_prefetch((const void*)at);
 }
 
-// Has the processor fetch what this wave, or the one of its number in the next workgroup, accesses
-// next if it goes on as it did. To the second level of caches, since that may be a while off; only
-// where neighbouring lanes share lines: more lines than those are as slow to fetch as to access.
+// Prefetches the next access of this wave, or of the wave of its number in the next workgroup, if
+// the stride stays the same. Into the L2 cache, because that may be a while off. Only where
+// neighbouring lanes share lines: with more lines a prefetch is as slow as the access.
 template <u32 size>
 SIM_INLINE void fetch_next(Wave& wave, const Inst* inst, const Access& access) {
   const u64* addresses = access.addresses;
@@ -219,7 +217,7 @@ SIM_INLINE void fetch_next(Wave& wave, const Inst* inst, const Access& access) {
   }
 }
 
-// Whether all lanes are active and those of each chunk lie one behind the other.
+// Whether all lanes are active and those of each chunk are adjacent.
 template <u32 size>
 SIM_INLINE bool in_chunks(const Access& access) {
   return access.lanes == kAllLanes && ascending_chunks<size>(access.addresses);
@@ -278,7 +276,7 @@ const Inst* memory_store(Wave& wave, const Inst* inst) {
   return next(wave, inst);
 }
 
-// Loads that write LDS directly: lane l's word goes to M0 + offset + 4 l.
+// Loads that write LDS directly: the word of lane l goes to M0 + offset + 4 l.
 template <Mode mode, Kind kind>
 const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
   Access access;
@@ -346,29 +344,29 @@ const Inst* memory_atomic(Wave& wave, const Inst* inst) {
 #define REGISTER_STORE(mode, prefix, suffix, kind) \
   REGISTER(prefix##_store_##suffix, memory_store<Mode::mode, Kind::kind>)
 
-#define REGISTER_MODE(mode, prefix)                         \
-  REGISTER_LOAD(mode, prefix, dword, kWords1);              \
-  REGISTER_LOAD(mode, prefix, dwordx2, kWords2);            \
-  REGISTER_LOAD(mode, prefix, dwordx3, kWords3);            \
-  REGISTER_LOAD(mode, prefix, dwordx4, kWords4);            \
-  REGISTER_LOAD(mode, prefix, ubyte, kU8);                  \
-  REGISTER_LOAD(mode, prefix, sbyte, kI8);                  \
-  REGISTER_LOAD(mode, prefix, ushort, kU16);                \
-  REGISTER_LOAD(mode, prefix, sshort, kI16);                \
-  REGISTER_LOAD(mode, prefix, short_d16, kLow16);           \
-  REGISTER_LOAD(mode, prefix, short_d16_hi, kHigh16);       \
-  REGISTER_LOAD(mode, prefix, ubyte_d16, kU8Low);           \
-  REGISTER_LOAD(mode, prefix, ubyte_d16_hi, kU8High);       \
-  REGISTER_LOAD(mode, prefix, sbyte_d16, kI8Low);           \
-  REGISTER_LOAD(mode, prefix, sbyte_d16_hi, kI8High);       \
-  REGISTER_STORE(mode, prefix, dword, kWords1);             \
-  REGISTER_STORE(mode, prefix, dwordx2, kWords2);           \
-  REGISTER_STORE(mode, prefix, dwordx3, kWords3);           \
-  REGISTER_STORE(mode, prefix, dwordx4, kWords4);           \
-  REGISTER_STORE(mode, prefix, byte, kU8);                  \
-  REGISTER_STORE(mode, prefix, short, kU16);                \
-  REGISTER_STORE(mode, prefix, short_d16_hi, kHigh16);      \
-  REGISTER_STORE(mode, prefix, byte_d16_hi, kU8High);       \
+#define REGISTER_MODE(mode, prefix)                    \
+  REGISTER_LOAD(mode, prefix, dword, kWords1);         \
+  REGISTER_LOAD(mode, prefix, dwordx2, kWords2);       \
+  REGISTER_LOAD(mode, prefix, dwordx3, kWords3);       \
+  REGISTER_LOAD(mode, prefix, dwordx4, kWords4);       \
+  REGISTER_LOAD(mode, prefix, ubyte, kU8);             \
+  REGISTER_LOAD(mode, prefix, sbyte, kI8);             \
+  REGISTER_LOAD(mode, prefix, ushort, kU16);           \
+  REGISTER_LOAD(mode, prefix, sshort, kI16);           \
+  REGISTER_LOAD(mode, prefix, short_d16, kLow16);      \
+  REGISTER_LOAD(mode, prefix, short_d16_hi, kHigh16);  \
+  REGISTER_LOAD(mode, prefix, ubyte_d16, kU8Low);      \
+  REGISTER_LOAD(mode, prefix, ubyte_d16_hi, kU8High);  \
+  REGISTER_LOAD(mode, prefix, sbyte_d16, kI8Low);      \
+  REGISTER_LOAD(mode, prefix, sbyte_d16_hi, kI8High);  \
+  REGISTER_STORE(mode, prefix, dword, kWords1);        \
+  REGISTER_STORE(mode, prefix, dwordx2, kWords2);      \
+  REGISTER_STORE(mode, prefix, dwordx3, kWords3);      \
+  REGISTER_STORE(mode, prefix, dwordx4, kWords4);      \
+  REGISTER_STORE(mode, prefix, byte, kU8);             \
+  REGISTER_STORE(mode, prefix, short, kU16);           \
+  REGISTER_STORE(mode, prefix, short_d16_hi, kHigh16); \
+  REGISTER_STORE(mode, prefix, byte_d16_hi, kU8High);  \
   REGISTER(prefix##_atomic, memory_atomic<Mode::mode>)
 
 REGISTER_MODE(kGlobal, global);
@@ -376,8 +374,8 @@ REGISTER_MODE(kBuffer, buffer);
 REGISTER_MODE(kScratch, scratch);
 REGISTER_MODE(kFlat, flat);
 
-#define REGISTER_LOAD_LDS(suffix, kind)                                                \
-  REGISTER(global_load_lds_##suffix, memory_load_lds<Mode::kGlobal, Kind::kind>);      \
+#define REGISTER_LOAD_LDS(suffix, kind)                                           \
+  REGISTER(global_load_lds_##suffix, memory_load_lds<Mode::kGlobal, Kind::kind>); \
   REGISTER(buffer_load_lds_##suffix, memory_load_lds<Mode::kBuffer, Kind::kind>)
 REGISTER_LOAD_LDS(dword, kWords1);
 REGISTER_LOAD_LDS(dwordx3, kWords3);

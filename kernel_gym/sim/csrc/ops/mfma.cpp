@@ -169,15 +169,16 @@ const Inst* mfma_float(Wave& wave, const Inst* inst) {
 REGISTER(mfma_float, mfma_float);
 
 // v_mfma_scale_*: a scale byte a lane for its 32 elements. src[3]: scales of A; dst2: row of the
-// scales of B; flags: byte of A | byte of B << 2 | whether the scales of B are constant << 4.
+// scales of B.
 const Inst* mfma_scaled(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
   unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
   unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
-  const u32* b_scales = wave.bases[inst->flags & 16 ? kConstant : kVector] + inst->dst2;
-  apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), inst->flags & 3);
-  apply_scale(b, shape.per_lane(), b_scales, inst->flags >> 2 & 3);
+  const Scales scales = scales_of(inst);
+  const u32* b_scales = wave.bases[scales.b_space] + inst->dst2;
+  apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), scales.a_byte);
+  apply_scale(b, shape.per_lane(), b_scales, scales.b_byte);
   multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);
   return inst + 1;
 }
@@ -222,7 +223,7 @@ const Inst* mfma_i8(Wave& wave, const Inst* inst) {
 }
 REGISTER(mfma_i8, mfma_i8);
 
-// f64: 16x16x4, or 4 blocks of 4x4x4. aux bits 0..2: negate A, B, C.
+// f64: 16x16x4, or 4 blocks of 4x4x4. aux: Negation.
 const Inst* mfma_f64(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
   const u32* a = direct(wave, inst->src[0]);
@@ -237,12 +238,12 @@ const Inst* mfma_f64(Wave& wave, const Inst* inst) {
       const int column = m == 16 ? l % 16 : l % 4;
       const int block = m == 16 ? 0 : l / 4 % 4;
       double sum = as_f64(pair(c.row(r), l));
-      if (inst->aux & 4) sum = -sum;
+      if (inst->aux & kNegateC) sum = -sum;
       for (int k = 0; k < shape.k; k++) {
         double x = as_f64(pair(a, 16 * k + m * block + row));
         double y = as_f64(pair(b, 16 * k + m * block + column));
-        if (inst->aux & 1) x = -x;
-        if (inst->aux & 2) y = -y;
+        if (inst->aux & kNegateA) x = -x;
+        if (inst->aux & kNegateB) y = -y;
         sum = std::fma(x, y, sum);
       }
       out[2 * kLanes * r + l] = (u32)as_u64(sum);
@@ -254,8 +255,9 @@ const Inst* mfma_f64(Wave& wave, const Inst* inst) {
 }
 REGISTER(mfma_f64, mfma_f64);
 
-// ---- sparse A (v_smfmac_*): two of four consecutive k are kept, and two index bits a kept element
-// tell which. The sum starts from the destination. src[2]: indices; aux: bit offset in them.
+// ---- sparse A (v_smfmac_*): two of four consecutive k are stored, and two index bits for each
+// stored element name its k. The sum starts from the destination. src[2]: indices; aux: bit offset
+// in them.
 template <class T>
 void multiply_sparse(const T* a, const T* b, const u32* indices, u32 offset, Shape shape,
                      u32* dst) {

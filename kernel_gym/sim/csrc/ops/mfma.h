@@ -1,16 +1,16 @@
-// What the matrix instructions share: shapes, layouts of the operands, unpacking.
+// Shapes, operand layouts and unpacking, for all matrix instructions.
 //
 // Layouts: with M rows and kpl = K * M * blocks / 64 elements a lane, A's row is lane % M and its
 // k is kpl * (lane / M) + element (B alike by columns). Results: 32x32: column lane % 32, row
 // 8 (r / 4) + 4 (lane / 32) + r % 4; 16x16: column lane % 16, row 4 (lane / 16) + r.
 #pragma once
 
-#include "ops/small_float.h"
 #include "ops/operand.h"
+#include "ops/small_float.h"
 
 namespace matrix {
 
-// Element types continue small::Format (kernel_gym/sim/compiler/matrix_ops.py).
+// Element types. They continue small::Format. Mirrored by kernel_gym/sim/layouts.py.
 enum Type : u32 { kF16 = small::kFormats, kBf16, kI8, kF32, kXf32, kF64 };
 
 constexpr int kMaxElements = 32;            // of a lane
@@ -38,6 +38,22 @@ struct Broadcast {
 SIM_INLINE Broadcast broadcast_of(const Inst* inst) {
   return {inst->aux & 15, inst->aux >> 4 & 15, inst->aux >> 8 & 15};
 }
+
+// flags of mfma_scaled: which byte of a lane's scales is used for A and for B, and whether the
+// scales of B are in a constant row (kernel_gym/sim/compiler/matrix_ops.py).
+struct Scales {
+  u32 a_byte, b_byte;
+  Space b_space;
+};
+SIM_INLINE Scales scales_of(const Inst* inst) {
+  return {inst->flags & 3, inst->flags >> 2 & 3, inst->flags & 16 ? kConstant : kVector};
+}
+
+// aux of mfma_f64: which operands are negated.
+enum Negation : u32 { kNegateA = 1, kNegateB = 2, kNegateC = 4 };
+
+// flags of mfma_cdna2: number of products that are added to each other before the sum.
+SIM_INLINE int group_of(const Inst* inst) { return (int)inst->flags; }
 
 // The C matrix: rows, or one constant row for all.
 struct Addend {

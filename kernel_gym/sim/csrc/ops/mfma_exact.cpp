@@ -85,8 +85,8 @@ float fused_group(const Parts* a, const Parts* b, int count, float addend, bool 
   if (split) {
     const Sum odd = add_products(a, b, 1, 2, count);
     const int joint = std::max(sum.exponent, odd.exponent);
-    sum.value = shift_down(sum.value, sum.exponent - joint) +
-                shift_down(odd.value, odd.exponent - joint);
+    sum.value =
+        shift_down(sum.value, sum.exponent - joint) + shift_down(odd.value, odd.exponent - joint);
     sum.exponent = joint;
   }
   const Parts c = parts_of(addend, kLeastExponent);
@@ -171,7 +171,7 @@ const Inst* mfma_published(Wave& wave, const Inst* inst) {
       } else if (is_cdna3) {
         sum = cdna3_dot(row, column, shape.k, sum, shape);
       } else {
-        sum = cdna2_dot(row, column, shape.k, sum, shape.a_type, (int)inst->flags);
+        sum = cdna2_dot(row, column, shape.k, sum, shape.a_type, group_of(inst));
       }
       out[kLanes * r + l] = as_u32(sum);
     }

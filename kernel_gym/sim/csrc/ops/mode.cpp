@@ -1,5 +1,5 @@
-// The MODE register: rounding and denormals of vector operations, done by the host's own control
-// register around single operations of kernels that change the mode; and indexed vector registers.
+// The MODE register, and indexed vector registers. In kernels that change the mode, the host's own
+// control register gets the rounding and denormals around single operations.
 #include "wave.h"
 
 #if defined(__x86_64__)

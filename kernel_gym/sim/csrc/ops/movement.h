@@ -1,8 +1,8 @@
 // Movement of data between memory and vector rows.
 #pragma once
 
-#include "ops/transpose.h"
 #include "ops/operand.h"
+#include "ops/transpose.h"
 
 // What one lane reads or writes.
 enum class Kind : u32 {
@@ -43,7 +43,7 @@ constexpr u32 size_of(Kind kind) {
 }
 constexpr bool is_words(Kind kind) { return kind <= Kind::kWords4; }
 
-// ---- lanes that lie one behind the other
+// ---- adjacent lanes
 // Whether the words of a row ascend by `step`, without passing the end of 32 bits.
 template <u32 step>
 SIM_INLINE bool ascending(const u32* row) {
@@ -84,7 +84,7 @@ SIM_INLINE bool ascending_chunks(const u64* addresses) {
 typedef u16 Halves __attribute__((vector_size(2 * kWidth), aligned(2), may_alias));
 typedef u8 Bytes __attribute__((vector_size(kWidth), aligned(1), may_alias));
 
-// What `kind` makes of a value that was read into the low bits and the old word.
+// Combines a value that was read into the low bits with the old word, by `kind`.
 SIM_INLINE U widened(Kind kind, U x, U old) {
   switch (kind) {
     case Kind::kI8:
@@ -158,8 +158,8 @@ SIM_INLINE void store_dense(const u32* rows, u8* first) {
   for (int c = 0; c < kChunks; c++) store_chunk_dense<kind>(rows, c, first + step * c);
 }
 
-// ---- lanes that lie anywhere
-// What lanes read instead that do not take part.
+// ---- scattered lanes
+// Inactive lanes read from here.
 inline constexpr u8 kNothing[16] = {};
 
 #if defined(SIM_AVX512)
@@ -175,8 +175,8 @@ SIM_INLINE i32 word_at(const u8* p) {
   return x;
 }
 
-// Words of the sixteen lanes of a chunk, put together in registers: to store them one by one and
-// load the row from there would have the load wait for all the stores.
+// Collects the words of the sixteen lanes of a chunk in registers. If they were stored one by one,
+// the load of the row would wait for all the stores.
 template <class Address>
 SIM_INLINE U collect_words(int c, Address address) {
   __m128i part[4];
@@ -308,7 +308,7 @@ SIM_INLINE void store_small(Kind kind, u8* p, u32 value) {
   }
 }
 
-// Loads of lanes that lie anywhere: address(l) is a pointer.
+// Loads of scattered lanes: address(l) is a pointer.
 template <Kind kind, class Address>
 SIM_INLINE void load_lanes(u64 exec, u32* dst, Address address) {
   if constexpr (is_words(kind)) {
@@ -337,7 +337,7 @@ SIM_INLINE void store_lanes(u64 exec, const u32* rows, Address address) {
   }
 }
 
-// What a lane whose access is out of a buffer's range reads.
+// The value of a lane outside of a buffer's range.
 template <Kind kind>
 SIM_INLINE void load_zeros(u64 lanes, u32* dst) {
   if (!lanes) return;

@@ -76,7 +76,7 @@ const Inst* run_modified(Wave& wave, const Inst* inst, Handler handler, u32 coun
     operand.space = kVector;
   }
   const bool single_step = wave.single_step;
-  wave.single_step = true;  // there is nothing behind the copy
+  wave.single_step = true;  // no instruction follows the copy
   handler(wave, &copy);
   wave.single_step = single_step;
   return next(wave, inst);
@@ -138,8 +138,8 @@ const Inst* finish_f64(Wave& wave, const Inst* inst) {
 }
 REGISTER(finish_f64, finish_f64);
 
-// Writes part of the destination. imm: 0..3 byte, 4 low word, 5 high word;
-// aux: what happens to the rest: 0 zero, 1 sign extension, 2 preserved.
+// Writes part of the destination. imm: 0..3 byte, 4 low word, 5 high word; aux: the rest becomes
+// zero (0), the sign (1), or is preserved (2).
 const Inst* finish_part(Wave& wave, const Inst* inst) {
   const u32* row = wave.regs + inst->src[0].index;
   u32* dst = wave.regs + inst->dst;

@@ -3,7 +3,7 @@
 
 #include "wave.h"
 
-// Applies the modifiers of `operand` to its lanes (out of line: the rare case).
+// Applies the modifiers of `operand` to its lanes. Out of line, because it is rare.
 void modified_source(const Wave& wave, const Operand& operand, u32* out);
 void modified_source64(const Wave& wave, const Operand& operand, u32* out);
 
@@ -11,7 +11,7 @@ SIM_INLINE const u32* direct(const Wave& wave, const Operand& operand) {
   return wave.bases[operand.space] + operand.index;
 }
 
-// The 64 words of a 32-bit source; `space` is used when they are not lying in a row already.
+// The 64 words of a 32-bit source. They are built in `space` unless they are already in a row.
 SIM_INLINE const u32* source(const Wave& wave, const Operand& operand, Row& space) {
   if (LIKELY(operand.space <= kConstant)) return direct(wave, operand);
   if (operand.space == kScalar) {

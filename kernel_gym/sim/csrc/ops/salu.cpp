@@ -49,38 +49,38 @@ SIM_INLINE void set(Wave& wave, u32 index, T value) {
 
 // SCALAR1/2(name, result type, types of the sources, value, SCC); `scc` is its value before,
 // `r` the result, `a` and `b` the sources.
-#define SCALAR1(name, R, A, value, condition)        \
-  const Inst* name(Wave& wave, const Inst* inst) {   \
-    const A a = get<A>(wave, inst->src[0].index);    \
-    const u32 scc = wave.scc();                      \
-    (void)scc;                                       \
-    const R r = (R)(value);                          \
-    set<R>(wave, inst->dst, r);                      \
-    wave.scc() = (u32)(condition);                   \
-    return next(wave, inst);                         \
-  }                                                  \
+#define SCALAR1(name, R, A, value, condition)      \
+  const Inst* name(Wave& wave, const Inst* inst) { \
+    const A a = get<A>(wave, inst->src[0].index);  \
+    const u32 scc = wave.scc();                    \
+    (void)scc;                                     \
+    const R r = (R)(value);                        \
+    set<R>(wave, inst->dst, r);                    \
+    wave.scc() = (u32)(condition);                 \
+    return next(wave, inst);                       \
+  }                                                \
   REGISTER(name, name, 1)
 
-#define SCALAR2(name, R, A, B, value, condition)     \
-  const Inst* name(Wave& wave, const Inst* inst) {   \
-    const A a = get<A>(wave, inst->src[0].index);    \
-    const B b = get<B>(wave, inst->src[1].index);    \
-    const u32 scc = wave.scc();                      \
-    (void)scc;                                       \
-    const R r = (R)(value);                          \
-    set<R>(wave, inst->dst, r);                      \
-    wave.scc() = (u32)(condition);                   \
-    return next(wave, inst);                         \
-  }                                                  \
+#define SCALAR2(name, R, A, B, value, condition)   \
+  const Inst* name(Wave& wave, const Inst* inst) { \
+    const A a = get<A>(wave, inst->src[0].index);  \
+    const B b = get<B>(wave, inst->src[1].index);  \
+    const u32 scc = wave.scc();                    \
+    (void)scc;                                     \
+    const R r = (R)(value);                        \
+    set<R>(wave, inst->dst, r);                    \
+    wave.scc() = (u32)(condition);                 \
+    return next(wave, inst);                       \
+  }                                                \
   REGISTER(name, name, 2)
 
-#define COMPARE(name, A, condition)                  \
-  const Inst* name(Wave& wave, const Inst* inst) {   \
-    const A a = get<A>(wave, inst->src[0].index);    \
-    const A b = get<A>(wave, inst->src[1].index);    \
-    wave.scc() = (condition);                        \
-    return next(wave, inst);                         \
-  }                                                  \
+#define COMPARE(name, A, condition)                \
+  const Inst* name(Wave& wave, const Inst* inst) { \
+    const A a = get<A>(wave, inst->src[0].index);  \
+    const A b = get<A>(wave, inst->src[1].index);  \
+    wave.scc() = (condition);                      \
+    return next(wave, inst);                       \
+  }                                                \
   REGISTER(name, name, 2)
 
 // ---- moves
@@ -121,15 +121,15 @@ SCALAR2(s_lshl3_add_u32, u32, u32, u32, (a << 3) + b, (((u64)a << 3) + b) >> 32 
 SCALAR2(s_lshl4_add_u32, u32, u32, u32, (a << 4) + b, (((u64)a << 4) + b) >> 32 != 0);
 
 // ---- bits
-#define LOGIC(name, value)                                  \
-  SCALAR2(s_##name##_b32, u32, u32, u32, value, r != 0);    \
+#define LOGIC(name, value)                               \
+  SCALAR2(s_##name##_b32, u32, u32, u32, value, r != 0); \
   SCALAR2(s_##name##_b64, u64, u64, u64, value, r != 0)
-LOGIC(and, a & b);
+LOGIC(and, a& b);
 LOGIC(or, a | b);
 LOGIC(xor, a ^ b);
 LOGIC(andn2, a & ~b);
 LOGIC(orn2, a | ~b);
-LOGIC(nand, ~(a & b));
+LOGIC(nand, ~(a& b));
 LOGIC(nor, ~(a | b));
 LOGIC(xnor, ~(a ^ b));
 SCALAR1(s_not_b32, u32, u32, ~a, r != 0);
@@ -164,10 +164,10 @@ SCALAR1(s_ff0_i32_b64, u32, u64, ~a ? __builtin_ctzll(~a) : -1, scc);
 SCALAR1(s_flbit_i32_b32, u32, u32, a ? __builtin_clz(a) : -1, scc);
 SCALAR1(s_flbit_i32_b64, u32, u64, a ? __builtin_clzll(a) : -1, scc);
 SCALAR1(s_flbit_i32, u32, u32, a == 0 || a == ~0u ? -1 : __builtin_clz((i32)a < 0 ? ~a : a), scc);
-SCALAR1(s_flbit_i32_i64, u32, u64,
-        a == 0 || a == ~0ull ? -1 : __builtin_clzll((i64)a < 0 ? ~a : a), scc);
+SCALAR1(s_flbit_i32_i64, u32, u64, a == 0 || a == ~0ull ? -1 : __builtin_clzll((i64)a < 0 ? ~a : a),
+        scc);
 
-// Bits of every group of four: the group's own bits become ones, or one bit stands for it.
+// Groups of four bits: all bits of a group with a one become ones, or one bit represents the group.
 template <class T>
 SIM_INLINE T whole_quads(T x) {
   T any = x | x >> 1;
@@ -204,7 +204,7 @@ const Inst* move_relative(Wave& wave, const Inst* inst) {
   set<T>(wave, to ? moved : inst->dst, value);
   return next(wave, inst);
 }
-#define MOVE_RELATIVE(name, T, to)                                                        \
+#define MOVE_RELATIVE(name, T, to)                                                            \
   const Inst* name(Wave& wave, const Inst* inst) { return move_relative<T, to>(wave, inst); } \
   REGISTER(name, name, 1)
 MOVE_RELATIVE(s_movrels_b32, u32, false);
@@ -213,13 +213,13 @@ MOVE_RELATIVE(s_movreld_b32, u32, true);
 MOVE_RELATIVE(s_movreld_b64, u64, true);
 
 // The destination is also a source.
-#define BITSET(name, T, value)                                   \
-  const Inst* name(Wave& wave, const Inst* inst) {               \
-    const T old = get<T>(wave, inst->dst);                       \
+#define BITSET(name, T, value)                                                      \
+  const Inst* name(Wave& wave, const Inst* inst) {                                  \
+    const T old = get<T>(wave, inst->dst);                                          \
     const T bit = (T)1 << (wave.scalars[inst->src[0].index] & (8 * sizeof(T) - 1)); \
-    set<T>(wave, inst->dst, value);                              \
-    return next(wave, inst);                                     \
-  }                                                              \
+    set<T>(wave, inst->dst, value);                                                 \
+    return next(wave, inst);                                                        \
+  }                                                                                 \
   REGISTER(name, name, 1)
 BITSET(s_bitset1_b32, u32, old | bit);
 BITSET(s_bitset0_b32, u32, old & ~bit);
@@ -227,8 +227,8 @@ BITSET(s_bitset1_b64, u64, old | bit);
 BITSET(s_bitset0_b64, u64, old & ~bit);
 
 // ---- comparisons
-#define COMPARE_BOTH(relation, operation)                \
-  COMPARE(s_cmp_##relation##_u32, u32, a operation b);   \
+#define COMPARE_BOTH(relation, operation)              \
+  COMPARE(s_cmp_##relation##_u32, u32, a operation b); \
   COMPARE(s_cmp_##relation##_i32, i32, a operation b)
 COMPARE_BOTH(eq, ==);
 COMPARE_BOTH(lg, !=);
@@ -254,36 +254,36 @@ REGISTER(s_bitcmp0_b64, s_bitcmp0_b64, 2);
 REGISTER(s_bitcmp1_b64, s_bitcmp1_b64, 2);
 
 // ---- EXEC. The source is read before the destination is written: they may overlap.
-#define SAVEEXEC(name, value)                                  \
-  const Inst* name(Wave& wave, const Inst* inst) {             \
-    const u64 a = read64(wave.scalars, inst->src[0].index);    \
-    const u64 exec = wave.exec();                              \
-    wave.exec() = (value);                                     \
-    wave.scc() = wave.exec() != 0;                             \
-    write64(wave.scalars, inst->dst, exec);                    \
-    return next(wave, inst);                                   \
-  }                                                            \
+#define SAVEEXEC(name, value)                               \
+  const Inst* name(Wave& wave, const Inst* inst) {          \
+    const u64 a = read64(wave.scalars, inst->src[0].index); \
+    const u64 exec = wave.exec();                           \
+    wave.exec() = (value);                                  \
+    wave.scc() = wave.exec() != 0;                          \
+    write64(wave.scalars, inst->dst, exec);                 \
+    return next(wave, inst);                                \
+  }                                                         \
   REGISTER(name, name, 1)
 SAVEEXEC(s_and_saveexec_b64, a& exec);
 SAVEEXEC(s_or_saveexec_b64, a | exec);
 SAVEEXEC(s_xor_saveexec_b64, a ^ exec);
 SAVEEXEC(s_andn2_saveexec_b64, a & ~exec);
 SAVEEXEC(s_orn2_saveexec_b64, a | ~exec);
-SAVEEXEC(s_nand_saveexec_b64, ~(a & exec));
+SAVEEXEC(s_nand_saveexec_b64, ~(a& exec));
 SAVEEXEC(s_nor_saveexec_b64, ~(a | exec));
 SAVEEXEC(s_xnor_saveexec_b64, ~(a ^ exec));
 SAVEEXEC(s_andn1_saveexec_b64, ~a& exec);
 SAVEEXEC(s_orn1_saveexec_b64, ~a | exec);
 
-#define WREXEC(name, value)                                    \
-  const Inst* name(Wave& wave, const Inst* inst) {             \
-    const u64 a = read64(wave.scalars, inst->src[0].index);    \
-    const u64 exec = wave.exec();                              \
-    wave.exec() = (value);                                     \
-    wave.scc() = wave.exec() != 0;                             \
-    write64(wave.scalars, inst->dst, wave.exec());             \
-    return next(wave, inst);                                   \
-  }                                                            \
+#define WREXEC(name, value)                                 \
+  const Inst* name(Wave& wave, const Inst* inst) {          \
+    const u64 a = read64(wave.scalars, inst->src[0].index); \
+    const u64 exec = wave.exec();                           \
+    wave.exec() = (value);                                  \
+    wave.scc() = wave.exec() != 0;                          \
+    write64(wave.scalars, inst->dst, wave.exec());          \
+    return next(wave, inst);                                \
+  }                                                         \
   REGISTER(name, name, 1)
 WREXEC(s_andn1_wrexec_b64, ~a& exec);
 WREXEC(s_andn2_wrexec_b64, a & ~exec);
@@ -292,10 +292,10 @@ WREXEC(s_andn2_wrexec_b64, a & ~exec);
 const Inst* s_branch(Wave& wave, const Inst* inst) { return wave.program + inst->imm; }
 REGISTER(s_branch, s_branch);
 
-#define BRANCH(name, condition)                                    \
-  const Inst* name(Wave& wave, const Inst* inst) {                 \
-    return (condition) ? wave.program + inst->imm : inst + 1;      \
-  }                                                                \
+#define BRANCH(name, condition)                               \
+  const Inst* name(Wave& wave, const Inst* inst) {            \
+    return (condition) ? wave.program + inst->imm : inst + 1; \
+  }                                                           \
   REGISTER(name, name)
 BRANCH(s_cbranch_execz, wave.exec() == 0);
 BRANCH(s_cbranch_execnz, wave.exec() != 0);
@@ -321,7 +321,7 @@ REGISTER(s_endpgm, s_endpgm);
 REGISTER(s_barrier, s_barrier);
 REGISTER(s_trap, s_trap);
 
-// ---- calls. Code addresses are made up: kCodeBase + 64 * position in the program.
+// ---- calls. Code addresses are invented: kCodeBase + 64 * position in the program.
 constexpr u64 kCodeBase = 0x7c0000000000ull;
 
 const Inst* jump(Wave& wave, const Inst* inst, u64 address) {
@@ -357,7 +357,7 @@ REGISTER(s_getpc_b64, s_getpc_b64);
 REGISTER(s_setpc_b64, s_setpc_b64, 1);
 REGISTER(s_swappc_b64, s_swappc_b64, 1);
 
-// ---- clocks: instructions executed so far stand for cycles, so that runs repeat exactly
+// ---- clocks: the count of executed instructions replaces cycles, so that runs repeat exactly
 const Inst* s_memtime(Wave& wave, const Inst* inst) {
   write64(wave.scalars, inst->dst, (u64)(wave.clock - wave.budget) * 4);
   return next(wave, inst);

@@ -1,8 +1,8 @@
 // Scalar loads. src[0]: base pair, src[1]: offset register; imm: offset; aux: words;
 // flags: 1 if the base is a buffer resource
-#include "ops/access_check.h"
 #include "audit/audit.h"
 #include "launch/dispatch.h"
+#include "ops/access_check.h"
 #include "timing/recorder.h"
 
 namespace {

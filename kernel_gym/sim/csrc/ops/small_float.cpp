@@ -12,9 +12,9 @@ struct Layout {
   bool fnuz, infinity, nan;
 };
 constexpr Layout kLayouts[kFormats] = {
-    {3, 4, 8, 240, true, false, true},    {2, 5, 16, 57344, true, false, true},
-    {3, 4, 7, 448, false, false, true},   {2, 5, 15, 57344, false, true, true},
-    {3, 2, 1, 7.5, false, false, false},  {2, 3, 3, 28, false, false, false},
+    {3, 4, 8, 240, true, false, true},   {2, 5, 16, 57344, true, false, true},
+    {3, 4, 7, 448, false, false, true},  {2, 5, 15, 57344, false, true, true},
+    {3, 2, 1, 7.5, false, false, false}, {2, 3, 3, 28, false, false, false},
     {1, 2, 1, 6, false, false, false},
 };
 
@@ -48,7 +48,7 @@ struct Tables {
 };
 const Tables tables;
 
-// `round` makes a whole number of what is kept of a magnitude, in units of the last place.
+// `round` turns a magnitude in units of the last place into an integer.
 template <class Round>
 u32 encode_by(double x, Format format, bool saturate, Round round) {
   const Layout& layout = kLayouts[format];
@@ -87,10 +87,10 @@ u32 encode_by(double x, Format format, bool saturate, Round round) {
 
 }  // namespace
 
-const float* const kDecoded[kFormats] = {
-    tables.values[0].data(), tables.values[1].data(), tables.values[2].data(),
-    tables.values[3].data(), tables.values[4].data(), tables.values[5].data(),
-    tables.values[6].data()};
+const float* const kDecoded[kFormats] = {tables.values[0].data(), tables.values[1].data(),
+                                         tables.values[2].data(), tables.values[3].data(),
+                                         tables.values[4].data(), tables.values[5].data(),
+                                         tables.values[6].data()};
 
 u32 encode(double x, Format format, bool saturate) {
   return encode_by(x, format, saturate, [](double whole) { return std::nearbyint(whole); });

@@ -6,7 +6,7 @@
 
 namespace small {
 
-// Numbers that the decoder knows (kernel_gym/sim/compiler/matrix_ops.py, scale_ops.py).
+// Mirrored by kernel_gym/sim/layouts.py.
 enum Format : u32 { kFp8Fnuz, kBf8Fnuz, kFp8, kBf8, kFp6, kBf6, kFp4, kFormats };
 
 constexpr int kBits[kFormats] = {8, 8, 8, 8, 6, 6, 4};
@@ -15,8 +15,9 @@ extern const float* const kDecoded[kFormats];  // by the bits
 
 SIM_INLINE float decode(u32 bits, Format format) { return kDecoded[format][bits]; }
 
-// Rounds to nearest even. Too large numbers saturate if wanted, else they become infinity, or NaN
-// where there is none, as infinity does. Formats with neither always saturate (NaN too: assumed).
+// Rounds to nearest even. Numbers that are too large saturate if `saturate` is set. Otherwise they
+// become infinity, or NaN in formats without infinity; so does infinity itself. Formats with
+// neither always saturate (assumed for NaN).
 u32 encode(double x, Format format, bool saturate);
 
 // Rounds by adding the top bits of `random` below the last kept bit and dropping the rest; results

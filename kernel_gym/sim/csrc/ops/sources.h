@@ -1,18 +1,24 @@
-// The sources of vector operations. Where they lie is known when a program is loaded, so each
-// operation has handlers for the usual places, in which nothing is left to be asked, and one that
-// copes with all. An operation is a struct whose
+// The sources of vector operations. Their places are known when a program is loaded. So each
+// operation has handlers for the usual places, without tests at run time, and one for all places.
+// An operation is a struct with a method
 //   run<A, B, ...>(wave, inst)
-// reads its sources by chunks of kWidth lanes from objects of the classes below. Operands are built
-// in registers or in the wave's spare rows: aligned rows on the stack would cost every call an
-// aligned frame.
+// that reads its sources in chunks of kWidth lanes from objects of the classes below. Operands are
+// built in registers or in the wave's spare rows: aligned rows on the stack would cost every call
+// an aligned frame.
 #pragma once
 
 #include "ops/operand.h"
 
+// Continues after the records that a fused operation replaces. imm: their number. They stay in the
+// program, so that no record moves (kernel_gym/sim/compiler/fusion.py).
+SIM_INLINE const Inst* next_after_fused(Wave& wave, const Inst* inst) {
+  return next(wave, inst + inst->imm - 1);
+}
+
 #define SIM_METHOD inline __attribute__((always_inline))
 
-// The address as one number: kept as a base and an index, it would take two registers, and a handler
-// that saves registers of its caller spends as much time on that as on a row.
+// Forces an address into one register. As a base and an index it would take two, and a handler that
+// saves registers of its caller spends as much time on that as on a row.
 SIM_INLINE const u32* settled(const u32* words) {
   __asm__("" : "+r"(words));
   return words;
@@ -42,7 +48,7 @@ struct InScalar {
   SIM_METHOD U high(int) const { return upper; }
 };
 
-// In either: a row, or one chunk that stands for all of them, in the source's two spare rows.
+// In any place: a row, or one chunk for all lanes in the source's two spare rows.
 struct Anywhere {
   const u32* words;
   size_t step;  // words from chunk to chunk
@@ -63,7 +69,7 @@ struct Anywhere {
   SIM_METHOD U high(int c) const { return *(const U*)(words + kLanes + c * step); }
 };
 
-// Of f32 with nothing but signs to change: two masks do it on the way.
+// An f32 source with changes of the sign only, which two masks apply while reading.
 template <class Place>
 struct WithSigns : Place {
   U keep, flip;
@@ -79,8 +85,8 @@ SIM_INLINE bool only_signs(const Inst* inst, int sources) {
   return !(flags & ~(kAbs32 | kNeg32));
 }
 
-// ---- the handlers of an operation, by the number of its sources. kSigns: f32 sources; kWide: a bit
-// for each source of 64 bits
+// ---- the handlers of an operation, by the number of its sources. kSigns: f32 sources; kWide: a
+// bit for each source of 64 bits
 template <class Op>
 const Inst* any1(Wave& wave, const Inst* inst) {
   if (has_modifiers(inst, 1)) return run_modified(wave, inst, any1<Op>, 1, Op::kWide);
@@ -130,7 +136,7 @@ Handlers handlers2() {
   return all;
 }
 
-// Of two sources and the bits of a scalar register pair, which comes third.
+// Two sources, and the bits of a scalar register pair as third.
 template <class Op>
 Handlers handlers_by_bits() {
   Handlers all(any2<Op>);
@@ -177,38 +183,38 @@ struct EachLane {
   }
 };
 
-// Sources of f32 have signs that modifiers change.
+// Modifiers can change the signs of f32 sources.
 #define IS_FLOAT(T) std::is_same_v<decltype(T{}[0] * T{}[0]), float>
 // UNARY(name, T, expression of `a`), and so on: T is U, I or F.
-#define UNARY(name, T, expression)       \
-  struct name {                          \
+#define UNARY(name, T, expression)              \
+  struct name {                                 \
     static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_) {               \
-      const T a = (T)a_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
+    static U apply(U a_) {                      \
+      const T a = (T)a_;                        \
+      return (U)(expression);                   \
+    }                                           \
+  };                                            \
   REGISTER(name, handlers1<EachLane<name>>(), 1)
 
-#define BINARY(name, T, expression)      \
-  struct name {                          \
+#define BINARY(name, T, expression)             \
+  struct name {                                 \
     static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_, U b_) {         \
-      const T a = (T)a_;                 \
-      const T b = (T)b_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
+    static U apply(U a_, U b_) {                \
+      const T a = (T)a_;                        \
+      const T b = (T)b_;                        \
+      return (U)(expression);                   \
+    }                                           \
+  };                                            \
   REGISTER(name, handlers2<EachLane<name>>(), 2)
 
-#define TERNARY(name, T, expression)     \
-  struct name {                          \
+#define TERNARY(name, T, expression)            \
+  struct name {                                 \
     static constexpr bool kFloat = IS_FLOAT(T); \
-    static U apply(U a_, U b_, U c_) {   \
-      const T a = (T)a_;                 \
-      const T b = (T)b_;                 \
-      const T c = (T)c_;                 \
-      return (U)(expression);            \
-    }                                    \
-  };                                     \
+    static U apply(U a_, U b_, U c_) {          \
+      const T a = (T)a_;                        \
+      const T b = (T)b_;                        \
+      const T c = (T)c_;                        \
+      return (U)(expression);                   \
+    }                                           \
+  };                                            \
   REGISTER(name, handlers3<EachLane<name>>(), 3)

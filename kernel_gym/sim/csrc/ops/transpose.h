@@ -49,8 +49,7 @@ SIM_INLINE void words_from_chunk(const u32* row, int c, u32* words) {
   __m512i r[count];
   for (int i = 0; i < count; i++) r[i] = _mm512_load_si512(row + kLanes * i);
   if constexpr (count == 2) {
-    const __m512i first =
-        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i second =
         _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
     _mm512_storeu_si512(words, _mm512_permutex2var_epi32(r[0], first, r[1]));

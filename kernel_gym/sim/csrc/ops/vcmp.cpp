@@ -26,30 +26,28 @@ struct Compare {
 };
 
 // COMPARE(name, expression of words `a` and `b` that is a vector of masks)
-#define COMPARE(name, expression)               \
-  struct name {                                 \
-    static I apply(U a, U b) {                  \
-      return (I)(expression);                   \
-    }                                           \
-  };                                            \
+#define COMPARE(name, expression)                        \
+  struct name {                                          \
+    static I apply(U a, U b) { return (I)(expression); } \
+  };                                                     \
   REGISTER(name, handlers2<Compare<name>>(), 2)
 
-#define COMPARE_ALL(type, convert)                            \
-  COMPARE(v_cmp_lt_##type, convert(a) < convert(b));          \
-  COMPARE(v_cmp_eq_##type, convert(a) == convert(b));         \
-  COMPARE(v_cmp_le_##type, convert(a) <= convert(b));         \
-  COMPARE(v_cmp_gt_##type, convert(a) > convert(b));          \
+#define COMPARE_ALL(type, convert)                    \
+  COMPARE(v_cmp_lt_##type, convert(a) < convert(b));  \
+  COMPARE(v_cmp_eq_##type, convert(a) == convert(b)); \
+  COMPARE(v_cmp_le_##type, convert(a) <= convert(b)); \
+  COMPARE(v_cmp_gt_##type, convert(a) > convert(b));  \
   COMPARE(v_cmp_ge_##type, convert(a) >= convert(b))
 
-#define COMPARE_FLOAT(type, convert)                                                       \
-  COMPARE(v_cmp_lg_##type, (convert(a) < convert(b)) | (convert(a) > convert(b)));         \
-  COMPARE(v_cmp_o_##type, (convert(a) == convert(a)) & (convert(b) == convert(b)));        \
-  COMPARE(v_cmp_u_##type, (convert(a) != convert(a)) | (convert(b) != convert(b)));        \
-  COMPARE(v_cmp_nge_##type, ~(convert(a) >= convert(b)));                                  \
-  COMPARE(v_cmp_nlg_##type, ~((convert(a) < convert(b)) | (convert(a) > convert(b))));     \
-  COMPARE(v_cmp_ngt_##type, ~(convert(a) > convert(b)));                                   \
-  COMPARE(v_cmp_nle_##type, ~(convert(a) <= convert(b)));                                  \
-  COMPARE(v_cmp_neq_##type, convert(a) != convert(b));                                     \
+#define COMPARE_FLOAT(type, convert)                                                   \
+  COMPARE(v_cmp_lg_##type, (convert(a) < convert(b)) | (convert(a) > convert(b)));     \
+  COMPARE(v_cmp_o_##type, (convert(a) == convert(a)) & (convert(b) == convert(b)));    \
+  COMPARE(v_cmp_u_##type, (convert(a) != convert(a)) | (convert(b) != convert(b)));    \
+  COMPARE(v_cmp_nge_##type, ~(convert(a) >= convert(b)));                              \
+  COMPARE(v_cmp_nlg_##type, ~((convert(a) < convert(b)) | (convert(a) > convert(b)))); \
+  COMPARE(v_cmp_ngt_##type, ~(convert(a) > convert(b)));                               \
+  COMPARE(v_cmp_nle_##type, ~(convert(a) <= convert(b)));                              \
+  COMPARE(v_cmp_neq_##type, convert(a) != convert(b));                                 \
   COMPARE(v_cmp_nlt_##type, ~(convert(a) < convert(b)))
 
 SIM_INLINE U to_unsigned(U a) { return a; }
@@ -99,17 +97,17 @@ const Inst* compare64(Wave& wave, const Inst* inst) {
   return inst + 1;
 }
 
-#define COMPARE64(name, T, expression)                  \
-  struct name {                                         \
-    static bool apply(T a, T b) { return expression; }  \
-  };                                                    \
+#define COMPARE64(name, T, expression)                 \
+  struct name {                                        \
+    static bool apply(T a, T b) { return expression; } \
+  };                                                   \
   REGISTER(name, compare64<T, name>, 2)
 
-#define COMPARE64_ALL(type, T)                 \
-  COMPARE64(v_cmp_lt_##type, T, a < b);        \
-  COMPARE64(v_cmp_eq_##type, T, a == b);       \
-  COMPARE64(v_cmp_le_##type, T, a <= b);       \
-  COMPARE64(v_cmp_gt_##type, T, a > b);        \
+#define COMPARE64_ALL(type, T)           \
+  COMPARE64(v_cmp_lt_##type, T, a < b);  \
+  COMPARE64(v_cmp_eq_##type, T, a == b); \
+  COMPARE64(v_cmp_le_##type, T, a <= b); \
+  COMPARE64(v_cmp_gt_##type, T, a > b);  \
   COMPARE64(v_cmp_ge_##type, T, a >= b)
 
 COMPARE64_ALL(u64, u64);
@@ -117,7 +115,7 @@ COMPARE64_ALL(i64, i64);
 COMPARE64_ALL(f64, double);
 COMPARE64(v_cmp_ne_u64, u64, a != b);
 COMPARE64(v_cmp_ne_i64, i64, a != b);
-COMPARE64(v_cmp_lg_f64, double, a < b || a > b);
+COMPARE64(v_cmp_lg_f64, double, a<b || a> b);
 COMPARE64(v_cmp_o_f64, double, a == a && b == b);
 COMPARE64(v_cmp_u_f64, double, a != a || b != b);
 COMPARE64(v_cmp_nge_f64, double, !(a >= b));

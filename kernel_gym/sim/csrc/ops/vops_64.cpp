@@ -17,35 +17,35 @@ SIM_INLINE void store64(u64 exec, u32* dst, const u64* values) {
 }
 
 // WIDE_UNARY(name, expression of `x` (bits) and `f` (the same as f64)); the value is u64.
-#define WIDE_UNARY(name, expression)                      \
-  const Inst* name(Wave& wave, const Inst* inst) {        \
-    RowPair ra;                                           \
-    alignas(64) u64 result[kLanes];                       \
-    const u32* a = source64(wave, inst->src[0], ra);      \
-    for (int l = 0; l < kLanes; l++) {                    \
-      const u64 x = pair(a, l);                           \
-      const double f = as_f64(x);                         \
-      (void)f;                                            \
-      result[l] = (u64)(expression);                      \
-    }                                                     \
-    store64(wave.exec(), wave.regs + inst->dst, result);  \
-    return inst + 1;                                      \
-  }                                                       \
+#define WIDE_UNARY(name, expression)                     \
+  const Inst* name(Wave& wave, const Inst* inst) {       \
+    RowPair ra;                                          \
+    alignas(64) u64 result[kLanes];                      \
+    const u32* a = source64(wave, inst->src[0], ra);     \
+    for (int l = 0; l < kLanes; l++) {                   \
+      const u64 x = pair(a, l);                          \
+      const double f = as_f64(x);                        \
+      (void)f;                                           \
+      result[l] = (u64)(expression);                     \
+    }                                                    \
+    store64(wave.exec(), wave.regs + inst->dst, result); \
+    return inst + 1;                                     \
+  }                                                      \
   REGISTER(name, name, 1)
 
-#define WIDE_BINARY(name, expression)                     \
-  const Inst* name(Wave& wave, const Inst* inst) {        \
-    RowPair ra, rb;                                       \
-    alignas(64) u64 result[kLanes];                       \
-    const u32* a = source64(wave, inst->src[0], ra);      \
-    const u32* b = source64(wave, inst->src[1], rb);      \
-    for (int l = 0; l < kLanes; l++) {                    \
+#define WIDE_BINARY(name, expression)                              \
+  const Inst* name(Wave& wave, const Inst* inst) {                 \
+    RowPair ra, rb;                                                \
+    alignas(64) u64 result[kLanes];                                \
+    const u32* a = source64(wave, inst->src[0], ra);               \
+    const u32* b = source64(wave, inst->src[1], rb);               \
+    for (int l = 0; l < kLanes; l++) {                             \
       const double f = as_f64(pair(a, l)), g = as_f64(pair(b, l)); \
-      result[l] = (u64)(expression);                      \
-    }                                                     \
-    store64(wave.exec(), wave.regs + inst->dst, result);  \
-    return inst + 1;                                      \
-  }                                                       \
+      result[l] = (u64)(expression);                               \
+    }                                                              \
+    store64(wave.exec(), wave.regs + inst->dst, result);           \
+    return inst + 1;                                               \
+  }                                                                \
   REGISTER(name, name, 2)
 
 WIDE_UNARY(v_mov_b64, x);
@@ -103,34 +103,34 @@ const Inst* v_ldexp_f64(Wave& wave, const Inst* inst) {
 REGISTER(v_ldexp_f64, v_ldexp_f64, 2);
 
 // ---- conversions. FROM_32(name, expression of `x`, `f`): u64; TO_32(name, expression of `f`): u32
-#define FROM_32(name, expression)                         \
-  const Inst* name(Wave& wave, const Inst* inst) {        \
-    Row ra;                                               \
-    alignas(64) u64 result[kLanes];                       \
-    const u32* a = source(wave, inst->src[0], ra);        \
-    for (int l = 0; l < kLanes; l++) {                    \
-      const u32 x = a[l];                                 \
-      const float f = as_f32(x);                          \
-      (void)f;                                            \
-      result[l] = as_u64((double)(expression));           \
-    }                                                     \
-    store64(wave.exec(), wave.regs + inst->dst, result);  \
-    return inst + 1;                                      \
-  }                                                       \
+#define FROM_32(name, expression)                        \
+  const Inst* name(Wave& wave, const Inst* inst) {       \
+    Row ra;                                              \
+    alignas(64) u64 result[kLanes];                      \
+    const u32* a = source(wave, inst->src[0], ra);       \
+    for (int l = 0; l < kLanes; l++) {                   \
+      const u32 x = a[l];                                \
+      const float f = as_f32(x);                         \
+      (void)f;                                           \
+      result[l] = as_u64((double)(expression));          \
+    }                                                    \
+    store64(wave.exec(), wave.regs + inst->dst, result); \
+    return inst + 1;                                     \
+  }                                                      \
   REGISTER(name, name, 1)
 
-#define TO_32(name, expression)                           \
-  const Inst* name(Wave& wave, const Inst* inst) {        \
-    RowPair ra;                                           \
-    Row result;                                           \
-    const u32* a = source64(wave, inst->src[0], ra);      \
-    for (int l = 0; l < kLanes; l++) {                    \
-      const double f = as_f64(pair(a, l));                \
-      result.words[l] = (u32)(expression);                \
-    }                                                     \
+#define TO_32(name, expression)                                  \
+  const Inst* name(Wave& wave, const Inst* inst) {               \
+    RowPair ra;                                                  \
+    Row result;                                                  \
+    const u32* a = source64(wave, inst->src[0], ra);             \
+    for (int l = 0; l < kLanes; l++) {                           \
+      const double f = as_f64(pair(a, l));                       \
+      result.words[l] = (u32)(expression);                       \
+    }                                                            \
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
-    return inst + 1;                                      \
-  }                                                       \
+    return inst + 1;                                             \
+  }                                                              \
   REGISTER(name, name, 1)
 
 FROM_32(v_cvt_f64_f32, f);

@@ -24,8 +24,8 @@ SIM_INLINE U uneasy_division(U denominator, U numerator) {
              (difference + 119));
 }
 
-// Whether no lane needs scaling or has special values, as is usual and quickly told: both magnitudes
-// lie between 2^-44 and 2^45. Inactive lanes count too: to be wrong about them costs time only.
+// Whether no lane needs scaling or has special values, which is the usual case. The check is fast:
+// both magnitudes are between 2^-44 and 2^45. It includes inactive lanes, which can only cost time.
 template <class D, class N>
 SIM_INLINE bool easy_division(const D& denominator, const N& numerator) {
   U highest = U{};
@@ -175,8 +175,8 @@ struct DivisionFixup {
 };
 REGISTER(v_div_fixup_f32, handlers3<DivisionFixup>(), 3);
 
-// All of these and the instructions between them (kernel_gym/sim/compiler/fusion.py), in the same order with
-// the same roundings, but for what lies between them. imm: records that this one stands for
+// The whole division (kernel_gym/sim/compiler/fusion.py): the same operations in the same order
+// with the same roundings, without storing the values in between. imm: records that it replaces
 struct Division {
   static constexpr bool kSigns = false;
   static constexpr u32 kWide = 0;
@@ -203,7 +203,7 @@ struct Division {
     for (int c = 0; c < kChunks; c++) {
       store(exec, dst, c, quotient(chunk_bits(exec, c), denominator.at(c), numerator.at(c), easy));
     }
-    return next(wave, inst + inst->imm - 1);
+    return next_after_fused(wave, inst);
   }
 };
 REGISTER(division_f32, handlers2<Division>(), 2);

@@ -35,8 +35,8 @@ TERNARY(v_max3_f32, F, max_ieee(max_ieee(a, b), c));
 TERNARY(v_min3_f32, F, min_ieee(min_ieee(a, b), c));
 TERNARY(v_med3_f32, F, median(a, b, c));
 
-// 2^x with denormal results, as compilers have it: v_cmp_gt, v_cndmask, v_add, v_exp, v_cndmask,
-// v_ldexp (kernel_gym/sim/compiler/fusion.py). imm: records that this one stands for
+// 2^x with denormal results, as compilers expand it: v_cmp_gt, v_cndmask, v_add, v_exp, v_cndmask,
+// v_ldexp (kernel_gym/sim/compiler/fusion.py). imm: records that it replaces
 struct ScaledExp {
   static constexpr bool kSigns = false;
   static constexpr u32 kWide = 0;
@@ -51,7 +51,7 @@ struct ScaledExp {
     const u64 exec = wave.exec();
     u32* dst = settled(wave.regs + inst->dst);
     for (int c = 0; c < kChunks; c++) store(exec, dst, c, power((F)x.at(c)));
-    return next(wave, inst + inst->imm - 1);
+    return next_after_fused(wave, inst);
   }
 };
 REGISTER(scaled_exp_f32, handlers1<ScaledExp>(), 1);
@@ -96,15 +96,12 @@ BINARY(v_pk_add_f16, U, pack16(to_half(lo(a) + lo(b)), to_half(hi(a) + hi(b))));
 BINARY(v_pk_mul_f16, U, pack16(to_half(lo(a) * lo(b)), to_half(hi(a) * hi(b))));
 BINARY(v_pk_max_f16, U, pack16(max_half(a, b), max_half(a >> 16, b >> 16)));
 BINARY(v_pk_min_f16, U, pack16(min_half(a, b), min_half(a >> 16, b >> 16)));
-TERNARY(v_pk_fma_f16, U,
-        pack16(fma_half(lo(a), lo(b), lo(c)), fma_half(hi(a), hi(b), hi(c))));
+TERNARY(v_pk_fma_f16, U, pack16(fma_half(lo(a), lo(b), lo(c)), fma_half(hi(a), hi(b), hi(c))));
 
 // ---- dot products of pairs
 SIM_INLINE F bf_lo(U a) { return (F)(a << 16); }
 SIM_INLINE F bf_hi(U a) { return (F)(a & 0xffff0000u); }
-SIM_INLINE F dot2_f16(U a, U b, F c) {
-  return fma_lanes(hi(a), hi(b), fma_lanes(lo(a), lo(b), c));
-}
+SIM_INLINE F dot2_f16(U a, U b, F c) { return fma_lanes(hi(a), hi(b), fma_lanes(lo(a), lo(b), c)); }
 TERNARY(v_dot2_f32_f16, U, dot2_f16(a, b, (F)c));
 TERNARY(v_dot2_f32_bf16, U, bf_lo(a) * bf_lo(b) + bf_hi(a) * bf_hi(b) + (F)c);
 TERNARY(v_dot2c_f32_bf16, U, ((F)c + bf_lo(a) * bf_lo(b)) + bf_hi(a) * bf_hi(b));
@@ -115,8 +112,8 @@ struct PackedSource {
   size_t step;  // words from chunk to chunk
 };
 
-// The rare case of a negated half: both are built in `space`, from behind, since a scalar's one
-// chunk lies at its beginning.
+// The rare case of a negated half: both halves are built in `space` from the end, because the one
+// chunk of a scalar is at its start.
 PackedSource negated_halves(const Operand& operand, PackedSource source, Row* space) {
   const u32 sign_low = operand.flags & kNeg16 ? 0x80000000u : 0u;
   const u32 sign_high = operand.flags & kNeg32 ? 0x80000000u : 0u;
@@ -160,15 +157,17 @@ const Inst* packed_f32(Wave& wave, const Inst* inst) {
   const PackedSource a = packed_source(wave, inst, 0);
   const PackedSource b = packed_source(wave, inst, 1);
   const PackedSource d = op == Packed::kFma ? packed_source(wave, inst, 2) : a;
-  const auto at = [](const u32* words, size_t step, int c) { return *(const U*)(words + c * step); };
+  const auto at = [](const u32* words, size_t step, int c) {
+    return *(const U*)(words + c * step);
+  };
   u32* dst = settled(wave.regs + inst->dst);
   const u64 exec = wave.exec();
   for (int c = 0; c < kChunks; c++) {
     // v_pk_mov_b32: the low result comes from the first source, the high one from the second
     const U high_first = op == Packed::kMove ? at(b.high, b.step, c) : at(a.high, a.step, c);
-    const U low = packed_apply<op>(at(a.low, a.step, c), at(b.low, b.step, c), at(d.low, d.step, c));
-    const U high =
-        packed_apply<op>(high_first, at(b.high, b.step, c), at(d.high, d.step, c));
+    const U low =
+        packed_apply<op>(at(a.low, a.step, c), at(b.low, b.step, c), at(d.low, d.step, c));
+    const U high = packed_apply<op>(high_first, at(b.high, b.step, c), at(d.high, d.step, c));
     store(exec, dst, c, low);
     store(exec, dst + kLanes, c, high);
   }

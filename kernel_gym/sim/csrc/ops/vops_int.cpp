@@ -6,12 +6,12 @@ namespace {
 // ---- 32 bits
 UNARY(v_mov_b32, U, a);
 UNARY(v_not_b32, U, ~a);
-UNARY(v_cvt_f32_i32, I, (U)__builtin_convertvector(a, F));
-UNARY(v_cvt_f32_u32, U, (U)__builtin_convertvector(a, F));
-UNARY(v_cvt_f32_ubyte0, U, (U)__builtin_convertvector((I)(a & 0xffu), F));
-UNARY(v_cvt_f32_ubyte1, U, (U)__builtin_convertvector((I)((a >> 8) & 0xffu), F));
-UNARY(v_cvt_f32_ubyte2, U, (U)__builtin_convertvector((I)((a >> 16) & 0xffu), F));
-UNARY(v_cvt_f32_ubyte3, U, (U)__builtin_convertvector((I)(a >> 24), F));
+UNARY(v_cvt_f32_i32, I, (U) __builtin_convertvector(a, F));
+UNARY(v_cvt_f32_u32, U, (U) __builtin_convertvector(a, F));
+UNARY(v_cvt_f32_ubyte0, U, (U) __builtin_convertvector((I)(a & 0xffu), F));
+UNARY(v_cvt_f32_ubyte1, U, (U) __builtin_convertvector((I)((a >> 8) & 0xffu), F));
+UNARY(v_cvt_f32_ubyte2, U, (U) __builtin_convertvector((I)((a >> 16) & 0xffu), F));
+UNARY(v_cvt_f32_ubyte3, U, (U) __builtin_convertvector((I)(a >> 24), F));
 
 SIM_INLINE U low24(U a) { return a & 0xffffffu; }
 SIM_INLINE I sext24(I a) { return (a << 8) >> 8; }
@@ -23,14 +23,14 @@ BINARY(v_subrev_u32, U, b - a);
 BINARY(v_add_u32_clamp, U, select((I)(a + b < a), ~U{}, a + b));
 BINARY(v_sub_u32_clamp, U, select((I)(a < b), U{}, a - b));
 BINARY(v_subrev_u32_clamp, U, select((I)(b < a), U{}, b - a));
-BINARY(v_and_b32, U, a & b);
+BINARY(v_and_b32, U, a& b);
 BINARY(v_or_b32, U, a | b);
 BINARY(v_xor_b32, U, a ^ b);
 BINARY(v_xnor_b32, U, ~(a ^ b));
 BINARY(v_lshlrev_b32, U, b << (a & 31u));
 BINARY(v_lshrrev_b32, U, b >> (a & 31u));
 BINARY(v_ashrrev_i32, I, b >> (a & 31));
-BINARY(v_mul_lo_u32, U, a * b);
+BINARY(v_mul_lo_u32, U, a* b);
 BINARY(v_mul_hi_u32, U, mul_hi_lanes(a, b));
 BINARY(v_mul_u32_u24, U, low24(a) * low24(b));
 BINARY(v_mul_i32_i24, I, sext24(a) * sext24(b));
@@ -98,7 +98,7 @@ BINARY(v_add_u16_clamp, U, umin(low16(a) + low16(b), splat(0xffffu)));
 BINARY(v_sub_u16_clamp, U, select((I)(low16(a) < low16(b)), U{}, low16(a - b)));
 BINARY(v_add_i16_clamp, U, low16((U)clamp_i16(sext16(a) + sext16(b))));
 BINARY(v_sub_i16_clamp, U, low16((U)clamp_i16(sext16(a) - sext16(b))));
-BINARY(v_mul_lo_u16, U, low16(a * b));
+BINARY(v_mul_lo_u16, U, low16(a* b));
 BINARY(v_lshlrev_b16, U, low16(b << (a & 15u)));
 BINARY(v_lshrrev_b16, U, low16(b) >> (a & 15u));
 BINARY(v_ashrrev_i16, U, low16((U)(sext16(b) >> (I)(a & 15u))));
@@ -107,8 +107,8 @@ BINARY(v_min_u16, U, umin(low16(a), low16(b)));
 BINARY(v_max_i16, U, low16((U)imax(sext16(a), sext16(b))));
 BINARY(v_min_i16, U, low16((U)imin(sext16(a), sext16(b))));
 
-TERNARY(v_mad_u16, U, low16(a * b + c));
-TERNARY(v_mad_i16, U, low16(a * b + c));
+TERNARY(v_mad_u16, U, low16(a* b + c));
+TERNARY(v_mad_i16, U, low16(a* b + c));
 TERNARY(v_mad_i32_i16, U, (U)(sext16(a) * sext16(b) + (I)c));
 TERNARY(v_mad_u32_u16, U, low16(a) * low16(b) + c);
 TERNARY(v_max3_u16, U, umax(umax(low16(a), low16(b)), low16(c)));
@@ -144,19 +144,17 @@ BINARY(v_pk_add_i16_clamp, U,
        pack16((U)clamp_i16(sext16(a) + sext16(b)), (U)clamp_i16(high_i16(a) + high_i16(b))));
 BINARY(v_pk_sub_i16_clamp, U,
        pack16((U)clamp_i16(sext16(a) - sext16(b)), (U)clamp_i16(high_i16(a) - high_i16(b))));
-BINARY(v_pk_mul_lo_u16, U, pack16(a * b, high16(a) * high16(b)));
+BINARY(v_pk_mul_lo_u16, U, pack16(a* b, high16(a) * high16(b)));
 BINARY(v_pk_max_u16, U, pack16(umax(low16(a), low16(b)), umax(high16(a), high16(b))));
 BINARY(v_pk_min_u16, U, pack16(umin(low16(a), low16(b)), umin(high16(a), high16(b))));
-BINARY(v_pk_max_i16, U,
-       pack16((U)imax(sext16(a), sext16(b)), (U)imax(high_i16(a), high_i16(b))));
-BINARY(v_pk_min_i16, U,
-       pack16((U)imin(sext16(a), sext16(b)), (U)imin(high_i16(a), high_i16(b))));
+BINARY(v_pk_max_i16, U, pack16((U)imax(sext16(a), sext16(b)), (U)imax(high_i16(a), high_i16(b))));
+BINARY(v_pk_min_i16, U, pack16((U)imin(sext16(a), sext16(b)), (U)imin(high_i16(a), high_i16(b))));
 BINARY(v_pk_lshlrev_b16, U, pack16(b << (a & 15u), high16(b) << (high16(a) & 15u)));
 BINARY(v_pk_lshrrev_b16, U, pack16(low16(b) >> (a & 15u), high16(b) >> (high16(a) & 15u)));
 BINARY(v_pk_ashrrev_i16, U,
        pack16((U)(sext16(b) >> (I)(a & 15u)), (U)(high_i16(b) >> (I)(high16(a) & 15u))));
-TERNARY(v_pk_mad_u16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
-TERNARY(v_pk_mad_i16, U, pack16(a * b + c, high16(a) * high16(b) + high16(c)));
+TERNARY(v_pk_mad_u16, U, pack16(a* b + c, high16(a) * high16(b) + high16(c)));
+TERNARY(v_pk_mad_i16, U, pack16(a* b + c, high16(a) * high16(b) + high16(c)));
 
 // ---- any function of three bits: bit 4 a + 2 b + c of the truth table (imm)
 const Inst* v_bitop3_b32(Wave& wave, const Inst* inst) {
@@ -168,8 +166,10 @@ const Inst* v_bitop3_b32(Wave& wave, const Inst* inst) {
   for (int i = 0; i < 8; i++) table[i] = splat(inst->imm >> i & 1 ? ~0u : 0u);
   for (int c = 0; c < kChunks; c++) {
     const U x = load(a, c), y = load(b, c), z = load(d, c);
-    const U low = (~y & ((~z & table[0]) | (z & table[1]))) | (y & ((~z & table[2]) | (z & table[3])));
-    const U high = (~y & ((~z & table[4]) | (z & table[5]))) | (y & ((~z & table[6]) | (z & table[7])));
+    const U low =
+        (~y & ((~z & table[0]) | (z & table[1]))) | (y & ((~z & table[2]) | (z & table[3])));
+    const U high =
+        (~y & ((~z & table[4]) | (z & table[5]))) | (y & ((~z & table[6]) | (z & table[7])));
     const U result = (~x & low) | (x & high);
     store(wave.exec(), dst, c, inst->aux ? low16(result) : result);
   }

@@ -8,53 +8,53 @@
 namespace {
 
 // LANE_UNARY(name, expression of `x` (bits) and `f` (the same as f32)); the value is u32.
-#define LANE_UNARY(name, expression)                        \
-  const Inst* name(Wave& wave, const Inst* inst) {          \
-    Row ra, result;                                         \
-    const u32* a = source(wave, inst->src[0], ra);          \
-    for (int l = 0; l < kLanes; l++) {                      \
-      const u32 x = a[l];                                   \
-      const float f = as_f32(x);                            \
-      (void)f;                                              \
-      result.words[l] = (u32)(expression);                  \
-    }                                                       \
+#define LANE_UNARY(name, expression)                             \
+  const Inst* name(Wave& wave, const Inst* inst) {               \
+    Row ra, result;                                              \
+    const u32* a = source(wave, inst->src[0], ra);               \
+    for (int l = 0; l < kLanes; l++) {                           \
+      const u32 x = a[l];                                        \
+      const float f = as_f32(x);                                 \
+      (void)f;                                                   \
+      result.words[l] = (u32)(expression);                       \
+    }                                                            \
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
-    return inst + 1;                                        \
-  }                                                         \
+    return inst + 1;                                             \
+  }                                                              \
   REGISTER(name, name, 1)
 
-#define LANE_BINARY(name, expression)                       \
-  const Inst* name(Wave& wave, const Inst* inst) {          \
-    Row ra, rb, result;                                     \
-    const u32* a = source(wave, inst->src[0], ra);          \
-    const u32* b = source(wave, inst->src[1], rb);          \
-    for (int l = 0; l < kLanes; l++) {                      \
-      const u32 x = a[l], y = b[l];                         \
-      const float f = as_f32(x), g = as_f32(y);             \
-      (void)f, (void)g;                                     \
-      result.words[l] = (u32)(expression);                  \
-    }                                                       \
+#define LANE_BINARY(name, expression)                            \
+  const Inst* name(Wave& wave, const Inst* inst) {               \
+    Row ra, rb, result;                                          \
+    const u32* a = source(wave, inst->src[0], ra);               \
+    const u32* b = source(wave, inst->src[1], rb);               \
+    for (int l = 0; l < kLanes; l++) {                           \
+      const u32 x = a[l], y = b[l];                              \
+      const float f = as_f32(x), g = as_f32(y);                  \
+      (void)f, (void)g;                                          \
+      result.words[l] = (u32)(expression);                       \
+    }                                                            \
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
-    return inst + 1;                                        \
-  }                                                         \
+    return inst + 1;                                             \
+  }                                                              \
   REGISTER(name, name, 2)
 
-#define LANE_TERNARY(name, expression)                      \
-  const Inst* name(Wave& wave, const Inst* inst) {          \
-    Row ra, rb, rc, result;                                 \
-    const u32* a = source(wave, inst->src[0], ra);          \
-    const u32* b = source(wave, inst->src[1], rb);          \
-    const u32* c = source(wave, inst->src[2], rc);          \
-    for (int l = 0; l < kLanes; l++) {                      \
-      const u32 x = a[l], y = b[l], z = c[l];               \
-      result.words[l] = (u32)(expression);                  \
-    }                                                       \
+#define LANE_TERNARY(name, expression)                           \
+  const Inst* name(Wave& wave, const Inst* inst) {               \
+    Row ra, rb, rc, result;                                      \
+    const u32* a = source(wave, inst->src[0], ra);               \
+    const u32* b = source(wave, inst->src[1], rb);               \
+    const u32* c = source(wave, inst->src[2], rc);               \
+    for (int l = 0; l < kLanes; l++) {                           \
+      const u32 x = a[l], y = b[l], z = c[l];                    \
+      result.words[l] = (u32)(expression);                       \
+    }                                                            \
     store_row(wave.exec(), wave.regs + inst->dst, result.words); \
-    return inst + 1;                                        \
-  }                                                         \
+    return inst + 1;                                             \
+  }                                                              \
   REGISTER(name, name, 3)
 
-// The smaller one; NaN stays.
+// The smaller value. NaN is kept.
 SIM_INLINE float below(float x, float limit) { return x > limit ? limit : x; }
 
 // ---- f32
@@ -87,9 +87,8 @@ LANE_UNARY(v_ffbh_u32, x ? __builtin_clz(x) : 0xffffffffu);
 LANE_UNARY(v_ffbl_b32, x ? __builtin_ctz(x) : 0xffffffffu);
 LANE_UNARY(v_ffbh_i32, (x == 0 || x == ~0u) ? ~0u : (u32)__builtin_clz((i32)x < 0 ? ~x : x));
 LANE_BINARY(v_bcnt_u32_b32, __builtin_popcount(x) + y);
-LANE_BINARY(v_mbcnt_lo_u32_b32, __builtin_popcount(x & (l >= 32 ? ~0u : (1u << l) - 1)) + y);
-LANE_BINARY(v_mbcnt_hi_u32_b32,
-            __builtin_popcount(x & (l <= 32 ? 0u : (1u << (l - 32)) - 1)) + y);
+LANE_BINARY(v_mbcnt_lo_u32_b32, __builtin_popcount(x&(l >= 32 ? ~0u : (1u << l) - 1)) + y);
+LANE_BINARY(v_mbcnt_hi_u32_b32, __builtin_popcount(x&(l <= 32 ? 0u : (1u << (l - 32)) - 1)) + y);
 LANE_BINARY(v_mul_hi_i32, ((i64)(i32)x * (i32)y) >> 32);
 LANE_BINARY(v_mul_hi_u32_u24, ((u64)(x & 0xffffff) * (y & 0xffffff)) >> 32);
 LANE_BINARY(v_mul_hi_i32_i24, ((i64)((i32)(x << 8) >> 8) * ((i32)(y << 8) >> 8)) >> 32);

@@ -23,14 +23,14 @@ const Inst* cube(Wave& wave, const Inst* inst) {
   store_row(wave.exec(), wave.regs + inst->dst, result.words);
   return inst + 1;
 }
-#define CUBE(name, expression)                                       \
-  struct name {                                                      \
-    static float apply(int axis, float x, float y, float z) {        \
-      const float major = axis == 2 ? z : axis == 1 ? y : x;         \
-      (void)major;                                                   \
-      return expression;                                             \
-    }                                                                \
-  };                                                                 \
+#define CUBE(name, expression)                                \
+  struct name {                                               \
+    static float apply(int axis, float x, float y, float z) { \
+      const float major = axis == 2 ? z : axis == 1 ? y : x;  \
+      (void)major;                                            \
+      return expression;                                      \
+    }                                                         \
+  };                                                          \
   REGISTER(name, cube<name>, 3)
 CUBE(v_cubeid_f32, (float)(2 * axis + (major < 0)));
 CUBE(v_cubema_f32, major * 2.f);

@@ -11,7 +11,7 @@ using small::Format;
 // MODE.FP16_OVFL: conversions to 8 bits saturate.
 SIM_INLINE bool saturates(const Wave& wave) { return wave.mode >> 23 & 1; }
 
-// ---- plain conversions; the name's suffix tells fnuz from OCP formats
+// ---- plain conversions; the suffix _ocp of a name marks the OCP formats
 template <Format format>
 const Inst* from_small(Wave& wave, const Inst* inst) {
   Row ra, result;
@@ -63,10 +63,10 @@ const Inst* stochastic_to_small(Wave& wave, const Inst* inst) {
   return inst + 1;
 }
 
-#define REGISTER_SMALL(type, suffix, format)                                      \
-  REGISTER(v_cvt_f32_##type##suffix, from_small<small::format>, 1);               \
-  REGISTER(v_cvt_pk_f32_##type##suffix, pair_from_small<small::format>, 1);       \
-  REGISTER(v_cvt_pk_##type##_f32##suffix, pair_to_small<small::format>, 2);       \
+#define REGISTER_SMALL(type, suffix, format)                                \
+  REGISTER(v_cvt_f32_##type##suffix, from_small<small::format>, 1);         \
+  REGISTER(v_cvt_pk_f32_##type##suffix, pair_from_small<small::format>, 1); \
+  REGISTER(v_cvt_pk_##type##_f32##suffix, pair_to_small<small::format>, 2); \
   REGISTER(v_cvt_sr_##type##_f32##suffix, stochastic_to_small<small::format>, 2)
 REGISTER_SMALL(fp8, , kFp8Fnuz);
 REGISTER_SMALL(bf8, , kBf8Fnuz);
@@ -179,7 +179,7 @@ const Inst* scale_convert(Wave& wave, const Inst* inst) {
   alignas(64) u32 result[kMaxRows * kLanes];
   const u32 rows = (inst->flags + count * to_bits + 31) / 32;
   u32* dst = wave.regs + inst->dst;
-  memcpy(result, dst, rows * sizeof(Row));  // the bits that are not written stay
+  memcpy(result, dst, rows * sizeof(Row));  // keeps the bits that are not written
   for (int l = 0; l < kLanes; l++) {
     const int exponent = scales[l] >> 23 & 255;
     const int power = (to < kF32 ? -1 : 1) * (exponent - 127);

@@ -7,7 +7,7 @@
 
 class LineCounts {
  public:
-  // Requests of one instruction: each 64-byte piece is one, and so is each lane that comes to an
+  // Requests of one instruction: one for each 64-byte piece, and one for each lane that accesses an
   // address after another lane.
   void add(const u64* addresses, u64 lanes, u64 base);
   void add(const LineCounts& other);
@@ -19,7 +19,7 @@ class LineCounts {
  private:
   struct Line {
     u64 number;
-    u64 count;  // 0: the place is free
+    u64 count;  // 0: the entry is free
   };
   void count(u64 line, u64 times);
   void grow();

@@ -1,4 +1,4 @@
-// Which lines of memory a launch touched.
+// The lines of memory that a launch touched.
 #include <algorithm>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@ Footprint::~Footprint() {
 bool Footprint::resize(u64 base, u64 size) {
   for (u8*& map : maps_) {
     free(map);
-    map = (u8*)calloc((size >> 7) + 2, 1);  // pages come into being when touched
+    map = (u8*)calloc((size >> 7) + 2, 1);  // pages are allocated when touched
   }
   base_ = base;
   lines_ = maps_[0] && maps_[1] ? (size >> 7) + 2 : 0;

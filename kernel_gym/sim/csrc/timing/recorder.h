@@ -1,5 +1,5 @@
-// What the timing model learns from a sampled workgroup: the blocks each wave ran and, for every
-// memory instruction, how its accesses look to the caches and to LDS.
+// Records a sampled workgroup for the timing model: the blocks of each wave and, for every memory
+// instruction, cache lines and LDS bank conflicts.
 #pragma once
 
 #include <vector>
@@ -42,7 +42,7 @@ SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low,
   counts.lines += ((high - 1) >> 7) - (low >> 7) + 1;
 }
 
-// Counts an access of lanes that lie anywhere.
+// Counts an access of scattered lanes.
 SIM_INLINE void count_lanes(AccessCounts& counts, const Shape& shape, bool write) {
   const u64 lanes = __builtin_popcountll(shape.lanes);
   counts.executions++;
@@ -56,8 +56,8 @@ SIM_INLINE void count_lanes(AccessCounts& counts, const Shape& shape, bool write
 // Counts an access to scratch, which is interleaved so that one variable of a wave is contiguous.
 void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write);
 
-// What all workgroups executed, exactly: how often each block ran, by bin of neighbouring
-// workgroups. Sums, so that the order in which threads finish workgroups does not matter.
+// Exact counts of the blocks that all workgroups ran, summed in bins of neighbouring workgroups.
+// Sums do not depend on the order in which threads finish workgroups.
 class Bins {
  public:
   void begin(u64 workgroups, u32 blocks);
@@ -73,14 +73,15 @@ class Bins {
   std::vector<u64> counts_;
 };
 
-// What the workgroups of one worker accessed: sums by instruction.
+// The accesses of the workgroups of one worker, summed by instruction.
 struct Accounts {
   Accounts(u32 instructions, u64 base)
       : all(instructions), sampled(instructions), shapes(instructions), base(base) {}
   std::vector<AccessCounts> all, sampled;  // of all workgroups, of the recorded ones
   Shapes shapes;
   LineCounts atomics;
-  const u64 base;  // addresses count from here, so that the host's layout does not matter
+  const u64
+      base;  // subtracted from addresses, so that the address space of the host does not matter
 };
 
 // The first-level cache of a compute unit, 32 KB: tags only, least recently used out first.
@@ -102,7 +103,7 @@ class Recorder {
   void block(u32 wave, u32 block) {
     if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
   }
-  // `first_line`: that of the shape's start.
+  // `first_line`: the line of the shape's start.
   void global(u32 instruction, const Shape& shape, u64 first_line, bool write);
   void scratch(u32 instruction, u64 lanes, u32 size, bool write);
   void scalar(u32 instruction, u64 address, u32 size);

@@ -53,7 +53,7 @@ void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
     }
   }
   if (total <= budget) return;
-  // The beginning and the end of each wave stand for the whole: every block still has its cost.
+  // The beginning and the end of each wave represent the whole. Every block still gets a cost.
   for (ReplayWave& wave : waves_) {
     const size_t blocks = wave.trace->size();
     const size_t kept = std::max<size_t>(8, (size_t)((double)blocks * budget / total));
@@ -86,8 +86,8 @@ void Replay::vector(ReplayWave& wave, const TimedInst& inst) {
   wave.time = begin + inst.cycles;
 }
 
-// A matrix instruction issues through the vector unit's port and then works in the shadow of other
-// instructions.
+// A matrix instruction issues through the port of the vector unit. Then it runs while other
+// instructions issue.
 void Replay::matrix(ReplayWave& wave, const TimedInst& inst) {
   double from = wave.time;
   for (int i = 0; i < 3; i++) {
@@ -145,7 +145,7 @@ void Replay::wait(ReplayWave& wave, const TimedInst& inst) {
   wave.time += 1;
 }
 
-// Lets the waves of a workgroup go on when all that still run have reached the barrier.
+// Resumes the waves of a workgroup when all running waves have reached the barrier.
 void Replay::release(u32 workgroup) {
   std::vector<u32>& waiting = waiting_[workgroup];
   if (waiting.empty() || waiting.size() < alive_[workgroup]) return;
@@ -221,8 +221,8 @@ bool Replay::step(ReplayWave& wave, u32 number) {
   return true;
 }
 
-// Whether the next instruction of a wave needs what other waves use too. Only then does it matter
-// which wave is first: what a wave does by itself, it does at once.
+// Whether the next instruction of a wave uses a unit that waves share. Only then the order of waves
+// matters. Other instructions run at once.
 bool Replay::waits_for_turn(const ReplayWave& wave) const {
   switch (input_.instructions[wave.next].unit) {
     case Unit::kLds:

@@ -27,7 +27,7 @@ struct ReplayWave {
   int simd = 0;
   const std::vector<u32>* trace = nullptr;
   size_t position = 0;   // in the trace
-  size_t skip_from = 0, skip_to = 0;  // middle part that the budget leaves out
+  size_t skip_from = 0, skip_to = 0;  // middle part that the budget omits
   double arrived = 0;    // at the barrier
   u32 next = 0, last = 0;  // instructions of the current block
   std::vector<Pending> memory, local;  // outstanding operations
@@ -35,7 +35,7 @@ struct ReplayWave {
   std::vector<double> matrix_ready;   // by row
 };
 
-// What replays showed, in sums.
+// The results of replays, summed.
 struct Replayed {
   explicit Replayed(size_t instructions) : spent(instructions, 0), executions(instructions, 0) {}
   void add(const Replayed& other, u64 times);

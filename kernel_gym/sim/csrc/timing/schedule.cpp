@@ -7,7 +7,7 @@
 namespace {
 
 constexpr u64 kScheduled = 1 << 16;   // workgroups scheduled one by one
-constexpr u64 kMostSharing = 1 << 22; // the same where they hand something over
+constexpr u64 kMostSharing = 1 << 22; // the same for launches that hand data over
 constexpr int kPasses = 32;
 
 // Workgroups one by one: `length(w)` cycles each. `begin` is when each starts.
@@ -29,9 +29,9 @@ double place(u64 count, u64 slots, const Length& length, std::vector<double>* be
   return end;
 }
 
-// The schedule of workgroups that hand something over. Events come in the order in which the engine
-// ran them, so that a write stands before those who read it. When a workgroup begins depends on
-// when others end, and these on what they waited for: that is repeated until it stays as it is.
+// The schedule of workgroups that hand data over. Events are in the order in which the engine ran
+// them, so that a write comes before its reads. The start of a workgroup depends on the end of
+// others, and their end on what they waited for. So the schedule is repeated until it is stable.
 class Handovers {
  public:
   Handovers(const std::vector<double>& cycles, const ModelRequest& request, const Sharing& sharing)
@@ -90,15 +90,15 @@ class Handovers {
   const ModelRequest& request_;
   const Sharing& sharing_;
   std::vector<double> begin_, delay_, follows_;  // by workgroup
-  std::vector<double> rate_;                     // by workgroup: cycles of a nominal one
-  std::vector<double> written_;                         // by number of the event
+  std::vector<double> rate_;  // by workgroup: cycles for each nominal cycle
+  std::vector<double> written_;  // by number of the event
 };
 
 double total_of(const std::vector<double>& cycles, const Bins& bins, u64 count) {
   double total = 0;
   for (u64 b = 0; b < bins.size(); b++) {
-    total += cycles[b] *
-             (double)((b + 1 < bins.size() ? bins.first(b + 1) : count) - bins.first(b));
+    total +=
+        cycles[b] * (double)((b + 1 < bins.size() ? bins.first(b + 1) : count) - bins.first(b));
   }
   return total;
 }
@@ -110,7 +110,7 @@ double schedule(const std::vector<double>& cycles, const Bins& bins, const Model
   const double longest = *std::max_element(cycles.begin(), cycles.end());
   const u64 count = request.workgroups;
   const bool shares = sharing && !sharing->events().empty();
-  // Too much to follow: one workgroup after another.
+  // Too many events: run one workgroup after another.
   if (shares && (sharing->overflowed() || count > kMostSharing)) {
     return total_of(cycles, bins, count);
   }

@@ -4,7 +4,7 @@
 #include "timing/sharing.h"
 #include "timing/timing.h"
 
-// When the last workgroup ends, if each goes to the place that is free first. `cycles` are those of
-// a workgroup, by bin.
+// The time when the last workgroup ends if each workgroup takes the slot that is free first.
+// `cycles`: of a workgroup, by bin.
 double schedule(const std::vector<double>& cycles, const Bins& bins, const ModelRequest& request,
                 const Sharing* sharing);

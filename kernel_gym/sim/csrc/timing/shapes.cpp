@@ -12,7 +12,7 @@ bool same(const Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 siz
   return !any_lane((U)(differ != 0u));
 }
 
-// Of some lanes: it only has to tell most shapes of an instruction from each other.
+// A hash of some lanes. It only has to differ for most shapes of an instruction.
 u32 hash_of(const u32* relative, u32 phase) {
   u32 hash = phase;
   for (int l : {1, 2, 4, 8, 16, 32, 63}) hash = hash * 0x9e3779b1u + relative[l];
@@ -120,12 +120,11 @@ const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u6
   const auto [shape, fresh] = find(instruction, relative, lanes, phase, size);
   if (LIKELY(!fresh)) return shape;
   find_lines(shape, addresses, low);
-  if (UNLIKELY(high - low > ~0u)) shape.phase = ~0u;  // `relative` does not tell it from others
+  if (UNLIKELY(high - low > ~0u)) shape.phase = ~0u;  // `relative` is ambiguous
   return shape;
 }
 
-const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32 offset,
-                           u32 size) {
+const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size) {
   alignas(64) u32 relative[kLanes];
   const u32 start = addresses[__builtin_ctzll(lanes)];
   for (int c = 0; c < kChunks; c++) put(relative, c, load(addresses, c) - start);

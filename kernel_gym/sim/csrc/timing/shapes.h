@@ -1,5 +1,5 @@
-// How the lanes of an access lie to each other. Loops and waves repeat that, so what follows from it
-// is kept for each instruction, and worked out for what it has not done lately.
+// The shape of an access: the addresses of its lanes relative to each other. Loops and waves repeat
+// shapes, so the last results of each instruction are kept.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,17 @@
 #include "lanes.h"
 
 struct Shape {
-  alignas(64) u32 relative[kLanes];  // bytes from the start; 0 of lanes that take no part
+  alignas(64) u32 relative[kLanes];  // bytes from the start; 0 for inactive lanes
   u64 lanes;
-  u32 phase;              // of the start: in its cache line, or in its word of LDS
-  u32 size;               // bytes of a lane
-  u32 segments;           // distinct 64-byte pieces
+  u32 phase;  // of the start: in its cache line, or in its word of LDS
+  u32 size;  // bytes of a lane
+  u32 segments;  // distinct 64-byte pieces
   u32 line_count;
   u32 lines[2 * kLanes];  // distinct 128-byte lines, ascending, counted from the start's
   u32 lds_cycles;
 };
 
-// The shapes that instructions have met.
+// The last shapes of each instruction.
 class Shapes {
  public:
   explicit Shapes(u32 instructions) : kept_(instructions) {}

@@ -18,7 +18,7 @@ void Sharing::add(const ShareEvent& event) {
   }
 }
 
-// The number of a write; neighbouring ones of one block of a wave are one.
+// The number of a write. Successive writes of one block of a wave share a number.
 u32 Sharing::write(u32 workgroup, u64 progress, bool follows) {
   if (!follows && !events_.empty()) {
     const ShareEvent& last = events_.back();
@@ -54,8 +54,9 @@ void Sharing::access(const Wave& wave, const Inst* inst, const u64* addresses, u
     std::sort(sources.begin(), sources.end());
     sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
   }
-  const auto waits = atomic ? (kind & kSharesReads ? ShareEvent::kWaitsAtomic : ShareEvent::kFollows)
-                            : ShareEvent::kWaits;
+  const auto waits = atomic
+                         ? (kind & kSharesReads ? ShareEvent::kWaitsAtomic : ShareEvent::kFollows)
+                         : ShareEvent::kWaits;
   for (u32 source : sources) add({workgroup, source, waits, wave.progress});
   if (!(kind & kSharesWrites)) return;
   const u32 number = write(workgroup, wave.progress, atomic);

@@ -1,8 +1,9 @@
-// What the workgroups of one launch hand each other through memory, for the timing model: a
-// workgroup that reads what another one has written was not there before it.
+// The data that workgroups of one launch hand to each other through memory, for the timing model. A
+// workgroup that reads a value cannot do so before another one has written it.
 //
-// Only programs that can wait for other workgroups are watched (kernel_gym/sim/compiler/timing_tables.py). All their
-// accesses are, so that it does not matter by which instructions they hand over.
+// Only programs that can wait for other workgroups are watched
+// (kernel_gym/sim/compiler/timing_tables.py). All their accesses are, so that the
+// instructions of a handover do not matter.
 #pragma once
 
 #include <memory>
@@ -19,16 +20,16 @@ enum SharingKind : u16 {
   kSharesAtomic = 4,
 };
 
-// One event of a workgroup. A number of an event is its place in the list plus one; 0 is none.
+// One event of a workgroup. The number of an event is its index plus one; 0 is no event.
 struct ShareEvent {
   enum Kind : u32 {
-    kWrites,        // others may read what it wrote
-    kFollows,       // the next write of this workgroup does not happen before `source`
-    kWaits,         // the workgroup goes on when it has read what `source` wrote
-    kWaitsAtomic,   // the same, in one operation with a write
+    kWrites,  // others may read what it wrote
+    kFollows,  // the next write of this workgroup does not happen before `source`
+    kWaits,  // the workgroup continues when it has read what `source` wrote
+    kWaitsAtomic,  // the same, in one operation with a write
   };
   u32 workgroup;
-  u32 source;    // number of the write
+  u32 source;  // number of the write
   Kind kind;
   u64 progress;  // of the wave, see Wave::progress
 };
@@ -40,7 +41,7 @@ class Sharing {
 
   // Before an access of a wave to global memory.
   void access(const Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size);
-  // A wave's workgroup has arrived at the grid's barrier; all have, and go on.
+  // A workgroup has arrived at the grid barrier; a workgroup leaves it.
   void arrive(u32 workgroup, u64 progress);
   void depart(u32 workgroup, u64 progress);
   void end(u32 workgroup, u64 progress) { totals_[workgroup] = progress; }

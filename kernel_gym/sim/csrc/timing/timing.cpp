@@ -11,17 +11,18 @@ namespace {
 
 constexpr double kSegmentBytes = 64, kLineBytes = 128, kAddressLanes = 16;
 
-// `counts` are exact; how much of them misses the L1 is known of the samples alone.
+// `counts` are exact. The share that misses the L1 comes from the samples.
 AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
                        const ModelRequest& request, bool is_store) {
   if (!counts.executions) return {};
   const double n = (double)counts.executions;
   const double missing = sampled.lines ? (double)sampled.l1_misses / sampled.lines : 1.0;
-  const double moved = is_store ? counts.segments * kSegmentBytes
-                                : counts.lines * missing * kLineBytes;
+  const double moved =
+      is_store ? counts.segments * kSegmentBytes : counts.lines * missing * kLineBytes;
   AccessTime time;
   time.cycles = std::max({counts.lanes / kAddressLanes, counts.bytes / kSegmentBytes,
-                          (double)counts.segments, moved / request.l2_bytes_per_cycle}) / n;
+                          (double)counts.segments, moved / request.l2_bytes_per_cycle}) /
+                n;
   if (is_store) {
     time.latency = request.store_latency;
   } else {
@@ -31,7 +32,7 @@ AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
   return time;
 }
 
-// What an instruction costs a wave that hides nothing.
+// The cost of an instruction to a wave that hides no latency.
 double unhidden(const TimedInst& inst, const AccessTime& time, const ModelRequest& request) {
   switch (inst.unit) {
     case Unit::kLds:
@@ -61,8 +62,7 @@ struct BlockCost {
 
 std::vector<BlockCost> block_costs(const ModelInput& input, const ModelRequest& request,
                                    const std::vector<AccessTime>& times,
-                                   const std::vector<u64>& executions,
-                                   std::vector<double>& spent) {
+                                   const std::vector<u64>& executions, std::vector<double>& spent) {
   std::vector<BlockCost> costs(input.blocks.size());
   for (size_t b = 0; b < costs.size(); b++) {
     costs[b].instructions = input.blocks[b].last - input.blocks[b].first;
@@ -93,8 +93,8 @@ std::vector<AccessTime> access_times(const ModelInput& input, const ModelRequest
   return times;
 }
 
-// Numbers samples so that those that ran the same blocks in the same order have one number: that
-// of the first.
+// Numbers samples. Samples that ran the same blocks in the same order get the number of the first
+// one.
 std::vector<size_t> classes_of(const std::vector<const Recorder*>& samples) {
   const auto before = [&](size_t a, size_t b) { return samples[a]->traces < samples[b]->traces; };
   std::map<size_t, size_t, decltype(before)> first(before);
@@ -103,8 +103,8 @@ std::vector<size_t> classes_of(const std::vector<const Recorder*>& samples) {
   return classes;
 }
 
-// Replays all samples, as many at a time as share a compute unit: every `runs`th, so that its
-// neighbours come from all over the grid, as on hardware. Equal ones need one replay.
+// Replays all samples in groups that share a compute unit. A group takes every `runs`th sample, so
+// that neighbours come from all over the grid, as on hardware. Equal groups need one replay.
 Replayed replay_samples(const ModelInput& input, const ModelRequest& request,
                         const std::vector<AccessTime>& times) {
   const std::vector<size_t> classes = classes_of(input.samples);

@@ -1,7 +1,7 @@
 // The timing model. Recorded workgroups are replayed together on one compute unit, in order within
-// each wave, with the units that waves share. That gives each basic block a cost; the blocks that
-// every workgroup executed, counted exactly, then give each workgroup its time. A block that no
-// replay ran costs its full latencies: what a sample did not show is never cheap.
+// each wave, with the units that waves share. That gives each basic block a cost; the exact
+// counts of the blocks of every workgroup then give each workgroup its time. A block that no replay
+// ran costs its full latencies, so that unsampled work is never cheap.
 #pragma once
 
 #include <vector>
@@ -25,77 +25,79 @@ enum class Unit : u8 {
 
 constexpr u16 kNoRow = 0xffff;
 
-// Mirrored by kernel_gym/sim/compiler/timing_tables.py.
+// Mirrored by kernel_gym/sim/layouts.py.
 struct TimedInst {
   Unit unit;
   u8 is_store;
   u16 cycles;
   u16 vector_memory_limit;  // of s_waitcnt; 0xffff: not waited for
   u16 local_limit;
-  u16 dst_row, dst_rows;    // of a matrix instruction
-  u16 src_rows[3];          // rows whose matrix results are needed
-  u16 sharing;              // SharingKind: what it does that other workgroups may see
+  u16 dst_row, dst_rows;  // of a matrix instruction
+  u16 src_rows[3];  // rows whose matrix results are needed
+  u16 sharing;  // SharingKind: what it does that other workgroups may see
 };
 static_assert(sizeof(TimedInst) == 20, "shared with Python");
 
 struct BlockRange {
   u32 first, last;  // instructions, exclusive end
 };
+static_assert(sizeof(BlockRange) == 8, "shared with Python");
 
-// What a wave waits for (kernel_gym/sim/timing/model.py).
+// What a wave spends its cycles on. Mirrored by kernel_gym/sim/layouts.py.
 enum class Stall : u8 {
-  kIssue,         // executing, or taking its turn to issue
-  kVectorBusy,    // another wave holds the vector unit
-  kMatrixBusy,    // the matrix unit works
+  kIssue,  // executing, or taking its turn to issue
+  kVectorBusy,  // another wave holds the vector unit
+  kMatrixBusy,  // the matrix unit works
   kMatrixResult,  // a result of the matrix unit is not ready
   kLdsQueue,
   kMemoryQueue,
-  kMemory,        // s_waitcnt for vector memory
-  kLds,           // s_waitcnt for LDS
+  kMemory,  // s_waitcnt for vector memory
+  kLds,  // s_waitcnt for LDS
   kScalarMemory,  // s_waitcnt for scalar memory
   kBarrier,
 };
 constexpr int kStalls = 10;
 
-// Mirrored by kernel_gym/sim/native.py. Times in cycles of the compute unit unless named.
+// Mirrored by kernel_gym/sim/layouts.py. Times in cycles of the compute unit unless named.
 struct ModelRequest {
   double lds_latency;
   double l1_latency;
-  double miss_latency;         // of what misses the L1, mean
+  double miss_latency;  // mean latency of an L1 miss
   double scalar_latency;
   double store_latency;
   double workgroup_launch;
-  double l2_bytes_per_cycle;   // of one compute unit
-  double unsampled_lds;        // cycles of an LDS instruction that no sample ran
-  double handover;             // from a write to the end of a load that reads it elsewhere
-  double atomic_handover;      // the same of two atomic operations on one address
-  u64 instruction_budget;      // replayed instructions
-  u64 slots;                   // workgroups that run at the same time on the GPU
+  double l2_bytes_per_cycle;  // of one compute unit
+  double unsampled_lds;  // cycles of an LDS instruction that no sample ran
+  double handover;  // from a write to the end of a load that reads it elsewhere
+  double atomic_handover;  // the same of two atomic operations on one address
+  u64 instruction_budget;  // replayed instructions
+  u64 slots;  // workgroups that run at the same time on the GPU
   u64 workgroups;
-  u32 copies;                  // workgroups that share a compute unit
-  u32 waves;                   // of a workgroup
+  u32 copies;  // workgroups that share a compute unit
+  u32 waves;  // of a workgroup
   // results
-  double makespan;             // cycles until the last workgroup ends
-  double replay_cycles;        // length of the replays, summed
-  double explained;            // share of all executed instructions in blocks that were replayed
-  double busy[8];              // cycles a unit was busy in the replays, by Unit
-  double stalls[kStalls];      // cycles of waves in the replays, by Stall
+  double makespan;  // cycles until the last workgroup ends
+  double replay_cycles;  // length of the replays, summed
+  double explained;  // share of all executed instructions in blocks that were replayed
+  double busy[8];  // cycles a unit was busy in the replays, by Unit
+  double stalls[kStalls];  // cycles of waves in the replays, by Stall
   u64 replayed;
 };
+static_assert(sizeof(ModelRequest) == 288, "shared with Python");
 
 class Sharing;
 
-// How many cycles a wave that hides nothing spends in an instruction, roughly.
+// Rough number of cycles that a wave without latency hiding spends in an instruction.
 u32 nominal_cycles(const TimedInst& inst);
 
 struct ModelInput {
   const std::vector<TimedInst>& instructions;
   const std::vector<BlockRange>& blocks;
   const std::vector<const Recorder*>& samples;
-  const Bins& bins;                          // what every workgroup executed
-  const std::vector<AccessCounts>& accesses; // of every workgroup
+  const Bins& bins;  // what every workgroup executed
+  const std::vector<AccessCounts>& accesses;  // of every workgroup
   const std::vector<AccessCounts>& sampled;  // of the samples
-  const Sharing* sharing;                    // null if workgroups cannot wait for each other
+  const Sharing* sharing;  // null if workgroups cannot wait for each other
 };
 
 // `spent`: cycles by instruction, summed over the waves of all workgroups.
