@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from importlib import import_module
 from typing import Any
 
 from kernel_gym.devices import memory_of, resolve
 from kernel_gym.executors.base import Executor
+from kernel_gym.tasks.near_names import unknown
 
 EXECUTORS = {
     "inline": "kernel_gym.executors.inline:InlineExecutor",
@@ -69,6 +69,4 @@ def require_executor(name: str) -> None:
         UnknownExecutor: There is none; the message lists near matches.
     """
     if name not in EXECUTORS:
-        near = difflib.get_close_matches(name, EXECUTORS, n=2, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(EXECUTORS)}"
-        raise UnknownExecutor(f"unknown executor {name!r}; {hint}")
+        raise UnknownExecutor(unknown("executor", name, EXECUTORS))

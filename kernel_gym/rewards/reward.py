@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.tasks.near_names import unknown
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,7 @@ class UnknownReward(ValueError):
             name: The name asked for.
             known: The registered names.
         """
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-        super().__init__(f"unknown reward {name!r}; {hint}")
+        super().__init__(unknown("reward", name, sorted(known)))
 
 
 class RewardError(ValueError):

@@ -7,7 +7,6 @@ used, and one named `context` receives the :class:`~kernel_gym.rewards.reward.Co
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError
+from kernel_gym.tasks.near_names import unknown
 
 SLOWEST, FASTEST = 0.1, 10.0
 """Speedups are clamped to this range (rule 24 of the evaluation protocol)."""
@@ -107,7 +107,5 @@ def log_speed(speedup: float | None) -> float:
 
 def _find(name: str) -> Term:
     if name not in _TERMS:
-        near = difflib.get_close_matches(name, _TERMS, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(term_names())}"
-        raise RewardError(f"unknown term {name!r}; {hint}")
+        raise RewardError(unknown("term", name, term_names()))
     return _TERMS[name]

@@ -7,13 +7,14 @@ Example:
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kernel_gym.tasks.near_names import unknown
 
 FAMILIES = (
     "decoder-llm",
@@ -47,12 +48,11 @@ def model(name: str) -> Model:
     """The model of this name.
 
     Raises:
-        KeyError: no such model; the message lists those near to it.
+        KeyError: there is no such model; the message lists similar names.
     """
     known = models()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)
-        raise KeyError(f"unknown model {name!r}; known: {', '.join(near)}")
+        raise KeyError(unknown("model", name, sorted(known)))
     return known[name]
 
 

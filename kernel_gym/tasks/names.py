@@ -6,7 +6,6 @@ typing error is to be answered at once.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from kernel_gym.tasks.near_names import near_names, unknown
 from kernel_gym.tasks.problems import TASKS_PATH
 
 PREFIX = "generated:"
@@ -48,15 +48,14 @@ LANGUAGES = {mode: "hip" if mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton"
 
 
 class UnknownName(KeyError):
-    """No problem, task or suite has this name; the message lists those near to it."""
+    """No problem, task or suite has this name; the message lists similar names."""
 
     def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        """States what was looked for and which known names resemble it, or another hint."""
-        names = list(known)
+        """Makes the message from the similar names, or from a hint if one is given."""
+        names = sorted(known)
         self.what, self.name, self.hint = what, name, hint
         self.near = near_names(name, names)
-        near = f"did you mean {' or '.join(self.near)}?" if self.near else f"known: {sorted(names)}"
-        self.message = f"unknown {what} {name!r}; {hint or near}"
+        self.message = f"unknown {what} {name!r}; {hint}" if hint else unknown(what, name, names)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -64,19 +63,6 @@ class UnknownName(KeyError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (UnknownName, (self.what, self.name, self.near, self.hint))
-
-
-def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three known names that resemble a name; those that it is the last part of come first.
-
-    Example:
-        >>> near_names("softmax", ["hip2hip/softmax", "hip2hip/log_softmax"])
-        ['hip2hip/softmax']
-    """
-    names = list(known)
-    if "/" not in name and (tasks := [other for other in names if other.endswith(f"/{name}")]):
-        return tasks[:3]
-    return difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
 
 
 def problem_folders() -> tuple[Path, ...]:
