@@ -58,7 +58,7 @@ HIDDEN_STAGES = {
     Stage.ADVERSARIAL: "an adversarial workload (odd sizes, strides or values)",
     Stage.UNSEEN: "an unseen workload (other sizes than the train workloads)",
 }
-FINDINGS = {
+HIDDEN_CAUSES = {
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",
@@ -71,7 +71,7 @@ FINDINGS = {
     "not written": "an output was not written",
 }
 """Fixed phrases for messages of hidden workloads, by keyword. Messages might name sizes."""
-MANNERS = {
+HIDDEN_FAILURES = {
     "no answer in time": "the call did not return in time",
     "does not compile": "it does not compile for it",
     "crash": "the call failed",
@@ -157,10 +157,10 @@ def hidden_failure(evaluation: Evaluation) -> str:
         evaluation: An evaluation that failed on an adversarial or unseen workload.
     """
     failed = next((result for result in evaluation.workloads if not result.passed), None)
-    how = _phrase(FINDINGS, failed.message if failed else "")
+    how = _phrase(HIDDEN_CAUSES, failed.message if failed else "")
     if how is None and failed and (failed.element or failed.worst_error is not None):
         how = "values are wrong"
-    how = how or _phrase(MANNERS, evaluation.message) or "the result is wrong"
+    how = how or _phrase(HIDDEN_FAILURES, evaluation.message) or "the result is wrong"
     return f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: {how}."
 
 

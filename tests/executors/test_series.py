@@ -19,7 +19,8 @@ import torch
 
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
 from kernel_gym.executors import Request, make_executor
-from kernel_gym.exploits.loader import load_exploits, runs_on
+from kernel_gym.exploits.loader import load_exploits
+from kernel_gym.exploits.runner import runs_on
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.sandbox.spawn import shared_template
 from kernel_gym.tasks import get_task, load_suite
