@@ -1,4 +1,4 @@
-"""Which architecture computes with which 8-bit floats, and that tasks go where theirs are."""
+"""The 8-bit floats of each architecture, and that tasks run only where theirs are native."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, tasks and suites, and what is said when one is unknown or malformed."""
+"""Names, tasks and suites, and the messages for unknown and malformed ones."""
 
 from __future__ import annotations
 
