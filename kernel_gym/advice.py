@@ -1,7 +1,7 @@
-"""Advice: what an expert would look at next, from the facts of an evaluation.
+"""Advice: what to look at next, derived from the facts of an evaluation.
 
-Each rule is a function that returns one sentence, or nothing when it has nothing to say. To add
-one, write it and name it in :data:`ADVICE`.
+Each rule is a function that returns one sentence, or "" if it does not apply. To add a rule, write
+a function and add it to :data:`ADVICE`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from kernel_gym.tasks import Task
 
 CLOSE_TO_ROOFLINE = 0.8
-"""From this share of the roofline on, there is little left to gain on a workload."""
+"""At this share of the roofline or more, little is left to gain on a workload."""
 KEPT_SPEED = 0.8
-"""Below this retention the speed of the train workloads did not carry over."""
+"""Below this retention, the speed of the train workloads does not carry over."""
 MANY_LAUNCHES = 3
 FEW_WAVES = 2
 MOSTLY_LAUNCH = 0.5
-"""From this share of its time on, a workload's launches are what its time consists of."""
+"""At this share of its time or more, a workload's launches dominate."""
 
 
 def advice(task: Task, evaluation: Evaluation) -> list[str]:
-    """The sentences of every rule that has something to say, in a fixed order.
+    """Returns the sentences of all rules that apply, in a fixed order.
 
-    Of a kernel that fails they are about the failure alone: its speed does not matter yet.
+    For a kernel that fails there is only advice on the failure. Its speed does not matter yet.
     """
     rules = ADVICE if evaluation.outcome is Outcome.PASSED else (_advise_on_failure,)
     return [hint for rule in rules if (hint := rule(task, evaluation))]
@@ -65,7 +65,7 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
 
 
 def _cause(message: str) -> str:
-    """What helps against a failure that its message names."""
+    """Returns the advice for a failure that the message names."""
     return next((hint for pattern, hint in CAUSES.items() if re.search(pattern, message)), "")
 
 
@@ -168,7 +168,7 @@ CAUSES = {
     "^OutOfResources": "Use smaller blocks or fewer stages: the kernel needs too much of the GPU.",
     r"^\w*(Error|Exception|Interrupt|Exit)\b": "Fix the host code that raises this error.",
 }
-"""By what a message says, before the hint of the outcome; the first that matches counts."""
+"""Hints by pattern in a message. The first match is used instead of the hint of the outcome."""
 
 ADVICE: tuple[Callable[[Task, Evaluation], str], ...] = (
     _advise_on_failure,

@@ -1,8 +1,8 @@
-"""Feedback: what the policy reads after a submission.
+"""Feedback: the text that a policy reads after a submission.
 
-The text is a function of the evaluation alone: no paths, process ids or wall-clock times, so equal
-evaluations give equal text. It shows values and times of train workloads only; of adversarial and
-unseen ones it says that they failed and how, never on which dimensions.
+The text depends on the evaluation only. It has no paths, process ids or wall-clock times, so equal
+evaluations give equal text. It shows values and times of train workloads. For adversarial and
+unseen workloads it says that they failed and how, but never with which dimensions.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 MAX_CHARS = 4000
 MAX_DETAIL_CHARS = 1800
 SHOWN = 4
-"""Entries of each kind in a kernel's profile."""
+"""Most entries of each kind in the profile of a kernel."""
 MAX_NAME = 80
-"""Characters of the name of a kernel or of a source file."""
+"""Most characters of the name of a kernel or source file."""
 
 HEADLINE = {
     Outcome.PASSED: "Correct on every workload",
@@ -53,12 +53,12 @@ HEADLINE = {
 }
 
 REPORTED = (Outcome.SCREENED, Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT)
-"""Outcomes whose message may be in the candidate's words."""
+"""Outcomes with a message that the candidate may have written."""
 HIDDEN_STAGES = {
     Stage.ADVERSARIAL: "an adversarial workload (odd sizes, strides or values)",
     Stage.UNSEEN: "an unseen workload (other sizes than the train workloads)",
 }
-FINDINGS = {
+HIDDEN_CAUSES = {
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",
@@ -70,14 +70,14 @@ FINDINGS = {
     "race": "waves access the same address without a barrier between them",
     "not written": "an output was not written",
 }
-"""What a message of a hidden workload is turned into: the message might name sizes."""
-MANNERS = {
+"""Fixed phrases for messages of hidden workloads, by keyword. Messages might name sizes."""
+HIDDEN_FAILURES = {
     "no answer in time": "the call did not return in time",
     "does not compile": "it does not compile for it",
     "crash": "the call failed",
     "wrong shape": "an output has the wrong type, shape or layout",
 }
-"""Likewise for the message of the whole evaluation, when the workload's says nothing."""
+"""Fixed phrases for the message of the evaluation, used if the workload's has no keyword."""
 HIDDEN_TIMES = {
     Outcome.HACK: "A time is less than the memory traffic and arithmetic can take.",
     Outcome.INVALID_TIMING: "The times do not agree with each other.",
@@ -87,7 +87,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{9,}")
 
 
 def feedback(task: Task, evaluation: Evaluation) -> str:
-    """What to tell the policy about its submission.
+    """Returns the feedback on a submission.
 
     Args:
         task: The task that was evaluated.
@@ -112,7 +112,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _failure(evaluation: Evaluation) -> str:
-    """The message, the failing workload when it may be shown, and the tool's own words."""
+    """Returns the message, the failed workload if it may be shown, and the tool's output."""
     if evaluation.outcome is Outcome.INFRA:
         return ""
     failed = next((result for result in evaluation.workloads if not result.passed), None)
@@ -130,16 +130,16 @@ def _failure(evaluation: Evaluation) -> str:
 
 
 def _reported(evaluation: Evaluation, message: str) -> list[str]:
-    """The message; quoted where the candidate or a tool that read its source has written it."""
+    """Returns the message, as a quotation if the candidate or its compiler may have written it."""
     if evaluation.outcome not in REPORTED:
         return [message]
     return ["Reported by your submission or by its compiler:", quoted(message)]
 
 
-def _shown_workload(failed: WorkloadResult, told: str) -> list[str]:
+def _shown_workload(failed: WorkloadResult, shown: str) -> list[str]:
     lines = [f"Workload: {describe(failed)}"]
     message = _anonymous(failed.message)
-    if message not in told:
+    if message not in shown:
         lines.append(quoted(message))
     if failed.element:
         lines.append(_element(failed.element))
@@ -149,25 +149,25 @@ def _shown_workload(failed: WorkloadResult, told: str) -> list[str]:
 
 
 def hidden_failure(evaluation: Evaluation) -> str:
-    """Names the split and the kind of failure, and nothing that identifies the workload.
+    """Returns the split and the kind of failure, and nothing that identifies the workload.
 
-    The kind is a fixed phrase: the message itself might name sizes that the policy must not learn.
+    The kind is a fixed phrase, since the message might name sizes that the policy must not know.
 
     Args:
-        evaluation: One that failed on an adversarial or an unseen workload.
+        evaluation: An evaluation that failed on an adversarial or unseen workload.
     """
     failed = next((result for result in evaluation.workloads if not result.passed), None)
-    how = _phrase(FINDINGS, failed.message if failed else "")
+    how = _phrase(HIDDEN_CAUSES, failed.message if failed else "")
     if how is None and failed and (failed.element or failed.worst_error is not None):
         how = "values are wrong"
-    how = how or _phrase(MANNERS, evaluation.message) or "the result is wrong"
+    how = how or _phrase(HIDDEN_FAILURES, evaluation.message) or "the result is wrong"
     return f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: {how}."
 
 
-def _phrase(phrases: dict[str, str], told: str) -> str | None:
-    """The phrase of the first keyword that a message holds, at the start of a word."""
-    found = (phrase for key, phrase in phrases.items() if re.search(rf"\b{key}", told.lower()))
-    return next(found, None)
+def _phrase(phrases: dict[str, str], message: str) -> str | None:
+    """Returns the phrase of the first keyword that starts a word of the message."""
+    text = message.lower()
+    return next((phrase for key, phrase in phrases.items() if re.search(rf"\b{key}", text)), None)
 
 
 def _element(element: Element) -> str:
@@ -180,7 +180,7 @@ def _element(element: Element) -> str:
 
 
 def _progress(evaluation: Evaluation) -> str:
-    """How many train workloads were right before the failure."""
+    """Returns how many train workloads were right before the failure."""
     results = evaluation.by_split(Split.TRAIN)
     if not results or all(result.passed for result in results):
         return ""
@@ -189,7 +189,7 @@ def _progress(evaluation: Evaluation) -> str:
 
 
 def _times(evaluation: Evaluation) -> str:
-    """A line a train workload: times and the launches in them, speedup, share of the roofline."""
+    """Returns one line per train workload: times, launches, speedup, share of the roofline."""
     timed = [w for w in evaluation.by_split(Split.TRAIN) if w.candidate_seconds is not None]
     if not timed:
         return ""
@@ -210,7 +210,7 @@ def _times(evaluation: Evaluation) -> str:
 
 
 def _transfer(evaluation: Evaluation) -> str:
-    """What became of the speed on workloads the policy has not seen."""
+    """Returns the speedup on unseen workloads."""
     if evaluation.unseen_speedup is None:
         return ""
     kept = "" if evaluation.retention is None else f", {percent(evaluation.retention)} of train"
@@ -218,7 +218,7 @@ def _transfer(evaluation: Evaluation) -> str:
 
 
 def _kernels(evaluation: Evaluation) -> str:
-    """A line a kernel: what the compiler made of it and what limits it, on one workload."""
+    """Returns one line per kernel: its compiled form and its limits, on one workload."""
     lines = [_kernel(kernel) for kernel in evaluation.kernels]
     if not lines:
         return ""
@@ -247,7 +247,7 @@ def _kernel(kernel: KernelFacts) -> str:
 
 
 def _profile(kernel: KernelFacts) -> list[str]:
-    """Where the longest kernel's time goes."""
+    """Returns where the longest kernel spends its time."""
     if not kernel.profile:
         return []
     profile: dict[str, Any] = dict(kernel.profile)
@@ -257,11 +257,11 @@ def _profile(kernel: KernelFacts) -> list[str]:
         f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
     ]
     lines = [("reaches of its peak", reached), ("waves spend", waits), ("hottest", hot)]
-    return [f"    {what}: {', '.join(found[:SHOWN])}" for what, found in lines if found]
+    return [f"    {what}: {', '.join(entries[:SHOWN])}" for what, entries in lines if entries]
 
 
 def _hot(entry: dict[str, Any]) -> str:
-    """An instruction at which waves spend their time."""
+    """Describes an instruction at which waves spend time."""
     mnemonic = entry["text"].partition(" ")[0][:MAX_NAME]
     return f"{percent(entry['share'])} {mnemonic} ({entry['source'][-MAX_NAME:]})"
 
@@ -272,7 +272,7 @@ def _advice(task: Task, evaluation: Evaluation) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> str:
-    """Left-aligned first column, right-aligned others; columns without any value are left out."""
+    """Aligns the first column left and the others right, and drops columns without a value."""
     kept = [i for i in range(len(rows[0])) if any(row[i] != NOTHING for row in rows[1:])]
     rows = [tuple(row[i] for i in kept) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -284,12 +284,12 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _anonymous(text: str) -> str:
-    """Drops folders and addresses, which differ from one run to the next."""
+    """Removes folders and addresses, which differ between runs."""
     return _ADDRESS.sub("0x...", _FOLDERS.sub("", text))
 
 
 def _whole_lines(text: str) -> str:
-    """Leaves out lines in the middle: a part of one could pass for a line of another kind."""
+    """Removes whole lines in the middle, since a part of a line could look like another line."""
     if len(text) <= MAX_CHARS:
         return text
     gap = "\n[...]\n"

@@ -1,6 +1,6 @@
-"""How numbers and workloads are written wherever a person or a policy reads them.
+"""Formats numbers and workloads for people and policies.
 
-The command line needs it before anything heavy is loaded, so it imports records for types alone.
+The command line needs it before anything heavy is loaded, so it imports records for types only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PLAIN_LAYOUT = "contiguous"
 NOTHING = "-"
-"""Stands for a number that is not there."""
+"""The text for a missing number."""
 
 
 def anonymous(text: str) -> str:
@@ -24,21 +24,21 @@ def anonymous(text: str) -> str:
 
 
 def describe(result: WorkloadResult) -> str:
-    """A workload in a few words: its dimensions, distribution and layout."""
+    """Describes a workload: dimensions, distribution and layout."""
     dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
     layout = "" if result.layout == PLAIN_LAYOUT else f" {result.layout}"
     return f"{dims} {result.distribution}{layout}"
 
 
 def roofline_share(result: WorkloadResult) -> float | None:
-    """The share of the roofline that the candidate reaches on a workload; None when not timed."""
+    """Returns the share of the roofline that the candidate reaches; None if not timed."""
     if not result.roofline_seconds or not result.candidate_seconds:
         return None
     return result.roofline_seconds / result.candidate_seconds
 
 
 def profiled_workload(evaluation: Evaluation) -> WorkloadResult | None:
-    """The train workload that the facts of the kernels belong to; None where that is not known."""
+    """Returns the train workload that the kernel facts belong to, or None if unknown."""
     places = {kernel.workload for kernel in evaluation.kernels}
     place = places.pop() if len(places) == 1 else None
     if place is None or not 0 <= place < len(evaluation.workloads):
@@ -48,20 +48,20 @@ def profiled_workload(evaluation: Evaluation) -> WorkloadResult | None:
 
 
 def launch_share(result: WorkloadResult) -> float | None:
-    """The share of the launches in the candidate's time on a workload; None when not modelled."""
+    """Returns the share of launches in the candidate's time; None if not modelled."""
     if result.launch_seconds is None or not result.candidate_seconds:
         return None
     return min(1.0, result.launch_seconds / result.candidate_seconds)
 
 
 def launch_part(result: WorkloadResult) -> str:
-    """The same in words: `2 us (74%)`."""
+    """Formats the time and share of launches: `2 us (74%)`."""
     share = launch_share(result)
     return NOTHING if share is None else f"{duration(result.launch_seconds)} ({percent(share)})"
 
 
 def duration(seconds: float | None) -> str:
-    """A time in microseconds.
+    """Formats a time in microseconds.
 
     Example:
         >>> duration(1.5e-5)
@@ -71,7 +71,7 @@ def duration(seconds: float | None) -> str:
 
 
 def factor(speedup: float | None) -> str:
-    """A speedup.
+    """Formats a speedup.
 
     Example:
         >>> factor(1.234)
@@ -81,7 +81,7 @@ def factor(speedup: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share.
+    """Formats a share as a percentage.
 
     Example:
         >>> percent(0.456), percent(0.004)

@@ -1,7 +1,7 @@
-"""What of an evaluation is kept from whoever writes kernels, and what a person may ask to see.
+"""Removes from an evaluation what the author of a kernel must not see.
 
-Adversarial and unseen workloads test a kernel on sizes that its author does not know. An author
-that learns them can write a kernel that is right on them and on no others.
+Adversarial and unseen workloads test a kernel on sizes that its author does not know. An author who
+knows them could write a kernel that is right on these sizes only.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from kernel_gym.records import Evaluation, Stage, WorkloadResult
 from kernel_gym.tasks.workload import Layout, Split
 
 WITHHELD = "withheld"
-"""Stands for the distribution and the message of a hidden workload."""
+"""Replaces the distribution and the message of a hidden workload."""
 
 
 def without_hidden(evaluation: Evaluation) -> Evaluation:
-    """The evaluation without what identifies adversarial and unseen workloads.
+    """Returns an evaluation without the data that identify adversarial and unseen workloads.
 
     Args:
-        evaluation: The whole record.
+        evaluation: The complete record.
 
     Returns:
-        A record in which those workloads have no dimensions, no distribution, layout, message and
-        element. Whether each is right and how fast is left, and how the evaluation ended.
+        A record in which these workloads have no dimensions, distribution, layout, message or
+        element. It still has their pass or fail, their speedups, and the outcome.
     """
     workloads = tuple(map(_withheld, evaluation.workloads))
     update: dict[str, object] = {"workloads": workloads}
@@ -35,7 +35,7 @@ def without_hidden(evaluation: Evaluation) -> Evaluation:
 
 
 def _withheld(result: WorkloadResult) -> WorkloadResult:
-    """A workload that may be shown, or what may be shown of it."""
+    """Returns a train workload unchanged, and another one without its hidden data."""
     if result.split is Split.TRAIN:
         return result
     return WorkloadResult(
@@ -53,13 +53,13 @@ def _withheld(result: WorkloadResult) -> WorkloadResult:
 
 
 def revealed(evaluation: Evaluation) -> str:
-    """The hidden workload that failed, for a person who looks for the mistake.
+    """Describes the hidden workload that failed, for a person who debugs the kernel.
 
     Args:
-        evaluation: The whole record.
+        evaluation: The complete record.
 
     Returns:
-        Lines of text: its sizes, the message, and the worst element; "" where none failed.
+        Lines of text: sizes, message and worst element; "" if no hidden workload failed.
     """
     failed = next(
         (w for w in evaluation.workloads if not w.passed and w.split is not Split.TRAIN), None

@@ -17,6 +17,8 @@ from kernel_gym.inert import inert_json, inert_line, inert_text
 from kernel_gym.tasks.workload import Kind, Layout, Split
 
 SCHEMA_VERSION = 1
+RATIO_CLAMP = (0.1, 10.0)
+"""The speedup of one workload is clamped to this range before the geometric mean (rule 24)."""
 
 
 class Outcome(StrEnum):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.commands.errors import one_line_errors
-from kernel_gym.exploits import loader as exploits
+from kernel_gym.exploits import runner as exploits
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.task import kernel_path
@@ -89,12 +89,12 @@ def test_exploits_that_were_stopped_are_told_and_gone_on_with(monkeypatch, tmp_p
 
     file = tmp_path / "found.jsonl"
     arguments = ("exploits", "--only", "c09*", "--device", DEVICE, "--json", "--out", str(file))
-    monkeypatch.setattr("kernel_gym.exploits.loader.run", stopped)
+    monkeypatch.setattr("kernel_gym.exploits.runner.run", stopped)
     found = run(*arguments, code=130)
     (first,) = json.loads(found.stdout)["findings"]
     assert "stopped after 1 of" in found.stderr
     assert "is there already" in run(*arguments, code=2).stderr
-    monkeypatch.setattr("kernel_gym.exploits.loader.run", told)
+    monkeypatch.setattr("kernel_gym.exploits.runner.run", told)
     data = json.loads(run(*arguments, "--resume").stdout)
     assert first in data["findings"]
     assert played == [f["name"] for f in data["findings"] if f != first] != []

@@ -1,4 +1,4 @@
-"""What the policy is told, and what it is never told."""
+"""The feedback that a policy reads, and what it never contains."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ SECRET = {"rows": 31337, "cols": 27644}
 
 @dataclass(frozen=True)
 class TaskStub:
-    """The two fields of a task that advice reads."""
+    """The two fields of a task that advice uses."""
 
     language: str = "triton"
     entry: str = "softmax"
@@ -61,10 +61,10 @@ def test_a_hidden_workload_is_not_described(split, stage, outcome):
     failed = workload(
         split=split, passed=False, element=ELEMENT, message="rows=31337 differ", dims=SECRET
     )
-    told = evaluation(
+    evaluated = evaluation(
         outcome, stage, [failed], message="rows=31337 cols=27644", detail="at rows 31337"
     )
-    text = feedback(TASK, told)
+    text = feedback(TASK, evaluated)
     assert "values are wrong" in text
     for secret in ("31337", "27644", "0.25", "17"):
         assert secret not in text
@@ -81,15 +81,17 @@ def test_a_hidden_fault_names_its_kind():
 
 def test_a_keyword_counts_at_the_start_of_a_word_only():
     failed = workload(split=Split.UNSEEN, passed=False, message="Traceback: it broke")
-    told = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=[failed])
-    text = feedback(TASK, told.model_copy(update={"message": "fails: no answer in time"}))
+    evaluated = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=[failed])
+    text = feedback(TASK, evaluated.model_copy(update={"message": "fails: no answer in time"}))
     assert "barrier" not in text
     assert "did not return in time" in text
 
 
 def test_a_failure_of_the_timing_names_no_workload():
-    told = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1e-9 s on rows=31337"})
-    text = feedback(TASK, told)
+    evaluated = failure(Outcome.HACK, Stage.TIME).model_copy(
+        update={"message": "1e-9 s on rows=31337"}
+    )
+    text = feedback(TASK, evaluated)
     assert "31337" not in text
     assert "less than the memory traffic" in text
 
@@ -138,15 +140,15 @@ def test_our_own_failure_says_so_and_shows_nothing_else():
     st.text(max_size=9000),
 )
 def test_any_evaluation_gives_bounded_text(outcome, stage, message, detail):
-    told = evaluation(outcome, stage, message=message, detail=detail)
-    assert 0 < len(feedback(TASK, told)) <= MAX_CHARS
+    evaluated = evaluation(outcome, stage, message=message, detail=detail)
+    assert 0 < len(feedback(TASK, evaluated)) <= MAX_CHARS
 
 
 @pytest.mark.parametrize("count", [1, 60])
 def test_many_workloads_stay_within_the_bound(count):
     results = [workload(speedup=1.0 + i / 100, dims={"rows": i, "cols": 7}) for i in range(count)]
-    told = evaluation(Outcome.PASSED, workloads=results, speedup=1.1)
-    assert len(feedback(TASK, told)) <= MAX_CHARS
+    evaluated = evaluation(Outcome.PASSED, workloads=results, speedup=1.1)
+    assert len(feedback(TASK, evaluated)) <= MAX_CHARS
 
 
 def test_equal_evaluations_read_alike():
@@ -162,22 +164,24 @@ def kernel(**fields):
     return KernelFacts(name="k", vgprs=8, sgprs=8, workload=0, **fields)
 
 
-def told(*results, kernels=(), **fields):
+def feedback_on(*results, kernels=(), **fields):
     return feedback(TASK, evaluation(Outcome.PASSED, workloads=results, kernels=kernels, **fields))
 
 
 def test_the_launch_in_each_modelled_time_is_shown():
-    text = told(LAUNCH_BOUND)
+    text = feedback_on(LAUNCH_BOUND)
     assert "1.6 us (80%)" in text
     assert "On 1 of 1 train workloads most of the time is the launch (1.6 us of 2 us" in text
-    assert "launch" not in told(workload(speedup=10.0))  # a measured time has no modelled launch
+    assert "launch" not in feedback_on(
+        workload(speedup=10.0)
+    )  # a measured time has no modelled launch
 
 
 def test_advice_to_launch_less_is_for_several_launches():
     kernels = (kernel(bound_by="launch"),)
-    assert "fewer" not in told(LAUNCH_BOUND, kernels=kernels)
+    assert "fewer" not in feedback_on(LAUNCH_BOUND, kernels=kernels)
     several = LAUNCH_BOUND.model_copy(update={"launches": 2})
-    assert "fewer of them" in told(several, kernels=kernels)
+    assert "fewer of them" in feedback_on(several, kernels=kernels)
 
 
 def test_a_wrong_kernel_gets_no_advice_on_speed():

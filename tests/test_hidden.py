@@ -1,4 +1,4 @@
-"""What is kept from whoever writes kernels."""
+"""Records without hidden data, and what a person may see."""
 
 import json
 
@@ -17,7 +17,7 @@ ELEMENT = Element(output="out", index=(27643,), expected=0.25, found=31337.5, to
 
 
 def hidden(split, **fields):
-    """A workload with secrets wherever there can be some."""
+    """Returns a workload with hidden data in all fields."""
     given = {
         "dims": SECRET,
         "kind": Kind.EDGE,
@@ -44,17 +44,17 @@ HIDDEN = [(Split.ADVERSARIAL, Stage.ADVERSARIAL), (Split.UNSEEN, Stage.UNSEEN)]
 
 @pytest.mark.parametrize(("split", "stage"), HIDDEN)
 def test_nothing_identifies_a_hidden_workload(split, stage):
-    found = without_hidden(evaluation(split, stage))
-    text = found.model_dump_json()
+    shown = without_hidden(evaluation(split, stage))
+    text = shown.model_dump_json()
     for secret in ("31337", "27644", "27643", "tiny", "strided", "out of bounds at"):
         assert secret not in text
-    assert "a kernel accesses memory out of bounds" in found.message
-    assert Evaluation.model_validate_json(text) == found
+    assert "a kernel accesses memory out of bounds" in shown.message
+    assert Evaluation.model_validate_json(text) == shown
 
 
 def test_times_that_name_a_workload_are_withheld():
-    found = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1 us at rows 31337"})
-    assert "31337" not in without_hidden(found).model_dump_json()
+    failed = failure(Outcome.HACK, Stage.TIME).model_copy(update={"message": "1 us at rows 31337"})
+    assert "31337" not in without_hidden(failed).model_dump_json()
 
 
 @given(
@@ -64,12 +64,12 @@ def test_train_workloads_and_what_decides_rewards_are_left(split, dims):
     whole = passing(2.0, 1.5)
     more = workload(split).model_copy(update={"dims": dims})
     whole = whole.model_copy(update={"workloads": (*whole.workloads, more)})
-    found = without_hidden(whole)
-    assert found.by_split(Split.TRAIN) == whole.by_split(Split.TRAIN)
-    assert len(found.workloads) == len(whole.workloads)
-    assert get_reward()(found) == get_reward()(whole)
-    shown = json.dumps([w.dims for w in found.workloads if w.split is not Split.TRAIN])
-    assert not any(str(size) in shown for size in dims.values())
+    shown = without_hidden(whole)
+    assert shown.by_split(Split.TRAIN) == whole.by_split(Split.TRAIN)
+    assert len(shown.workloads) == len(whole.workloads)
+    assert get_reward()(shown) == get_reward()(whole)
+    text = json.dumps([w.dims for w in shown.workloads if w.split is not Split.TRAIN])
+    assert not any(str(size) in text for size in dims.values())
 
 
 @pytest.mark.parametrize(("split", "stage"), HIDDEN)

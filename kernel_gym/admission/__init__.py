@@ -1,11 +1,11 @@
-"""Deciding whether a problem earns its place: rules 1-5 of admission.
+"""Admission: decides by five rules whether a problem joins the suite.
 
-1. The start kernel and the PyTorch reference pass on every split, the reference reproduces itself,
+1. The start kernel and the PyTorch reference pass on every split. The reference is deterministic,
    and the oracle has no NaN.
-2. Every negative control fails.
-3. Outputs vary with inputs, each input matters, and nothing inside draws random numbers.
-4. There is head-room over the baseline; otherwise a task is saturated.
-5. It is affordable on the simulator.
+2. Every negative control is refused.
+3. Outputs change with inputs, each input matters, and the problem draws no random numbers.
+4. There is head-room over the baseline. Otherwise the task is saturated.
+5. The problem is cheap enough for the simulator.
 """
 
 from kernel_gym.admission.admit import AdmissionError, admit, admit_all

@@ -1,4 +1,4 @@
-"""Admitting problems: kernels over an executor, values here beside it, one verdict a problem."""
+"""Admits problems: runs kernels in an executor, checks values here, and makes the verdicts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,21 @@ _FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
 
 
 class AdmissionError(RuntimeError):
-    """A problem could not be tried for a reason that is not its own."""
+    """A problem could not be checked, and the problem is not the cause."""
 
 
 def admit_all(
     problems: Sequence[Problem], executor: Executor, jobs: int
 ) -> Iterator[tuple[Problem, Verdict | AdmissionError]]:
-    """Admits many at a time, and yields verdicts as they are reached.
+    """Admits several problems at a time, and yields verdicts as they finish.
 
-    Problems are begun in their order. Who stops early closes the executor: what waits for it ends.
+    Problems start in their order. A caller that stops early must close the executor, which ends the
+    evaluations that still run.
+
+    Args:
+        problems: The problems to check.
+        executor: The executor for kernels. It decides the device.
+        jobs: The most problems at one time.
     """
     pool = ThreadPoolExecutor(jobs)
     with Evaluator(executor.device) as evaluator:
@@ -50,21 +56,21 @@ def admit_all(
 
 
 def admit(problem: Problem, executor: Executor) -> Verdict:
-    """The verdict on one problem, in all modes that the executor's device has languages for.
+    """Returns the verdict on one problem, in all modes with a language of the executor's device.
 
     Raises:
-        AdmissionError: the machine failed, so that there is none.
+        AdmissionError: The machine failed, so there is no verdict.
     """
-    ((_, found),) = admit_all([problem], executor, 1)
-    if isinstance(found, AdmissionError):
-        raise found
-    return found
+    ((_, verdict),) = admit_all([problem], executor, 1)
+    if isinstance(verdict, AdmissionError):
+        raise verdict
+    return verdict
 
 
 def _admit(
     problem: Problem, executor: Executor, device: Device, rooms: HeadRoom
 ) -> Verdict | AdmissionError:
-    content = content_hash(problem)  # as it is now: it may be edited meanwhile
+    content = content_hash(problem)  # first, since the files may be edited during the checks
     verdict = partial(Verdict, content=content, protocol=PROTOCOL_VERSION)
     hardware = hardware_of(device.name)
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
@@ -82,8 +88,8 @@ def _admit(
         passed = _passing(spoiled)
         modes = {}
         for language, start in starts.items():
-            ours = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
-            reasons = (*values.refused, *ours)
+            kernels = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
+            reasons = (*values.refused, *kernels)
             modes |= _modes(problem, language, _finished(start), reasons, rooms)
     except AdmissionError as error:
         return error
@@ -101,7 +107,7 @@ def _submit(
 
 
 def _raised(problem: Problem, error: Exception) -> str:
-    """What the problem's own code raised, and where; what is not its doing is raised again."""
+    """Describes an error that the problem's own code raised. Other errors are raised again."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     if isinstance(error, SyntaxError):
         return f"a kernel does not parse: {text}"
@@ -113,7 +119,7 @@ def _raised(problem: Problem, error: Exception) -> str:
 
 
 def _passing(spoiled: Mapping[tuple[str, str], Future[Evaluation]]) -> dict[tuple[str, str], str]:
-    """Control kernels that pass, by language and name of the control."""
+    """Returns the control kernels that pass, by language and name of the control."""
     finished = {key: _finished(future) for key, future in spoiled.items()}
     return {
         (language, name): f"passes as a {language} kernel"
@@ -130,7 +136,7 @@ def _finished(future: Future[Evaluation]) -> Evaluation:
 
 
 def _refused_kernel(evaluation: Evaluation) -> list[str]:
-    """Rule 1 for a start kernel."""
+    """Checks rule 1 for a start kernel. Returns the reason for a refusal."""
     if evaluation.outcome is Outcome.PASSED:
         return []
     return [f"its start kernel: {evaluation.outcome}: {evaluation.message}"]
@@ -143,8 +149,9 @@ def _modes(
     refused: tuple[str, ...],
     rooms: HeadRoom,
 ) -> dict[Mode, ModeVerdict]:
-    """The verdict on each mode of a language, by its start kernel, with its head-room."""
-    refused, found = (*refused, *_refused_kernel(evaluation)), {}
+    """Returns the verdict and head-room of each mode of a language, from its start kernel."""
+    refused = (*refused, *_refused_kernel(evaluation))
+    verdicts = {}
     for mode in modes_of(problem):
         task = Task(problem, mode)
         if task.language != language:
@@ -155,5 +162,5 @@ def _modes(
                 room = rooms.of(task, evaluation)
             except ReferenceFailed as error:
                 reasons = (*refused, f"its PyTorch reference: {error}")
-        found[mode] = ModeVerdict(refused=reasons, head_room=room)
-    return found
+        verdicts[mode] = ModeVerdict(refused=reasons, head_room=room)
+    return verdicts

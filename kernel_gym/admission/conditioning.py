@@ -1,10 +1,10 @@
-"""Whether honest kernels can agree at all: a problem must not blow up roundings of float32.
+"""Conditioning: a problem must not amplify rounding errors of float32.
 
-A kernel adds up in its own order. Where a problem turns the last bits of its intermediate values
-into digits of its answer, as a layer norm of rows that are all but constant does, a right kernel
-fails and whether PyTorch's own order passes is luck. The reference is run once more with each
-float32 result off by one unit in the last place, up or down at random: N. J. Higham, Accuracy and
-Stability of Numerical Algorithms, 2002, section 1.7; the noise is that of stochastic arithmetic.
+Each kernel adds in its own order. Some problems turn the last bits of intermediate values into
+leading digits of the answer, such as a layer norm of nearly constant rows. There a right kernel
+fails, and it is luck whether PyTorch's own order passes. The check runs the reference again with
+each float32 result changed by one unit in the last place, up or down at random, as in stochastic
+arithmetic (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 1.7).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _EXACT = frozenset(
     "_to_copy clone copy roll flip constant_pad_nd tril index gather slice relu abs neg maximum "
     "minimum clamp amax amin where full_like zeros_like ones_like leaky_relu".split()
 )
-"""Operators that move, choose or negate values: every kernel does them without an error."""
+"""Operators that move, select or negate values. Every kernel computes them without error."""
 _SUMS = frozenset("sum mean mm bmm addmm dot mv cumsum".split())
-"""Their own error goes by their terms, not by a result that may cancel."""
+"""Operators with an error that scales with their terms, not with a result that may cancel."""
 
 
 def is_fragile(problem: Problem, expected: Expected) -> bool:
-    """Whether the reference fails when its float32 results are off by a unit in the last place."""
+    """Whether the reference fails if its float32 results change by a unit in the last place."""
     with torch.no_grad(), torch.random.fork_rng(), _OffByAUnit():
         torch.manual_seed(0)
-        found = problem.reference(**copied(expected.inputs))
-    return not compare(problem, expected, found).passed
+        answer = problem.reference(**copied(expected.inputs))
+    return not compare(problem, expected, answer).passed
 
 
 class _OffByAUnit(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Disturbs results, and the terms of sums; takes composite operators apart first."""
+        """Disturbs results and the terms of sums. Composite operators are decomposed first."""
         kwargs = kwargs or {}
         packet = func.overloadpacket
         if packet in COMPOSITE:

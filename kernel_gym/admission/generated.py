@@ -1,4 +1,4 @@
-"""Generated tasks to train on: those whose problems stand."""
+"""Generated tasks with problems that pass admission, for training."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kernel_gym.tasks.registry import get_problem
 
 
 def generated_tasks(split: str, depth: int) -> Iterator[str]:
-    """Ids of generated tasks whose problems stand on values, in order of seeds and without end.
+    """Yields ids of generated tasks that pass the checks of values, by seed, without end.
 
-    About one seed of eleven is refused: a graph may lose an input, or its values may cancel so
-    that a wrong kernel would pass. A seed takes about a seventh of a second to check, once.
+    About one seed of eleven is refused, since an input may not matter, or values may cancel so that
+    a wrong kernel would pass. The check of a seed takes about a seventh of a second.
 
     Args:
-        split: "train" or "test"; no seed is in both.
-        depth: steps of the graphs, 2 to 6.
+        split: "train" or "test". No seed is in both.
+        depth: The number of steps of the graphs, 2 to 6.
 
     Raises:
-        ValueError: there is no such split.
-        UnknownName: there are no graphs of this depth.
+        ValueError: There is no such split.
+        UnknownName: There are no graphs of this depth.
     """
     for seed in seeds(split):
         name = generated_id(seed, depth)

@@ -1,7 +1,7 @@
-"""Rule 4: how much longer a baseline takes than the roofline and one launch allow.
+"""Head-room (rule 4): the time of a baseline over the time of the roofline with one launch.
 
-Times of start kernels come with their evaluation. PyTorch's are modelled on a simulator and
-measured on a GPU, once a problem for all modes in which it is the baseline.
+Times of start kernels come from their evaluation. Times of PyTorch are modelled on the simulator
+and measured on a GPU, once per problem for all modes in which PyTorch is the baseline.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from kernel_gym.tasks.workload import Split
 
 
 class ReferenceFailed(Exception):
-    """The PyTorch reference of a problem cannot be timed on the device; the text says why."""
+    """The PyTorch reference cannot be timed on the device. The message gives the reason."""
 
 
 class HeadRoom:
-    """The head-room of tasks on one device. Thread-safe.
+    """Computes the head-room of tasks on one device. Thread-safe.
 
     Args:
-        device: where the evaluations were made.
+        device: The device of the evaluations.
     """
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._baseline = Baseline(device, BaselineTimes())
-        self._alone = threading.Lock()
-        self._found: dict[str, list[float] | Failed] = {}
+        self._lock = threading.Lock()
+        self._times: dict[str, list[float] | Failed] = {}
 
     def of(self, task: Task, evaluation: Evaluation) -> float | None:
-        """Geometric mean over the train workloads.
+        """Returns the head-room of a task, the geometric mean over its train workloads.
 
         Args:
-            task: whose baseline counts.
-            evaluation: of the start kernel in the task's language, which passed.
+            task: The task. It decides the baseline.
+            evaluation: A passed evaluation of the start kernel in the task's language.
 
         Returns:
-            Baseline time over roofline time, launch included; None where a time is missing.
+            Baseline time over roofline time with one launch; None if a time is missing.
 
         Raises:
-            ReferenceFailed: the baseline is PyTorch, and cannot be timed.
-            InfraError: the machine failed.
+            ReferenceFailed: The baseline is PyTorch and cannot be timed.
+            InfraError: The machine failed.
         """
         results = evaluation.by_split(Split.TRAIN)
         seconds = [result.baseline_seconds for result in results]
@@ -65,17 +65,17 @@ class HeadRoom:
         return None if mean is None else round(mean, 3)
 
     def close(self) -> None:
-        """Ends the worker that PyTorch was timed in."""
+        """Stops the worker in which PyTorch is timed."""
         self._baseline.close()
 
     def _reference_seconds(self, problem: Problem) -> list[float]:
-        with self._alone:
-            if problem.name not in self._found:
-                self._found[problem.name] = self._timed(Task(problem, Mode.TORCH2TRITON))
-            found = self._found[problem.name]
-        if isinstance(found, Failed):
-            raise ReferenceFailed(found.message)
-        return found
+        with self._lock:
+            if problem.name not in self._times:
+                self._times[problem.name] = self._timed(Task(problem, Mode.TORCH2TRITON))
+            times = self._times[problem.name]
+        if isinstance(times, Failed):
+            raise ReferenceFailed(times.message)
+        return times
 
     def _timed(self, task: Task) -> list[float] | Failed:
         workloads = train_workloads(task.problem, self._device.scale)
@@ -86,10 +86,10 @@ class HeadRoom:
         try:
             for workload in workloads:
                 with self._device.turn(Turn.ALONE):
-                    found = seconds_alone(task, workload, session, SEED, self._device)
-                if isinstance(found, Failed):
-                    return found
-                times.append(found)
+                    seconds = seconds_alone(task, workload, session, SEED, self._device)
+                if isinstance(seconds, Failed):
+                    return seconds
+                times.append(seconds)
         finally:
             session.rest()
             self._baseline.close()

@@ -1,4 +1,4 @@
-"""What can be told of a problem without running a kernel: rules 1-3 and 5."""
+"""The checks that need no kernel: rules 1 to 3 and 5 of admission."""
 
 from __future__ import annotations
 
@@ -29,25 +29,31 @@ from kernel_gym.tasks.verdicts import FAILS
 from kernel_gym.tasks.workload import Kind, Layout, Split, Workload
 
 SEED = 0
-"""Verdicts are reproducible: data and unseen workloads come from here."""
+"""The seed of data and unseen workloads, fixed so that verdicts are reproducible."""
 MOST_BYTES, MOST_FLOPS = 8_000_000, 150_000_000
-"""What a workload of the simulator may cost."""
+"""The most that a workload of the simulator may cost."""
 MOST_ROUNDINGS = 32
-"""Largest error of the reference, in units of rounding of the largest output."""
+"""The largest error of the reference, in rounding units of the largest output."""
 PASSES = "passes"
-"""How the finding on a control begins that the check of values does not catch."""
+"""The start of the result of a control that the check of values does not refuse."""
 
 
 @dataclass(frozen=True)
 class ValueReport:
-    """Why the problem is refused (empty when it is not), and what became of each control."""
+    """Reasons for a refusal (empty if there is none), and the result of each control."""
 
     refused: tuple[str, ...]
     controls: Mapping[str, str]
 
 
 def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
-    """Tries a problem's reference, oracle and checks on its workloads of a scale."""
+    """Checks a problem's reference, oracle and checks of values on its workloads of a scale.
+
+    Args:
+        problem: The problem to check.
+        scale: The scale of its workloads.
+        seed: The seed of data and unseen workloads.
+    """
     train = sorted(train_workloads(problem, scale), key=lambda w: problem.elements(w.dims))
     cases = {w: expect(problem, w, seed) for w in train}
     others = (
@@ -64,7 +70,7 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
         name: _try(control, problem, tiny | cases if name in ON_ADVERSARIAL else cases, seed)
         for name, control in CONTROLS.items()
     }
-    reasons += [f"{name}: {found}" for name, found in controls.items() if found.startswith(PASSES)]
+    reasons += [f"{name}: {text}" for name, text in controls.items() if text.startswith(PASSES)]
     return ValueReport(tuple(dict.fromkeys(reasons)), controls)
 
 
@@ -73,7 +79,7 @@ def _contiguous(workloads: Sequence[Workload], split: Split) -> list[Workload]:
 
 
 def _against_formula(problem: Problem, seed: int) -> list[str]:
-    """Rule 1: the oracle agrees with a formula written apart from it, if the folder has one."""
+    """Checks that the oracle agrees with the independent formula, if there is one (rule 1)."""
     try:
         small = load_formula(problem).small
     except ModuleNotFoundError:
@@ -87,7 +93,7 @@ def _against_formula(problem: Problem, seed: int) -> list[str]:
 
 
 def _dear(problem: Problem) -> list[str]:
-    """Rule 5: workloads of the simulator's scale stay within a budget of work."""
+    """Checks that workloads of the simulator's scale stay within a budget of work (rule 5)."""
     budgets = {"bytes": (problem.bytes, MOST_BYTES), "FLOPs": (problem.flops, MOST_FLOPS)}
     return [
         f"{dict(dims)} costs {cost(dims):,} {name}, at most {most:,} fit the simulator"
@@ -98,22 +104,22 @@ def _dear(problem: Problem) -> list[str]:
 
 
 def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[str]:
-    """Rule 1: no NaN in the oracle, the reference passes and gives the same again."""
-    found = []
+    """Checks that the oracle has no NaN, and that the reference passes twice equally (rule 1)."""
+    reasons = []
     if any(torch.isnan(out).any() for out in expected.oracle if out.is_floating_point()):
-        found.append(f"the oracle has NaN on {workload}")
+        reasons.append(f"the oracle has NaN on {workload}")
     verdict = compare(problem, expected, expected.reference)
     if not verdict.passed:
-        found.append(f"the reference fails on {workload}: {verdict.message}")
-    found += [f"{text} on {workload}" for text in _coarse(problem, expected)]
+        reasons.append(f"the reference fails on {workload}: {verdict.message}")
+    reasons += [f"{text} on {workload}" for text in _coarse(problem, expected)]
     first, second = (_answers(problem, expected, seed) for seed in (1, 2))
     if not same_bits(first, second):
-        found.append(f"reference or oracle differ between two calls on {workload}")
-    return found
+        reasons.append(f"reference or oracle differ between two calls on {workload}")
+    return reasons
 
 
 def _answers(problem: Problem, expected: Expected, seed: int) -> tuple[torch.Tensor, ...]:
-    """Both answers; whatever draws from the global generator depends on the seed."""
+    """Returns both answers. A draw from the global generator would depend on the seed."""
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
         inputs = expected.inputs
@@ -121,24 +127,23 @@ def _answers(problem: Problem, expected: Expected, seed: int) -> tuple[torch.Ten
 
 
 def _coarse(problem: Problem, expected: Expected) -> list[str]:
-    """Rule 1: the yardstick is no worse than some roundings, or it would excuse anything."""
-    found = []
-    for output, exact, ours in zip(
-        problem.outputs, expected.oracle, expected.reference, strict=True
-    ):
+    """Checks that the error of the reference is small, since it sets the tolerance (rule 1)."""
+    reasons = []
+    outputs = zip(problem.outputs, expected.oracle, expected.reference, strict=True)
+    for output, exact, reference in outputs:
         if output.check is not Check.CLOSE or not exact.numel():
             continue
         finite = torch.isfinite(exact)
-        error = torch.where(finite, ours.double() - exact, 0.0).abs().max()
+        error = torch.where(finite, reference.double() - exact, 0.0).abs().max()
         unit = torch.finfo(output.dtype).eps / 2
         roundings = float(error / (unit * torch.where(finite, exact, 0.0).abs().max() + 1e-30))
         if roundings > MOST_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
-            found.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
-    return found
+            reasons.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
+    return reasons
 
 
 def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[str]:
-    """Rule 1 where no start kernel is run to show that honest ones pass: of generated problems."""
+    """Checks the conditioning of generated problems, since no start kernel is run (rule 1)."""
     if problem.folder is not None:
         return []
     blown_up = (w for w, expected in cases.items() if is_fragile(problem, expected))
@@ -146,32 +151,32 @@ def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[str]:
 
 
 def _indifferent(problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> list[str]:
-    """Rule 3: each tensor that differs from seed to seed changes some output on some workload."""
-    deaf: set[str] = set()
-    heard: set[str] = set()
+    """Checks that each tensor that depends on the seed changes an output on a workload (rule 3)."""
+    ignored: set[str] = set()
+    used: set[str] = set()
     for workload, expected in cases.items():
         other = make_inputs(problem, workload, seed + 1)
         for name, value in expected.inputs.items():
-            if name in heard or not isinstance(value, torch.Tensor):
+            if name in used or not isinstance(value, torch.Tensor):
                 continue
             if not same_bits((value,), (other[name],)):  # type: ignore[arg-type]
-                (heard if _matters(problem, expected, name, other[name]) else deaf).add(name)
-    return [f"input {name!r} changes no output" for name in sorted(deaf - heard)]
+                (used if _matters(problem, expected, name, other[name]) else ignored).add(name)
+    return [f"input {name!r} changes no output" for name in sorted(ignored - used)]
 
 
 def _matters(problem: Problem, expected: Expected, name: str, value: Value) -> bool:
     try:
         with torch.no_grad():
-            found = problem.oracle(**copied({**expected.inputs, name: value}))
+            answer = problem.oracle(**copied({**expected.inputs, name: value}))
     except (IndexError, RuntimeError):
         return True  # the other inputs do not fit this one: it is used
-    pairs = zip(found, problem.outputs, strict=True)
+    pairs = zip(answer, problem.outputs, strict=True)
     rounded = tuple(out.to(output.dtype) for out, output in pairs)
     return not compare(problem, expected, rounded).passed
 
 
 def _try(control: Control, problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> str:
-    """Rule 2: what a control comes to over the workloads; train ones are tried until it fails."""
+    """Checks that a control is refused (rule 2). Train workloads are tried until it is."""
     seen: set[str] = set()
     caught: set[str] = set()
     reason, complete = "", False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
+from kernel_gym.tasks.near_names import near_names
 
 __all__ = [
     "DeviceStatus",
@@ -147,7 +147,7 @@ def require_device(name: str) -> None:
     """
     known = ("auto", *SIMULATED_NAMES)
     if name not in known and not _GPU_NAME.fullmatch(name):
-        near = difflib.get_close_matches(name, known, cutoff=0.3)
+        near = near_names(name, known)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         names = f"{', '.join(known)}, and GPUs as rocm:0 or cuda:0"
         raise UnknownDevice(f"unknown device {name!r}; known: {names}{hint}")

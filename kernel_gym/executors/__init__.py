@@ -1,8 +1,8 @@
-"""Executors: where evaluations run. Submit them, take the results as they finish, in any order.
+"""Executors run evaluations side by side and return the results as they finish.
 
-Three forms behind one interface (:class:`~kernel_gym.executors.base.Executor`): `inline`, in the
-caller's thread; `local`, a pool on this machine; `ray`, actors on a cluster. The records are the
-same whichever is used: an executor places evaluations and decides nothing.
+There are three behind one interface (:class:`~kernel_gym.executors.base.Executor`): `inline` in the
+caller's thread, `local` with a pool on this machine, and `ray` with actors on a cluster. All give
+the same records: an executor places evaluations and decides nothing.
 """
 
 from kernel_gym.executors.base import Executor, Request

@@ -1,4 +1,4 @@
-"""What every executor promises: the interface, the cache, and the order of nothing."""
+"""The interface of executors, with the cache. Results may come in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernel_gym.tasks.registry import get_task
 
 @dataclass(frozen=True)
 class Request:
-    """One evaluation to do. A seed of None leaves it to the executor."""
+    """One requested evaluation. With a seed of None the executor's seed is used."""
 
     task: str
     source: str
@@ -29,23 +29,24 @@ class Request:
 class Executor(ABC):
     """Evaluates submissions in the background.
 
-    A submission with a seed is looked up in the cache first, and equal submissions under way are
-    evaluated once. Without a seed the unseen workloads are drawn anew, so nothing is cached.
+    A submission with a seed is looked up in the cache first. Equal submissions that are in progress
+    are evaluated once. Without a seed each evaluation draws other unseen workloads, so nothing is
+    cached.
 
     Args:
-        device: A device name; `auto` takes the best one.
-        seed: For submissions without one of their own.
-        cache: Shared with other executors of a run; by default one of its own.
-        secret: Of the run, mixed into every draw; by default one of this process, see
-            :class:`~kernel_gym.evaluator.Evaluator`.
+        device: A device name; `auto` selects the best one.
+        seed: The seed of submissions that have none.
+        cache: A cache that the executors of a run share; by default a new one.
+        secret: The secret of the run, mixed into every draw; by default the secret of this process,
+            see :class:`~kernel_gym.evaluator.Evaluator`.
 
     Raises:
-        UnknownDevice: No such device.
+        UnknownDevice: There is no such device.
     """
 
     workers: int = 1
     room: int = 1
-    """Submissions that it holds before :meth:`submit` blocks."""
+    """Number of submissions that it holds before :meth:`submit` blocks."""
 
     def __init__(
         self,
@@ -57,24 +58,24 @@ class Executor(ABC):
         self.device = resolve(device)
         self.seed = seed
         self.secret = process_secret() if secret is None else secret
-        """What seeds are mixed with."""
+        """The secret that is mixed into every seed."""
         self.cache = EvaluationCache() if cache is None else cache
         self._under_way: dict[Key, Future[Evaluation]] = {}
 
     def submit(self, task_id: str, source: str, seed: int | None = None) -> Future[Evaluation]:
-        """Queues a submission. Blocks while the executor holds as many as it takes.
+        """Queues a submission. Blocks while the executor is full (see `room`).
 
         Args:
             task_id: The task.
-            source: Untrusted text.
-            seed: What unseen workloads and data are drawn from; by default the executor's.
+            source: The submission, an untrusted text.
+            seed: The seed of unseen workloads and data; by default the executor's.
 
         Returns:
-            A future whose result is the record: a submission that fails, and a machine that does,
-            are outcomes. Its callbacks must not submit.
+            A future of the record. Failures of the submission and of the machine are outcomes of
+            the record. Callbacks of the future must not submit.
 
         Raises:
-            UnknownName: No such task.
+            UnknownName: There is no such task.
         """
         get_task(task_id)
         seed = self.seed if seed is None else seed
@@ -82,29 +83,29 @@ class Executor(ABC):
             return self._start(Request(task_id, source))
         key = Key.of(task_id, source, self.device, seed, self.secret)
         answer: Future[Evaluation] = Future()
-        if (found := self.cache.get(key)) is not None:
-            answer.set_result(found)
+        if (cached := self.cache.get(key)) is not None:
+            answer.set_result(cached)
             return answer
         first = self._under_way.get(key)
         if first is None:
             first = self._start(Request(task_id, source, seed))
             self._under_way[key] = first
-            first.add_done_callback(lambda future: self._keep(key, future))
-        first.add_done_callback(lambda future: _pass_on(future, answer))
+            first.add_done_callback(lambda future: self._cache_result(key, future))
+        first.add_done_callback(lambda future: _copy_result(future, answer))
         return answer
 
     def evaluate(self, task_id: str, source: str, seed: int | None = None) -> Evaluation:
-        """Submits and waits."""
+        """Submits one submission and waits for the record."""
         return self.submit(task_id, source, seed).result()
 
     def results(self, requests: Iterable[Request]) -> Iterator[tuple[int, Evaluation]]:
-        """Evaluates many, a few ahead of what is taken.
+        """Evaluates many requests. Two per worker are submitted ahead of the results taken.
 
         Args:
-            requests: Any number of requests; they are drawn as workers become free.
+            requests: Any number of requests. The iterator advances as workers become free.
 
         Yields:
-            The position of a request and its record, as they finish.
+            The position of a request and its record, in the order in which they finish.
         """
         stream = iter(enumerate(requests))
         pending: dict[Future[Evaluation], int] = {}
@@ -122,19 +123,19 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Drops what is queued, waits for what runs, and frees the workers."""
+        """Cancels queued evaluations, waits for running ones, and frees the workers."""
 
     @abstractmethod
     def _start(self, request: Request) -> Future[Evaluation]:
-        """Queues an evaluation that is not cached."""
+        """Queues an evaluation that is not in the cache."""
 
-    def _keep(self, key: Key, future: Future[Evaluation]) -> None:
+    def _cache_result(self, key: Key, future: Future[Evaluation]) -> None:
         self._under_way.pop(key, None)
         if not future.cancelled() and future.exception() is None:
             self.cache.put(key, future.result())
 
     def __enter__(self) -> Self:
-        """The executor itself."""
+        """Returns the executor itself."""
         return self
 
     def __exit__(
@@ -143,12 +144,12 @@ class Executor(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes it."""
+        """Closes the executor."""
         self.close()
 
 
-def _pass_on(source: Future[Evaluation], target: Future[Evaluation]) -> None:
-    """Gives one future's end to another that nobody has given up on."""
+def _copy_result(source: Future[Evaluation], target: Future[Evaluation]) -> None:
+    """Copies the result, error or cancellation of a future to another that is not cancelled."""
     if source.cancelled():
         target.cancel()
     elif target.set_running_or_notify_cancel():

@@ -1,4 +1,4 @@
-"""Evaluations by content: what was evaluated before is not evaluated again."""
+"""The cache of evaluations: equal submissions are evaluated once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernel_gym.storage.secret import PUBLIC, RunSecret
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that decides an evaluation: two with equal keys are the same."""
+    """Everything that decides an evaluation. Evaluations with equal keys are equal."""
 
     task: str
     source_sha256: str
@@ -22,24 +22,24 @@ class Key:
     seed: int
     protocol: str = PROTOCOL_VERSION
     secret_sha256: str = ""
-    """Of the run whose draws they are; empty where the seed alone decides."""
+    """The hash of the run's secret; empty if the seed alone decides the draws."""
 
     @classmethod
     def of(cls, task: str, source: str, device: str, seed: int, secret: RunSecret = PUBLIC) -> Key:
-        """The key of a submission."""
+        """Returns the key of a submission."""
         text = source.encode("utf-8", errors="surrogatepass")
         digest = hashlib.sha256(text).hexdigest()
         return cls(task, digest, device, seed, secret_sha256=secret.sha256)
 
 
 class EvaluationCache:
-    """The most recent evaluations. Thread-safe; one may serve several executors.
+    """The most recent evaluations. Thread-safe. Several executors may share one.
 
-    A cached result is the recorded one, wall-clock times included, so a time that was measured once
-    stays what it was. Failures of ours are never kept.
+    A cached result is the whole record with its wall-clock times, so a time is measured once.
+    `infra` outcomes are never cached.
 
     Args:
-        capacity: How many are kept.
+        capacity: The most evaluations that it holds.
     """
 
     def __init__(self, capacity: int = 4096) -> None:
@@ -48,14 +48,14 @@ class EvaluationCache:
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Evaluation | None:
-        """The evaluation, if it is there."""
+        """Returns the cached evaluation, or None."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def put(self, key: Key, evaluation: Evaluation) -> None:
-        """Keeps an evaluation, unless it failed through a fault of ours."""
+        """Caches an evaluation, unless its outcome is `infra`."""
         if evaluation.outcome is Outcome.INFRA:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The simplest executor: each evaluation runs in the caller's thread while it submits."""
+"""The simplest executor: each evaluation runs in the caller's thread during `submit`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernel_gym.tasks.registry import get_task
 
 
 class InlineExecutor(Executor):
-    """Evaluates at once, one at a time. The evaluator's own limits are the only deadline.
+    """Evaluates immediately, one at a time. The evaluator's own limits are the only deadline.
 
     Example:
         >>> from kernel_gym.executors import make_executor
@@ -44,5 +44,5 @@ class InlineExecutor(Executor):
         return future
 
     def close(self) -> None:
-        """Ends the evaluator's workers."""
+        """Stops the evaluator's workers."""
         self.evaluator.close()

@@ -1,7 +1,7 @@
-"""A pool on this machine.
+"""The executor with a pool of workers on this machine.
 
-Threads for the simulator, where the work is in the evaluators' own processes; processes for a GPU,
-where the judge computes and reads clocks itself.
+For the simulator the workers are threads, since the work is done in the evaluators' own child
+processes. For a GPU they are processes, since the judge itself computes and reads clocks.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ class LocalExecutor(SupervisedExecutor):
 
 
 class Evaluates(Protocol):
-    """What a worker holds."""
+    """The part of an evaluator that a worker uses."""
 
     def evaluate(self, task: Task, source: str, seed: int | None) -> Evaluation:
         """Evaluates one submission."""
         ...
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Frees its resources."""
         ...
 
 
 class LocalWorker:
     """An evaluator in a thread of its own.
 
-    A thread cannot be ended from outside. One that is given up on ends by itself, at the latest by
-    the evaluator's own limits, and closes its evaluator then.
+    A thread cannot be stopped from outside. A worker that was killed stops after its evaluation, at
+    the latest when the evaluator's own limits end it, and then closes its evaluator.
 
     Args:
-        evaluator: What evaluates; closed with the worker.
+        evaluator: The evaluator. The worker closes it.
     """
 
     def __init__(self, evaluator: Evaluates) -> None:
@@ -81,18 +81,18 @@ class LocalWorker:
         self._thread.start()
 
     def start(self, request: Request) -> Future[Evaluation]:
-        """Begins one."""
+        """Starts one evaluation."""
         future: Future[Evaluation] = Future()
         self._requests.put((request, future))
         return future
 
     def close(self) -> None:
-        """Ends an idle worker and waits for it."""
+        """Stops an idle worker and waits for it."""
         self._requests.put(None)
         self._thread.join()
 
     def kill(self) -> None:
-        """Gives the worker up."""
+        """Tells the worker to stop after its evaluation, without waiting for it."""
         self._requests.put(None)
 
     def _work(self) -> None:

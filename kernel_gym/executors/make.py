@@ -1,14 +1,14 @@
-"""Executors by name, and how many evaluate side by side."""
+"""Makes executors by name, and chooses the number of workers."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from importlib import import_module
 from typing import Any
 
 from kernel_gym.devices import memory_of, resolve
 from kernel_gym.executors.base import Executor
+from kernel_gym.tasks.near_names import unknown
 
 EXECUTORS = {
     "inline": "kernel_gym.executors.inline:InlineExecutor",
@@ -17,29 +17,32 @@ EXECUTORS = {
 }
 
 
-MOST_WORKERS, MOST_ON_A_GPU = 8, 6
-"""More evaluators on one GPU wait and hold memory (docs/decisions/0019)."""
+MOST_WORKERS = 8
+"""Most workers on the simulator by default."""
+MOST_ON_A_GPU = 6
+"""Most workers on a GPU by default. More would wait and hold memory (docs/decisions/0019)."""
 WORKER_BYTES = 18 << 30
-"""Of a GPU's memory, for each evaluator on it."""
+"""Bytes of GPU memory for each evaluator."""
 
 
 class UnknownExecutor(ValueError):
-    """No executor of that name; the message lists near matches."""
+    """There is no executor of this name. The message lists similar names."""
 
 
 def make_executor(name: str = "local", **arguments: Any) -> Executor:
-    """The executor of that name.
+    """Makes an executor.
 
     Args:
         name: `inline`, `local` or `ray`.
-        arguments: What its class takes: `device`, `seed`, `cache`; but for `inline` also `workers`
-            and `deadline`; for `ray` also `arch`, `address` and `resources`.
+        arguments: The arguments of its class: `device`, `seed`, `cache` and `secret` for all,
+            `workers` and `deadline` for `local` and `ray`, and `arch`, `address` and `resources`
+            for `ray`.
 
     Returns:
-        The executor, to be closed by the caller.
+        The executor. The caller must close it.
 
     Raises:
-        UnknownExecutor: No such executor.
+        UnknownExecutor: There is no such executor.
     """
     require_executor(name)
     module, _, kind = EXECUTORS[name].partition(":")
@@ -47,13 +50,13 @@ def make_executor(name: str = "local", **arguments: Any) -> Executor:
 
 
 def default_workers(device: str) -> int:
-    """How many evaluate side by side on a device where nobody says it: one a core, at most eight.
+    """Returns the default number of workers of a device: one per core, at most eight.
 
     Args:
-        device: A device name. A GPU takes six at most, and no more than its memory holds.
+        device: A device name. A GPU gets at most six, and no more than fit into its memory.
 
     Raises:
-        UnknownDevice: No such device.
+        UnknownDevice: There is no such device.
     """
     device = resolve(device)
     cores = os.cpu_count() or 1
@@ -63,12 +66,10 @@ def default_workers(device: str) -> int:
 
 
 def require_executor(name: str) -> None:
-    """Does nothing when there is an executor of that name.
+    """Checks that an executor exists.
 
     Raises:
-        UnknownExecutor: There is none; the message lists near matches.
+        UnknownExecutor: There is none. The message lists similar names.
     """
     if name not in EXECUTORS:
-        near = difflib.get_close_matches(name, EXECUTORS, n=2, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(EXECUTORS)}"
-        raise UnknownExecutor(f"unknown executor {name!r}; {hint}")
+        raise UnknownExecutor(unknown("executor", name, EXECUTORS))

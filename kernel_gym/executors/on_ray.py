@@ -1,8 +1,8 @@
-"""Evaluations on a Ray cluster. Ray only places actors; each holds a whole evaluator.
+"""The executor on a Ray cluster. Ray only places actors. Each actor holds a whole evaluator.
 
-The candidate runs in a child of the actor with its own limits, so that a kernel that faults does
-not cost the actor. An actor that dies or hangs all the same is killed and replaced by a new one,
-which is more predictable than Ray's restarts.
+The candidate runs in a child process of the actor with its own limits, so a kernel that faults does
+not end the actor. An actor that dies or hangs is killed and replaced by a new one. This is more
+predictable than Ray's own restarts.
 """
 
 from __future__ import annotations
@@ -15,37 +15,38 @@ from typing import Any
 from kernel_gym.devices import resolve
 from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
-from kernel_gym.executors.supervised import DEADLINE, OurFault, SupervisedExecutor
+from kernel_gym.executors.supervised import DEADLINE, InfraFault, SupervisedExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
 
 NODE_LOST = "node has died"
+"""The text by which Ray reports a lost node."""
 MOST_PER_GPU = 8
-"""Actors that share a GPU at most. Its memory must hold them: 140 GB do, for a GPU of 80 GB
-`resources` should say `{"num_gpus": 0.25}`."""
+"""Most actors that share a GPU. They must fit into its memory: 140 GB are enough. For a GPU of
+80 GB set `resources` to `{"num_gpus": 0.25}`."""
 
 
 class RayExecutor(SupervisedExecutor):
     """Evaluates in Ray actors.
 
-    On the simulator an actor takes one CPU. On a GPU it takes a share of one, since most of an
-    evaluation is compiling: the actors of a GPU wait for each other by its lock, and timing has it
-    alone.
+    On the simulator an actor takes one CPU. On a GPU it takes a share of the GPU, since most of an
+    evaluation is compilation. The actors of a GPU share it by a lock, and timing has it alone.
 
     Args:
-        device: A device name, as the nodes know it.
-        workers: Actors, at most.
-        seed: For submissions without one of their own.
-        deadline: Seconds an evaluation may take before its actor is replaced; waiting for a place
-            in the cluster counts.
-        cache: Shared with other executors of a run.
-        arch: Place actors only on nodes with this custom resource, such as `gfx942`, for clusters
-            of several architectures: start a node of eight with `--resources='{"gfx942": 8}'`.
-        address: The cluster; by default the one that this process is connected to already, else
-            the one of `RAY_ADDRESS`, else a new one on this machine.
-        resources: What an actor takes, instead of the above: `num_cpus`, `num_gpus` and more of
-            Ray's actor options.
-        secret: Of the run; actors get it, their workers do not.
+        device: A device name that the nodes know.
+        workers: The most actors.
+        seed: The seed of submissions that have none.
+        deadline: Seconds that an evaluation may take before its actor is replaced, including the
+            wait for a place in the cluster.
+        cache: A cache that the executors of a run share.
+        arch: A custom resource such as `gfx942`, for clusters of several architectures. Actors are
+            placed only on nodes that have it. Start a node of eight GPUs with
+            `--resources='{"gfx942": 8}'`.
+        address: The address of the cluster. By default it is the cluster that this process is
+            connected to, else that of `RAY_ADDRESS`, else a new one on this machine.
+        resources: The resources of an actor in place of the above: `num_cpus`, `num_gpus` and other
+            actor options of Ray.
+        secret: The secret of the run. Actors get it, their workers do not.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class RayExecutor(SupervisedExecutor):
         return RayWorker(self._actor.remote(self.device, self.secret))
 
     def close(self) -> None:
-        """Drops what is queued, waits for what runs, ends the actors."""
+        """Cancels queued evaluations, waits for running ones, and ends the actors."""
         import ray
 
         super().close()
@@ -88,25 +89,25 @@ class RayExecutor(SupervisedExecutor):
 
 
 def gpu_share(workers: int, gpus: float) -> float:
-    """The share of a GPU that spreads actors evenly, since Ray fills one GPU before the next.
+    """Returns the share of a GPU that spreads actors evenly. Ray fills one GPU before the next.
 
     Args:
-        workers: actors.
-        gpus: that the cluster has now; 0 where they are still to come.
+        workers: The number of actors.
+        gpus: The number of GPUs that the cluster has now; 0 if they will be added later.
 
     Returns:
-        A multiple of 1/10000, in which Ray counts.
+        A multiple of 1/10000, which is Ray's resolution.
     """
     a_gpu = min(MOST_PER_GPU, math.ceil(workers / gpus)) if gpus else MOST_PER_GPU
     return math.floor(1e4 / a_gpu) / 1e4
 
 
 class RayEvaluator:
-    """The actor: an evaluator with its caches.
+    """The actor, which holds an evaluator and its caches.
 
     Args:
         device: A device name.
-        secret: Of the run.
+        secret: The secret of the run.
     """
 
     def __init__(self, device: str, secret: RunSecret) -> None:
@@ -122,20 +123,20 @@ class RayEvaluator:
 
 
 class RayWorker:
-    """One actor, seen from the driver.
+    """A worker of the supervisor that stands for one actor.
 
     Args:
-        actor: Its handle.
+        actor: The handle of the actor.
     """
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
 
     def start(self, request: Request) -> Future[Evaluation]:
-        """Begins one."""
+        """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
         reference = self.actor.evaluate.remote(request.task, request.source, request.seed)
-        reference.future().add_done_callback(lambda found: _pass_on(found, answer))
+        reference.future().add_done_callback(lambda future: _copy_result(future, answer))
         return answer
 
     def close(self) -> None:
@@ -143,18 +144,18 @@ class RayWorker:
         self.kill()
 
     def kill(self) -> None:
-        """Ends the actor and its children at once."""
+        """Kills the actor and its children."""
         import ray
 
         ray.kill(self.actor)
 
 
-def _pass_on(found: Future[Evaluation], answer: Future[Evaluation]) -> None:
-    """Tells a node that was lost, a fault of ours, from an actor that was."""
-    error = found.exception()
+def _copy_result(future: Future[Evaluation], answer: Future[Evaluation]) -> None:
+    """Copies a result or an error. The loss of a node becomes an `InfraFault`."""
+    error = future.exception()
     if error is None:
-        answer.set_result(found.result())
+        answer.set_result(future.result())
     elif NODE_LOST in str(error):
-        answer.set_exception(OurFault(str(error)))
+        answer.set_exception(InfraFault(str(error)))
     else:
         answer.set_exception(error)

@@ -1,4 +1,4 @@
-"""An evaluator in a process of its own: where the judge itself needs the machine's time."""
+"""A worker with an evaluator in its own process, for devices on which the judge computes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kernel_gym.storage.secret import RunSecret
 
 
 class ProcessLost(RuntimeError):
-    """The judge's process ended before it answered."""
+    """The process of the judge ended before it answered."""
 
 
 class ProcessWorker:
-    """Holds one evaluator in a fresh process, which has its own interpreter lock and GPU context.
+    """One evaluator in a new process, which has its own interpreter lock and GPU context.
 
     Args:
         device: A device name.
-        secret: Of the run.
+        secret: The secret of the run.
     """
 
     def __init__(self, device: str, secret: RunSecret) -> None:
@@ -33,46 +33,46 @@ class ProcessWorker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, device, secret), daemon=False)
         with _started_with(ONE_THREAD):
-            self._process.start()  # its arguments go through a pipe, no command line shows them
+            self._process.start()  # arguments go through a pipe: no command line shows them
         theirs.close()
 
     def start(self, request: Request) -> Future[Evaluation]:
-        """Begins one."""
+        """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
         self._pipe.send((request.task, request.source, request.seed))
         threading.Thread(target=self._wait, args=(answer,), daemon=True).start()
         return answer
 
     def close(self) -> None:
-        """Ends the process when it is idle."""
+        """Ends an idle process."""
         self._pipe.close()
         self._process.join(timeout=30)
         self.kill()
 
     def kill(self) -> None:
-        """Ends the process at once; its template ends with it."""
+        """Kills the process. Its template process ends too."""
         self._process.kill()
         self._process.join()
 
     def _wait(self, answer: Future[Evaluation]) -> None:
         try:
-            found = self._pipe.recv()
+            received = self._pipe.recv()
         except (EOFError, OSError) as error:
             answer.set_exception(ProcessLost(f"the evaluator's process ended: {error}"))
             return
-        if isinstance(found, Evaluation):
-            answer.set_result(found)
+        if isinstance(received, Evaluation):
+            answer.set_result(received)
         else:
-            answer.set_exception(ProcessLost(str(found)))
+            answer.set_exception(ProcessLost(str(received)))
 
 
 _starting = threading.Lock()
-"""A process is started with the variables of this one, which are changed for as long."""
+"""Held while a process starts, since it inherits environment variables that are changed."""
 
 
 @contextlib.contextmanager
 def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
-    """Sets variables that are not set."""
+    """Sets those environment variables that are not set, during the context."""
     with _starting:
         added = [name for name in variables if name not in os.environ]
         os.environ.update({name: variables[name] for name in added})
@@ -84,7 +84,7 @@ def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
-    """Evaluates what comes through the pipe until it closes."""
+    """Evaluates requests from the pipe until it closes."""
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.tasks.registry import get_task
 

@@ -1,7 +1,7 @@
-"""One executor per process and device, shared by the environments that live there.
+"""Inline executors that the environments of a process share, one per device and secret.
 
-Starting a device costs seconds; environments come and go. The executors are closed when the process
-exits, or by :func:`close_executors`.
+It takes seconds to start a device, and environments are made often. The executors are closed when
+the process exits, or by :func:`close_executors`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _STARTING = threading.Lock()
 
 
 def shared_executor(device: str, secret: RunSecret | None = None) -> InlineExecutor:
-    """The executor of this process for a device, started on first use.
+    """Returns the executor of this process for a device. It starts on first use.
 
     Args:
         device: A device name, or `auto`.
-        secret: What seeds are mixed with; by default the secret of this process.
+        secret: The secret that is mixed into seeds; by default the secret of this process.
 
     Returns:
-        An executor that other environments of this process may be using too.
+        An executor that other environments of this process may use too.
     """
     from kernel_gym.executors.inline import InlineExecutor
 
@@ -42,6 +42,6 @@ def shared_executor(device: str, secret: RunSecret | None = None) -> InlineExecu
 
 @atexit.register
 def close_executors() -> None:
-    """Closes every executor this process started; those of a parent process are not ours."""
+    """Closes every executor that this process started, but none of a parent process."""
     for key in [key for key in _EXECUTORS if key[0] == os.getpid()]:
         _EXECUTORS.pop(key).close()

@@ -1,8 +1,8 @@
-"""Devices that sleep for as long as an evaluation takes, to see what many of them ask of the rest.
+"""Simulated load: devices that sleep for the time of an evaluation, to measure the rest at scale.
 
-Everything around the devices is real: the executor with its queue, deadlines and cache, Ray's
-actors and messages, records and sources of true size. What is stood for is the evaluation alone,
-and, on Ray, the process of each device: one asynchronous actor sleeps for many of them.
+Everything else is real: the executor with its queue, deadlines and cache, Ray's actors and
+messages, records and sources of real size. Only the evaluation is replaced and, on Ray, the process
+of each device: one asynchronous actor sleeps for many devices.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DEVICES_PER_ACTOR = 128
 
 @dataclass(frozen=True)
 class Load:
-    """How long evaluations take and what they give, drawn by what is submitted.
+    """The times and results of evaluations. The submitted source decides which are drawn.
 
     Attributes:
-        seconds: Times to draw from, each as likely.
+        seconds: Times to draw from, with equal probability.
         records: Results to draw from.
-        device: The device that is stood for.
+        device: The name of the simulated device.
     """
 
     seconds: Sequence[float]
@@ -40,46 +40,46 @@ class Load:
 
     @property
     def mean(self) -> float:
-        """Seconds of an evaluation, on average."""
+        """Mean seconds of an evaluation."""
         return sum(self.seconds) / len(self.seconds)
 
     def draw(self, source: str) -> tuple[float, Evaluation]:
-        """The seconds and the result of a submission."""
+        """Returns the seconds and the result of a submission."""
         number = zlib.crc32(source.encode())
         return self.seconds[number % len(self.seconds)], self.records[number % len(self.records)]
 
 
 class SleepingEvaluator:
-    """Stands for a device in a thread."""
+    """An evaluator that sleeps, for one device in a thread."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
 
     def evaluate(self, task: Task, source: str, seed: int | None) -> Evaluation:
-        """Sleeps, and gives a result."""
-        seconds, found = self._load.draw(source)
+        """Sleeps, then returns a result."""
+        seconds, evaluation = self._load.draw(source)
         time.sleep(seconds)
-        return found
+        return evaluation
 
     def close(self) -> None:
         """Does nothing."""
 
 
 class SleepingDevices:
-    """The actor: stands for many devices at once."""
+    """An actor that sleeps for many devices at once."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
 
     async def evaluate(self, task_id: str, source: str, seed: int | None) -> Evaluation:
-        """Sleeps, and gives a result."""
-        seconds, found = self._load.draw(source)
+        """Sleeps, then returns a result."""
+        seconds, evaluation = self._load.draw(source)
         await asyncio.sleep(seconds)
-        return found
+        return evaluation
 
 
 class SleepingLocalExecutor(LocalExecutor):
-    """The local executor over sleeping devices, a thread each."""
+    """The local executor with sleeping devices, one thread each."""
 
     def __init__(self, load: Load, devices: int) -> None:
         self._load = load
@@ -90,7 +90,7 @@ class SleepingLocalExecutor(LocalExecutor):
 
 
 class SleepingRayExecutor(RayExecutor):
-    """The Ray executor over sleeping devices, an actor for up to 128 of them."""
+    """The Ray executor with sleeping devices, one actor for up to 128 devices."""
 
     def __init__(self, load: Load, devices: int) -> None:
         import ray
@@ -108,7 +108,7 @@ class SleepingRayExecutor(RayExecutor):
 
 
 class _SharedWorker(RayWorker):
-    """One device of an actor that stands for others too: it ends with Ray's session."""
+    """One device of a shared actor, which ends with Ray's session."""
 
     def kill(self) -> None:
         """Does nothing."""

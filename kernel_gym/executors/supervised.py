@@ -1,16 +1,22 @@
-"""A pool that loses workers without losing evaluations.
+"""A supervised pool: it may lose workers but never an evaluation.
 
-Workers are made when there is work for them, up to a number, and replaced when they crash or take
-too long. What becomes of an evaluation:
+Workers are made when there is work, up to a limit, and replaced if they crash or exceed the
+deadline. What happens to an evaluation:
 
-- a result is a result, whatever its outcome: a kernel that fails is never tried again;
-- a worker that cannot be made, and an outcome `infra`, are faults of ours: tried again, by another
-  worker;
-- a worker that dies does so hardly ever because of the submission, which runs in a child of it. It
-  is tried once more, and no more, since it may have been the submission after all;
-- a worker that overruns its deadline may have done so because of the submission: not tried again.
+- Every result is final, except `infra`. A kernel that fails is never evaluated again.
+- If a worker cannot be made, or the outcome is `infra`, the infrastructure has failed. Another
+  worker tries again.
+- If a worker dies, the submission is rarely the cause, since it runs in a child of the worker. The
+  evaluation is tried once more, but only once, since the submission may have been the cause.
+- If a worker exceeds its deadline, the submission may be the cause. It is not tried again.
 
-What is given up on has the outcome `infra`, which training masks, and the pool goes on.
+An evaluation that is not tried again gets the outcome `infra`, which training masks. The pool goes
+on.
+
+Threads: one supervisor thread starts, finishes and replaces workers. Only it uses `_idle`, and only
+it changes `_runs`. The condition `_changed` guards `_queue`, `_done` and `_closing`, which callers
+and callbacks of futures change too. A pool of a library does not fit, because a worker may be a
+thread, a process with a GPU context, or a Ray actor.
 """
 
 from __future__ import annotations
@@ -31,9 +37,9 @@ from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
 DEADLINE = 600.0
-"""Seconds an evaluation may take. The evaluator's own limits end a candidate long before."""
+"""Seconds that an evaluation may take. The evaluator's own limits end candidates much earlier."""
 RETRIES = 2
-"""How often an evaluation is tried again after a fault of ours."""
+"""How often an evaluation is tried again after a failure of the infrastructure."""
 LOSSES = 1
 """How often it is tried again after its worker died."""
 QUEUE_PER_WORKER = 4
@@ -43,20 +49,20 @@ class Worker(Protocol):
     """Evaluates one submission at a time."""
 
     def start(self, request: Request) -> Future[Evaluation]:
-        """Begins one; the future's exception means that the worker is lost."""
+        """Starts one evaluation. An exception of the future means that the worker is lost."""
         ...
 
     def close(self) -> None:
-        """Ends an idle worker."""
+        """Stops an idle worker."""
         ...
 
     def kill(self) -> None:
-        """Ends a worker at once, whatever it does."""
+        """Stops a worker immediately, even during an evaluation."""
         ...
 
 
-class OurFault(Exception):
-    """A worker was lost for a reason that cannot lie in the submission: it is tried again."""
+class InfraFault(Exception):
+    """A worker was lost, and the submission cannot be the cause. It is tried again."""
 
 
 @dataclass(eq=False)
@@ -76,16 +82,16 @@ class _Run:
 
 
 class SupervisedExecutor(Executor):
-    """Hands requests to workers and watches over them, from a thread of its own.
+    """Gives requests to workers and supervises the workers from its own thread.
 
     Args:
         device: A device name.
-        workers: Evaluations at one time.
-        seed: For submissions without one of their own.
-        deadline: Seconds an evaluation may take before its worker is replaced.
-        cache: Shared with other executors of a run.
-        secret: Of the run, mixed into every draw; by default one of this process, see
-            :class:`~kernel_gym.evaluator.Evaluator`.
+        workers: The most evaluations at one time.
+        seed: The seed of submissions that have none.
+        deadline: Seconds that an evaluation may take before its worker is replaced.
+        cache: A cache that the executors of a run share.
+        secret: The secret of the run, mixed into every draw; by default the secret of this process,
+            see :class:`~kernel_gym.evaluator.Evaluator`.
     """
 
     def __init__(
@@ -102,7 +108,7 @@ class SupervisedExecutor(Executor):
         super().__init__(device, seed, cache, secret)
         self.workers, self.deadline = workers, deadline
         self.replaced = 0
-        """Workers lost so far."""
+        """Number of workers lost so far."""
         self.room = workers * (1 + QUEUE_PER_WORKER)
         self._room = threading.BoundedSemaphore(self.room)
         self._changed = threading.Condition()
@@ -116,7 +122,7 @@ class SupervisedExecutor(Executor):
 
     @abstractmethod
     def _make_worker(self) -> Worker:
-        """A fresh worker; raising means that the machine cannot give one now."""
+        """Makes a new worker. It raises an exception if the machine cannot provide one now."""
 
     def _start(self, request: Request) -> Future[Evaluation]:
         job = _Job(request)
@@ -131,7 +137,7 @@ class SupervisedExecutor(Executor):
         return job.answer
 
     def close(self) -> None:
-        """Drops what is queued, waits for what runs, and ends the workers."""
+        """Cancels queued evaluations, waits for running ones, and stops the workers."""
         with self._changed:
             self._closing = True
             dropped = list(self._queue)
@@ -144,10 +150,10 @@ class SupervisedExecutor(Executor):
             self._idle.pop().close()
 
     def _supervise(self) -> None:
-        """Waits for something to happen and acts on it, until closed and idle."""
+        """Waits for events and handles them, until the pool is closed and idle."""
         while True:
             with self._changed:
-                self._changed.wait_for(self._stirred, timeout=self._patience())
+                self._changed.wait_for(self._has_work, timeout=self._seconds_left())
                 done = [self._runs.pop(self._done.popleft()) for _ in range(len(self._done))]
                 late = [run for run in self._runs.values() if run.ends <= time.monotonic()]
                 for run in late:
@@ -155,21 +161,21 @@ class SupervisedExecutor(Executor):
             for run in done:
                 self._finish(run)
             for run in late:
-                self._lose(run, f"no result within {self.deadline:g} s", again=False)
+                self._replace(run, f"no result within {self.deadline:g} s", again=False)
             self._dispatch()
             if self._closing and not self._runs and not self._queue:
                 return
 
-    def _stirred(self) -> bool:
+    def _has_work(self) -> bool:
         free = len(self._runs) < self.workers
         return bool(self._done or (self._queue and free) or (self._closing and not self._runs))
 
-    def _patience(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         ends = min((run.ends for run in self._runs.values()), default=None)
         return None if ends is None else max(ends - time.monotonic(), 0.0)
 
     def _dispatch(self) -> None:
-        """Starts as many queued evaluations as there are workers for."""
+        """Starts queued evaluations until all workers are busy."""
         while self._queue and len(self._runs) < self.workers:
             with self._changed:
                 if not self._queue:
@@ -181,44 +187,44 @@ class SupervisedExecutor(Executor):
                 worker = self._idle.pop() if self._idle else self._make_worker()
                 future = worker.start(job.request)
             except Exception as error:
-                self._again(job, f"a worker could not be made: {error}")
+                self._retry(job, f"a worker could not be made: {error}")
                 continue
             run = _Run(job, worker, future, time.monotonic() + self.deadline)
             self._runs[future] = run
-            future.add_done_callback(self._note)
+            future.add_done_callback(self._on_done)
 
-    def _note(self, future: Future[Evaluation]) -> None:
-        """Tells the supervisor; one that it has given up on already is forgotten."""
+    def _on_done(self, future: Future[Evaluation]) -> None:
+        """Notifies the supervisor, unless it has already replaced the worker."""
         with self._changed:
             if future in self._runs:
                 self._done.append(future)
                 self._changed.notify()
 
     def _finish(self, run: _Run) -> None:
-        """Takes the result of a run that ended by itself."""
+        """Handles a run that ended by itself."""
         error = run.future.exception()
         if error is not None:
-            again = isinstance(error, OurFault) or run.job.losses > 0
-            run.job.losses -= not isinstance(error, OurFault)
-            self._lose(run, f"the worker was lost: {error}", again)
+            again = isinstance(error, InfraFault) or run.job.losses > 0
+            run.job.losses -= not isinstance(error, InfraFault)
+            self._replace(run, f"the worker was lost: {error}", again)
             return
         evaluation = run.future.result()
         if evaluation.outcome is Outcome.INFRA:
-            self._lose(run, evaluation.message, again=True, last=evaluation)
+            self._replace(run, evaluation.message, again=True, last=evaluation)
         else:
             self._idle.append(run.worker)
             _answer(run.job, evaluation)
 
-    def _lose(self, run: _Run, why: str, again: bool, last: Evaluation | None = None) -> None:
-        """Gives a worker up. The next evaluation gets a fresh one."""
+    def _replace(self, run: _Run, why: str, again: bool, last: Evaluation | None = None) -> None:
+        """Kills the worker of a run. The next evaluation gets a new one."""
         self.replaced += 1
         run.worker.kill()
         if again:
-            self._again(run.job, why, last)
+            self._retry(run.job, why, last)
         else:
             _answer(run.job, self._infra(run.job.request, why))
 
-    def _again(self, job: _Job, why: str, last: Evaluation | None = None) -> None:
+    def _retry(self, job: _Job, why: str, last: Evaluation | None = None) -> None:
         if job.retries < 1 or self._closing:
             _answer(job, last or self._infra(job.request, why))
             return

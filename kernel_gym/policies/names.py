@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+from kernel_gym.tasks.near_names import unknown
 
 _HERE = "kernel_gym.policies"
 POLICIES = {
@@ -42,6 +42,4 @@ def require_policy(name: str) -> str:
         wanted, _, label = known.partition(":")
         if kind == wanted and bool(argument) == bool(label):
             return known
-    near = difflib.get_close_matches(name, POLICIES, n=2, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(POLICIES)}"
-    raise PolicyError(f"unknown policy {name!r}; {hint}")
+    raise PolicyError(unknown("policy", name, POLICIES))

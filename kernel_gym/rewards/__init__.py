@@ -1,9 +1,9 @@
-"""From an evaluation to a number.
+"""Rewards: functions from an evaluation to a number.
 
 A reward is a callable from an :class:`~kernel_gym.records.Evaluation` to a :class:`RewardResult`.
-The terms it is made of are pure functions, registered by name in :mod:`kernel_gym.rewards.terms`;
-how they are put together is in :mod:`kernel_gym.rewards.recipe`, and named combinations of them are
-in :mod:`kernel_gym.rewards.presets`.
+Its terms are pure functions, registered by name in :mod:`kernel_gym.rewards.terms`.
+:mod:`kernel_gym.rewards.recipe` combines terms, and :mod:`kernel_gym.rewards.presets` has the named
+combinations.
 """
 
 from kernel_gym.rewards.lookup import get_reward

@@ -1,4 +1,4 @@
-"""Terms about how far a submission came, and whether it is right."""
+"""Terms for correctness, and for how far a submission came."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CREDIT = {
     Outcome.UNSEEN_FAILED: 0.08,
     Outcome.INVALID_TIMING: 0.11,
 }
-"""What a failure is worth. See :func:`credit`."""
+"""Partial credit by outcome, see :func:`credit`."""
 ALL_TRAIN_RIGHT = CREDIT[Outcome.UNSEEN_FAILED]
 UNSEEN_CREDIT = 0.02
-"""How much of the credit of a kernel that is wrong on unseen workloads depends on how many."""
+"""Extra credit of an `unseen_failed` kernel, times its share of right unseen workloads."""
 
 _NOT_BUILT = (Outcome.HACK, Outcome.SCREENED, Outcome.COMPILE_ERROR, Outcome.INFRA)
 _NOT_RUN = (*_NOT_BUILT, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT)
@@ -29,25 +29,25 @@ _NOT_RUN = (*_NOT_BUILT, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT)
 
 @term
 def passed(evaluation: Evaluation) -> float:
-    """1 when every workload of every split was right and every time could be trusted."""
+    """Returns 1 if every workload of every split is right and every time can be trusted."""
     return float(evaluation.outcome is Outcome.PASSED)
 
 
 @term
 def correct(evaluation: Evaluation) -> float:
-    """1 when every workload of every split was right, timed or not."""
+    """Returns 1 if every workload of every split is right, timed or not."""
     return float(evaluation.outcome in (Outcome.PASSED, Outcome.INVALID_TIMING))
 
 
 @term
 def incorrect(evaluation: Evaluation) -> float:
-    """1 when :func:`correct` is 0."""
+    """Returns 1 if :func:`correct` is 0."""
     return 1.0 - correct(evaluation)
 
 
 @term
 def correct_share(evaluation: Evaluation) -> float:
-    """Share of the workloads tried that came out right; those after a failure are not tried."""
+    """Returns the share of right workloads among those tried. A failure ends the trials."""
     if evaluation.outcome in _NOT_BUILT:
         return 0.0
     results = evaluation.workloads
@@ -58,19 +58,19 @@ def correct_share(evaluation: Evaluation) -> float:
 
 @term
 def screened(evaluation: Evaluation) -> float:
-    """1 when the source got through the static rules."""
+    """Returns 1 if the source passed the static rules."""
     return float(evaluation.outcome not in (Outcome.SCREENED, Outcome.HACK, Outcome.INFRA))
 
 
 @term
 def compiled(evaluation: Evaluation) -> float:
-    """1 when it compiled; a hack earns nothing for compiling."""
+    """Returns 1 if the source compiled, except for a hack."""
     return float(evaluation.outcome not in _NOT_BUILT)
 
 
 @term
 def ran(evaluation: Evaluation) -> float:
-    """1 when its first call returned something, right or wrong."""
+    """Returns 1 if the first call returned something, right or wrong."""
     if evaluation.outcome in _NOT_BUILT:
         return 0.0
     if evaluation.outcome in _NOT_RUN:
@@ -80,24 +80,24 @@ def ran(evaluation: Evaluation) -> float:
 
 @term
 def hack(evaluation: Evaluation) -> float:
-    """1 when the result was not earned by computing it. Meant for a negative weight."""
+    """Returns 1 if the result was not computed honestly. Use it with a negative weight."""
     return float(evaluation.outcome is Outcome.HACK)
 
 
 @term
 def credit(evaluation: Evaluation) -> float:
-    """Partial credit of a failure, by how far it came; 0 for a kernel that passed.
+    """Returns the partial credit of a failure by how far it came; 0 for a kernel that passed.
 
-    The rungs are small and below what any correct kernel earns, so that no policy settles on one;
-    they only give a policy that never gets a kernel right something to climb:
+    The credits are small, and below the reward of any correct kernel, so that no policy settles on
+    a failure. They only give a gradient to a policy that never gets a kernel right:
 
-    - a hack costs more than anything honest can lose;
-    - a screened source never reached a compiler: nothing;
-    - a source that does not compile at least kept the rules;
-    - one that runs wrongly compiled;
-    - one that is right on every train workload but not on adversarial or unseen ones is a kernel
-      for the shapes it was shown; how many unseen ones are right counts a little;
-    - one that is right everywhere but whose timing could not be trusted lacks only a time.
+    - A hack costs more than any honest failure.
+    - A screened source never reached a compiler and gets nothing.
+    - A source that does not compile at least kept the rules.
+    - A kernel that runs wrongly at least compiled.
+    - A kernel that is right on every train workload, but not on adversarial or unseen ones, only
+      fits the shapes that it was shown. The share of right unseen workloads adds a little.
+    - A kernel that is right everywhere, but has no trusted timing, lacks only a time.
 
     Args:
         evaluation: Any evaluation.
@@ -116,9 +116,9 @@ def credit(evaluation: Evaluation) -> float:
 
 @term
 def unseen_share(evaluation: Evaluation) -> float:
-    """Share of the kinds of unseen workload that came out right; 0 when none was tried.
+    """Returns the share of right unseen workloads; 0 if none was tried.
 
-    Every kind counts the same, however many workloads of it were drawn.
+    It is the mean over kinds, so each kind has the same weight.
     """
     kinds: dict[str, list[bool]] = {}
     for result in evaluation.by_split(Split.UNSEEN):

@@ -1,4 +1,4 @@
-"""Terms about the kernel itself: what the compiler made of it, and how long it is."""
+"""Terms for the kernel itself: its compiled code and the length of its source."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_WAVES = 8.0
 
 @term
 def spills(evaluation: Evaluation, worst: int = 256) -> float:
-    """Registers spilled by the worst kernel, from 0 for none to 1 for `worst`, on a log scale.
+    """Returns the spilled registers of the worst kernel, from 0 to 1 (`worst`), on a log scale.
 
-    Meant for a negative weight.
+    Use it with a negative weight.
     """
     spilled = max((k.vgpr_spills + k.sgpr_spills for k in evaluation.kernels), default=0)
     return min(math.log1p(spilled) / math.log1p(worst), 1.0)
@@ -24,7 +24,7 @@ def spills(evaluation: Evaluation, worst: int = 256) -> float:
 
 @term
 def occupancy(evaluation: Evaluation) -> float:
-    """Waves a SIMD of the kernel that has the fewest, over the most there can be; 0 if unknown."""
+    """Returns the lowest waves per SIMD of any kernel, over the maximum; 0 if unknown."""
     waves = [k.waves_per_simd for k in evaluation.kernels if k.waves_per_simd is not None]
     return min(min(waves) / MOST_WAVES, 1.0) if waves else 0.0
 
@@ -36,9 +36,9 @@ def length(
     free: int = 8192,
     worst: int = 65536,
 ) -> float:
-    """How far the source is over `free` characters: 0 up to there, 1 at `worst`.
+    """Returns the excess length of the source: 0 up to `free` characters, 1 from `worst` on.
 
-    Meant for a small negative weight. 0 when the length is not known.
+    Use it with a small negative weight. It is 0 if the length is not known.
     """
     over = (context.source_chars or 0) - free
     return min(max(over / (worst - free), 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""Finds a reward: by name, in a TOML file, as a function by its import path, or given as one."""
+"""Looks up rewards: by name, from a TOML file, by import path, or from a callable."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _TRIAL = Evaluation(
     outcome=Outcome.PASSED,
     stage=Stage.DONE,
 )
-"""Scored once by every reward read from a file, so that a bad setting is found at once."""
+"""Every reward from a file scores this evaluation once, so that bad settings fail at once."""
 _KEYS = ("gates", "terms", "ungated", "gamma", "source")
 
 
 def get_reward(reward: str | Path | Callable[..., Any] = DEFAULT_REWARD) -> Reward:
-    """The reward that is meant.
+    """Returns a reward.
 
     Args:
-        reward: One of :func:`~kernel_gym.rewards.presets.reward_names`; a path that ends in
-            `.toml`; `package.module:function`; or a callable. A callable takes an evaluation and
-            returns a number, None to mask the step, or a :class:`RewardResult`.
+        reward: One of :func:`~kernel_gym.rewards.presets.reward_names`, a path that ends in
+            `.toml`, an import path `package.module:function`, or a callable. A callable takes an
+            evaluation and returns a number, None to mask the step, or a :class:`RewardResult`.
 
     Returns:
         The reward.
 
     Raises:
-        UnknownReward: Nobody registered the name; the message lists near matches.
+        UnknownReward: No reward is registered by this name. The message lists similar names.
         RewardError: The file or the import path is malformed.
     """
     if callable(reward):
@@ -65,13 +65,13 @@ def get_reward(reward: str | Path | Callable[..., Any] = DEFAULT_REWARD) -> Rewa
 
 
 class Custom:
-    """A function of the user's own, held to what every reward promises.
+    """A reward from a user's function, with the guarantees of every reward.
 
-    Its values are made finite. What is not a number is masked, with a warning, and so are
-    evaluations that failed through a fault of ours, without asking it.
+    Values are clamped to finite numbers. NaN masks the step, with a warning. Evaluations with the
+    outcome `infra` are masked without a call of the function.
 
     Args:
-        function: Takes an evaluation.
+        function: It takes an evaluation.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -81,33 +81,34 @@ class Custom:
         """Scores one evaluation."""
         if evaluation.outcome is Outcome.INFRA:
             return RewardResult(None)
-        found = self.function(evaluation)
-        if not isinstance(found, RewardResult):
-            found = RewardResult(None if found is None else float(found))
-        if found.value is not None and math.isnan(found.value):
+        result = self.function(evaluation)
+        if not isinstance(result, RewardResult):
+            result = RewardResult(None if result is None else float(result))
+        if result.value is not None and math.isnan(result.value):
             log.warning("a reward of %r is not a number: the step is masked", self.function)
             return RewardResult(None)
-        if found.value is None:
-            return found
-        terms = {name: bounded(value) for name, value in found.terms.items()}
-        return RewardResult(bounded(found.value), terms)
+        if result.value is None:
+            return result
+        terms = {name: bounded(value) for name, value in result.terms.items()}
+        return RewardResult(bounded(result.value), terms)
 
 
 def read_recipe(path: Path) -> Recipe:
-    """A reward from a TOML table.
+    """Reads a reward from a TOML file.
 
-    The keys: `gates`, a list of terms; `terms` and `ungated`, tables of weights by term; `gamma`;
-    `source`. A weight may be a table with `weight`, the parameters of the term, and `term` when the
-    key is a label of one's own.
+    The keys are `gates` (a list of terms), `terms` and `ungated` (tables of weights by term),
+    `gamma` and `source`. In place of a weight there may be a table with `weight`, the parameters of
+    the term, and `term` if the key is a label and not the name of the term.
 
     Args:
         path: The file.
 
     Returns:
-        The reward, named by the file.
+        The reward. Its name is the name of the file.
 
     Raises:
-        RewardError: The file is absent or malformed: which key, what was found, what was expected.
+        RewardError: The file is absent or malformed. The message names the key, and the present and
+            expected value.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -161,9 +162,9 @@ def _part(key: str, label: str, entry: Any) -> Part:
 def _imported(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
+        function = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise RewardError(f"reward {name!r} cannot be imported: {error}") from error
-    if not callable(found):
-        raise RewardError(f"reward {name!r}: found {type(found).__name__}, expected a function")
-    return found
+    if not callable(function):
+        raise RewardError(f"reward {name!r}: found {type(function).__name__}, expected a function")
+    return function

@@ -1,10 +1,10 @@
-"""Named rewards: ours and those of the field.
+"""Presets: named rewards of this project and of published work.
 
 To add one, write a :class:`~kernel_gym.rewards.recipe.Recipe` here and register it, or decorate a
 function of an evaluation with :func:`register_reward`.
 
-The published formulas call a kernel correct by checks of their own. Here it is correct when it is
-right on every train, adversarial and unseen workload, which is stricter.
+The publications have their own checks of correctness. Here a kernel is correct if it is right on
+every train, adversarial and unseen workload, which is stricter.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kernel_gym.rewards.recipe import Part, Recipe
 from kernel_gym.rewards.reward import Reward
 
 TERM_MODULES = (correctness, craft, speed)
-"""Importing them registers their terms."""
+"""The modules with terms. Importing a module registers its terms."""
 DEFAULT_REWARD = "kernel-opt"
 CORRECT = 0.15
-"""What `kernel-opt` pays for a correct kernel as fast as the baseline."""
+"""The `kernel-opt` reward of a correct kernel as fast as the baseline."""
 SLOWEST_CORRECT = 0.12
-"""And for one that is ten times slower."""
+"""The `kernel-opt` reward of a correct kernel that is ten times slower than the baseline."""
 REWARDS: dict[str, Reward] = {}
 
 AnyReward = TypeVar("AnyReward", bound=Reward)
@@ -32,13 +32,13 @@ def register_reward(name: str) -> Callable[[AnyReward], AnyReward]:
     """Makes a reward available by name.
 
     Args:
-        name: The name it is asked for by.
+        name: The name of the reward.
 
     Returns:
         A decorator that registers the reward and returns it unchanged.
 
     Raises:
-        ValueError: The name is taken.
+        ValueError: The name is already registered.
     """
 
     def register(reward: AnyReward) -> AnyReward:
@@ -51,7 +51,7 @@ def register_reward(name: str) -> Callable[[AnyReward], AnyReward]:
 
 
 def reward_names() -> tuple[str, ...]:
-    """The registered names, sorted."""
+    """Returns the registered names, sorted."""
     return tuple(sorted(REWARDS))
 
 
@@ -77,10 +77,11 @@ KERNEL_OPT = _preset(
         source="this project; docs/rewards.md gives the reasons",
     )
 )
-"""The default: a correctness gate, then half speed that carries over and half speed on the unseen.
+"""The default reward: a correctness gate, then speed, one half that carries over and one half on
+unseen workloads.
 
-A failure earns the credit of how far it came, at most 0.11, and a hack -1. A correct kernel earns
-0.12 to 0.15 when it is slower than the baseline, and from there to 1.0 at ten times its speed.
+A failure earns partial credit of at most 0.11, and a hack -1. A correct kernel earns 0.12 to 0.15
+if it is slower than the baseline, and up to 1.0 at ten times the speed of the baseline.
 """
 
 AGENT_KERNEL_ARENA = _preset(

@@ -1,8 +1,8 @@
-"""The algebra: gates, a product, times a weighted sum of terms, plus what no gate holds back.
+"""Recipes: a product of gates, times a weighted sum of terms, plus an ungated weighted sum.
 
     value = gate * gate * ... * (weight * term + weight * term + ...)  +  (weight * term + ...)
 
-The last sum holds penalties and partial credit.
+The last sum is for penalties and partial credit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Part:
 
     Attributes:
         term: The name of a registered term.
-        weight: What its value is multiplied by; 0 reports it without counting it.
-        label: What it is called in the result; two parts may use the same term.
-        settings: The term's parameters that differ from their defaults.
+        weight: The factor of the term. With 0 the term is reported but not counted.
+        label: The name of the part in the result. Two parts may use the same term.
+        settings: The parameters of the term that differ from their defaults.
     """
 
     term: str
@@ -54,13 +54,13 @@ class Recipe:
     """A reward made of terms. It is a :class:`~kernel_gym.rewards.reward.Reward`.
 
     Attributes:
-        name: What it is asked for by.
-        gates: Parts that are multiplied; their weights do not count. No gate is a gate of 1.
-        terms: Parts that are summed behind the gates.
-        ungated: Parts that are added whatever the gates say: penalties, partial credit.
-        gamma: Discount of later turns' rewards in a turn's return; see
+        name: The name of the reward.
+        gates: Parts that are multiplied. Their weights are ignored. Without gates the factor is 1.
+        terms: Parts that are summed and multiplied by the gates.
+        ungated: Parts that are added independently of the gates: penalties, partial credit.
+        gamma: The discount of later turns' rewards in a turn's return, see
             :func:`kernel_gym.rewards.returns.returns`.
-        source: Where the formula was published.
+        source: The publication of the formula.
 
     Example:
         >>> from kernel_gym.records import Evaluation
@@ -84,16 +84,16 @@ class Recipe:
             raise RewardError(f"gamma: found {self.gamma}, expected a number from 0 to 1")
 
     def __call__(self, evaluation: Evaluation, context: Context = NOTHING_KNOWN, /) -> RewardResult:
-        """Scores one evaluation; one that failed through a fault of ours has no value."""
+        """Scores one evaluation. The result of an `infra` evaluation has no value."""
         if evaluation.outcome is Outcome.INFRA:
             return RewardResult(None)
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
 
         def measure(part: Part) -> float:
-            found[part.name] = value_of(part.term, evaluation, context, part.settings)
-            return found[part.name]
+            values[part.name] = value_of(part.term, evaluation, context, part.settings)
+            return values[part.name]
 
         gate = math.prod(measure(part) for part in self.gates)
         gated = sum(part.weight * measure(part) for part in self.terms)
         ungated = sum(part.weight * measure(part) for part in self.ungated)
-        return RewardResult(gate * gated + ungated, found)
+        return RewardResult(gate * gated + ungated, values)

@@ -1,37 +1,37 @@
-"""What a reward is: an evaluation in, a number and the terms it came from out."""
+"""The interface of rewards: an evaluation in, a number and its terms out."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.tasks.near_names import unknown
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a reward may know beyond the evaluation itself.
+    """What a reward may use in addition to the evaluation.
 
     Attributes:
-        best_speedup: Lower bound of the best correct submission earlier in the episode; None when
-            there is none.
-        source_chars: Length of the submission; None when it is not known.
+        best_speedup: The highest lower bound of the speedup of any correct submission earlier in
+            the episode, or None.
+        source_chars: The length of the submission in characters, or None if unknown.
     """
 
     best_speedup: float | None = None
     source_chars: int | None = None
 
     def after(self, evaluation: Evaluation) -> Context:
-        """The context of the next turn: the best speedup with this evaluation counted in."""
+        """Returns the context of the next turn. Its best speedup includes this evaluation."""
         low = evaluation.speedup_low
         if evaluation.outcome is not Outcome.PASSED or low is None:
             return Context(self.best_speedup)
         return Context(low if self.best_speedup is None else max(low, self.best_speedup))
 
     def of(self, source: str) -> Context:
-        """This context for one submission."""
+        """Returns this context with the length of one submission."""
         return Context(self.best_speedup, len(source))
 
 
@@ -43,9 +43,9 @@ class RewardResult:
     """A reward and its terms.
 
     Attributes:
-        value: The reward, or None when the evaluation failed through no doing of the candidate's
-            (`infra`). Training must mask such a step: it is not a zero.
-        terms: What the value was made of, by name; every term is finite.
+        value: The reward, or None if the evaluation failed for a reason that the candidate did not
+            cause (`infra`). Training must mask such a step. It is not a zero.
+        terms: The terms of the value by name. Every term is finite.
     """
 
     value: float | None
@@ -53,12 +53,12 @@ class RewardResult:
 
     @property
     def masked(self) -> bool:
-        """Whether training must leave this step out."""
+        """Whether training must mask this step."""
         return self.value is None
 
 
 class Reward(Protocol):
-    """Anything that turns an evaluation into a reward."""
+    """A callable that turns an evaluation into a reward."""
 
     def __call__(self, evaluation: Evaluation, context: Context = ..., /) -> RewardResult:
         """Scores one evaluation."""
@@ -66,20 +66,17 @@ class Reward(Protocol):
 
 
 class UnknownReward(ValueError):
-    """A reward was asked for by a name that nobody registered."""
+    """No reward is registered by this name. The message lists similar names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        """States the name and the nearest known ones.
+        """Makes the message.
 
         Args:
-            name: The name asked for.
+            name: The unknown name.
             known: The registered names.
         """
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-        super().__init__(f"unknown reward {name!r}; {hint}")
+        super().__init__(unknown("reward", name, sorted(known)))
 
 
 class RewardError(ValueError):
-    """A reward of the user's own is malformed: where, what was found, what was expected."""
+    """A user's reward is malformed. The message names the place, the present and expected value."""

@@ -1,4 +1,4 @@
-"""Terms about speed. All are 0, or the slowest, for a kernel that did not pass."""
+"""Terms for speed. A kernel that did not pass gets 0 or the lowest speed."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from kernel_gym.tasks.workload import Split
 
 @term
 def speed(evaluation: Evaluation) -> float:
-    """Log speedup on the train workloads, from -1 to 1, by the lower bound of its interval."""
+    """Returns the log speedup on train workloads, from -1 to 1, by the lower bound."""
     return log_speed(evaluation.speedup_low)
 
 
 @term
 def unseen_speed(evaluation: Evaluation, below: float = 1.0) -> float:
-    """Log speedup on the unseen workloads, from -1 to 1; slower than 1x is scaled by `below`."""
+    """Returns the log speedup on unseen workloads, from -1 to 1, times `below` if negative."""
     return _scaled(log_speed(evaluation.unseen_speedup_low), below)
 
 
 @term
 def carried_speed(evaluation: Evaluation, below: float = 1.0) -> float:
-    """The part of the train speed that is there on unseen workloads too: the lesser of the two.
+    """Returns the lesser of the train speed and the unseen speed.
 
-    Speed on the shapes shown counts as far as it carries over; more of it never costs anything.
+    Train speed counts only as far as unseen workloads have it too. More train speed never costs
+    anything.
     """
     return _scaled(min(speed(evaluation), unseen_speed(evaluation)), below)
 
 
 @term
 def retention(evaluation: Evaluation) -> float:
-    """How much of the train speed is left on unseen workloads: 1 for all of it, 0 for none.
+    """Returns how much of the train speed remains on unseen workloads: 1 for all, 0 for none.
 
-    One minus the gap between the two log speeds; being faster on the unseen ones is no gap.
+    It is one minus the gap between the two log speeds. There is no gap if the unseen workloads are
+    faster.
     """
     gap = speed(evaluation) - unseen_speed(evaluation)
     return 1.0 - min(max(gap, 0.0), 1.0)
@@ -49,17 +51,17 @@ def speedup(
     cap: float = MOST,
     least: float = 0.0,
 ) -> float:
-    """Plain speedup on the train workloads; 0 for a kernel that did not pass.
+    """Returns the speedup on the train workloads; 0 for a kernel that did not pass.
 
     Args:
-        evaluation: What is scored.
-        mean: `geometric` or `arithmetic` over the workloads' ratios, or `total`: all baseline times
-            together over all candidate times.
-        cap: The speedup is at most this.
-        least: A speedup below this counts as 0.
+        evaluation: The evaluation to score.
+        mean: `geometric` or `arithmetic` mean over the workloads' ratios, or `total`, the sum of
+            all baseline times over the sum of all candidate times.
+        cap: The largest value.
+        least: A smaller speedup counts as 0.
 
     Returns:
-        The speedup, or 0 when a workload has no usable one.
+        The speedup, or 0 if a workload has no usable speedup.
     """
     if evaluation.outcome is not Outcome.PASSED:
         return 0.0
@@ -69,27 +71,27 @@ def speedup(
 
 @term
 def faster(evaluation: Evaluation, than: float = 1.0) -> float:
-    """1 when the geometric-mean speedup of a kernel that passed is above `than`, else 0."""
+    """Returns 1 if the geometric-mean speedup of a kernel that passed is above `than`, else 0."""
     return float(speedup(evaluation) > than)
 
 
 @term
 def speed_of_light(evaluation: Evaluation) -> float:
-    """`1 / (1 + (T - T_sol) / (T_base - T_sol))`, the mean over train workloads.
+    """Returns `1 / (1 + (T - T_sol) / (T_base - T_sol))`, averaged over train workloads.
 
-    0.5 at the baseline's time, 1 at the roofline's. A baseline that is at the roofline already
-    leaves nothing to gain: 1 for a candidate there as well, 0 for any other.
+    It is 0.5 at the baseline's time and 1 at the roofline. If the baseline is at the roofline, a
+    candidate at the roofline gets 1 and any other gets 0.
     """
     if evaluation.outcome is not Outcome.PASSED:
         return 0.0
     scores = [_speed_of_light(result) for result in evaluation.by_split(Split.TRAIN)]
-    found = sorted(score for score in scores if score is not None)
-    return sum(found) / len(found) if found else 0.0
+    known = sorted(score for score in scores if score is not None)
+    return sum(known) / len(known) if known else 0.0
 
 
 @term
 def improvement(evaluation: Evaluation, context: Context = NOTHING_KNOWN) -> float:
-    """By how much it beats the episode's best so far, in log speed; 0 when it does not.
+    """Returns the gain in log speed over the best of the episode so far, at least 0.
 
     The first correct submission is compared with the baseline.
     """
@@ -119,7 +121,7 @@ def _mean(evaluation: Evaluation, mean: str) -> float:
 
 
 def _total(seconds: Iterable[float | None]) -> float:
-    """The sum in an order of its own; infinite when a time is missing, so that ratios are 0."""
+    """Returns the sum in sorted order; infinity if a time is missing, so that ratios are 0."""
     known = [math.inf if s is None else s for s in seconds]
     return math.fsum(sorted(known)) if known else math.inf
 

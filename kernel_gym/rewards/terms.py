@@ -1,28 +1,27 @@
-"""The registry of terms, and what they share.
+"""The registry of terms, and functions that terms share.
 
-A term is a pure function from an evaluation to a finite number, known by name. To add one, decorate
-a function with :func:`term`; further parameters, all with defaults, can be set where the term is
-used, and one named `context` receives the :class:`~kernel_gym.rewards.reward.Context`.
+A term is a pure function from an evaluation to a finite number, with a name. To add one, decorate a
+function with :func:`term`. Further parameters must have defaults and can be set where the term is
+used. A parameter named `context` receives the :class:`~kernel_gym.rewards.reward.Context`.
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from kernel_gym.records import Evaluation
+from kernel_gym.records import RATIO_CLAMP, Evaluation
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError
+from kernel_gym.tasks.near_names import unknown
 
-SLOWEST, FASTEST = 0.1, 10.0
-"""Speedups are clamped to this range (rule 24 of the evaluation protocol)."""
+SLOWEST, FASTEST = RATIO_CLAMP
 DEAD_BAND = 1.02
-"""A speedup within this factor of 1 counts as none: a GPU's clock can hardly tell it apart."""
+"""A speedup within this factor of 1 counts as 1, since a GPU can hardly measure the difference."""
 MOST = 1e6
-"""No term is larger than this in magnitude, whatever a record says."""
+"""The largest magnitude of any term."""
 
 Term = Callable[..., float]
 _TERMS: dict[str, Term] = {}
@@ -37,15 +36,15 @@ def term(function: Term) -> Term:
 
 
 def term_names() -> tuple[str, ...]:
-    """The registered terms, sorted."""
+    """Returns the registered terms, sorted."""
     return tuple(sorted(_TERMS))
 
 
 def parameters(name: str) -> tuple[str, ...]:
-    """What can be set on a term.
+    """Returns the names of the parameters that can be set on a term.
 
     Raises:
-        RewardError: No term has that name.
+        RewardError: There is no such term.
     """
     return tuple(p for p in list(inspect.signature(_find(name)).parameters)[1:] if p != "context")
 
@@ -56,16 +55,16 @@ def value_of(
     context: Context = NOTHING_KNOWN,
     settings: Mapping[str, Any] | None = None,
 ) -> float:
-    """The value of a term, finite whatever the evaluation holds.
+    """Returns the value of a term, which is finite for any evaluation.
 
     Args:
         name: One of :func:`term_names`.
-        evaluation: What is scored.
-        context: What is known beyond it.
-        settings: The term's parameters that differ from their defaults.
+        evaluation: The evaluation to score.
+        context: Facts on the episode and the submission.
+        settings: The parameters of the term that differ from their defaults.
 
     Returns:
-        The value; NaN counts as 0, and infinities as a million.
+        The value. NaN counts as 0, and infinities as plus or minus a million.
     """
     function, given = _find(name), dict(settings or {})
     if _takes_context(function):
@@ -75,24 +74,24 @@ def value_of(
 
 @cache
 def _takes_context(function: Term) -> bool:
-    """Whether a term asks for what is known beyond the evaluation."""
+    """Whether a term has the parameter `context`."""
     return "context" in inspect.signature(function).parameters
 
 
 def bounded(value: float) -> float:
-    """The value within plus and minus a million; NaN counts as 0."""
+    """Clamps a value to plus or minus a million. NaN counts as 0."""
     return 0.0 if math.isnan(value) else min(max(float(value), -MOST), MOST)
 
 
 def log_speed(speedup: float | None) -> float:
-    """A speedup on a log scale from -1 (10x slower) to 1 (10x faster), with a dead band around 1.
+    """Maps a speedup to a log scale from -1 (10x slower) to 1 (10x faster), with a dead band at 1.
 
-    On this scale 2x and 0.5x are as far from the baseline as each other, and a doubling is worth
-    the same wherever it happens. Outside the band the value starts at 0 and grows continuously:
-    there is no step to aim for. An absent or meaningless speedup counts as the slowest.
+    On this scale 2x and 0.5x are equally far from the baseline, and each doubling adds the same
+    amount. Outside the band the value starts at 0 and grows continuously, so there is no step to
+    aim for. A missing speedup and NaN count as the slowest.
 
     Args:
-        speedup: Baseline time over candidate time.
+        speedup: Baseline time over candidate time, or None.
 
     Returns:
         A number between -1 and 1.
@@ -107,7 +106,5 @@ def log_speed(speedup: float | None) -> float:
 
 def _find(name: str) -> Term:
     if name not in _TERMS:
-        near = difflib.get_close_matches(name, _TERMS, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(term_names())}"
-        raise RewardError(f"unknown term {name!r}; {hint}")
+        raise RewardError(unknown("term", name, term_names()))
     return _TERMS[name]

@@ -1,4 +1,4 @@
-"""Files of records, one a line: what a run found so far, whatever ended it."""
+"""Files of records, one JSON object per line. They survive a crash of the process that writes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ R = TypeVar("R", bound=Record)
 
 
 class StoreError(ValueError):
-    """What a run keeps cannot be used as asked; the message says why and what to do."""
+    """A stored file cannot be used. The message gives the reason and what to do."""
 
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:
-    """Every whole line. A last line without its end was cut off by a crash and is left out.
+    """Reads all complete lines. A last line without a newline, cut off by a crash, is ignored.
 
     Raises:
-        StoreError: A line is no such record; the message says which, and what is wrong with it.
+        StoreError: A line is malformed. The message names the line and the error.
     """
     if not path.exists():
         return []
-    *lines, _cut_off = path.read_bytes().split(b"\n")  # cut off anywhere, within a character too
+    *lines, _cut_off = path.read_bytes().split(b"\n")  # may be cut off within a character
     records = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -38,34 +38,34 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
 
 
 def append_line(path: Path, record: Record) -> None:
-    """Adds a record; it is on disk when this returns."""
+    """Appends a record. It is written to the file when this returns."""
     with path.open("a", encoding="utf-8") as lines:
         lines.write(record.model_dump_json() + "\n")
 
 
 def drop_cut_off(path: Path) -> None:
-    """Removes a last line without its end, which a crash left: the next would be glued to it."""
-    if path.exists() and not (found := path.read_bytes()).endswith(b"\n"):
-        write_whole(path, found[: found.rfind(b"\n") + 1].decode())
+    """Removes a last line without a newline, so that the next line does not continue it."""
+    if path.exists() and not (content := path.read_bytes()).endswith(b"\n"):
+        write_whole(path, content[: content.rfind(b"\n") + 1].decode())
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
-    """Puts these records in the place of what the file held."""
+    """Replaces the content of a file by these records."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replaces a file whole: a crash leaves the old one or the new one."""
+    """Replaces a file atomically. After a crash it has the old or the new content."""
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     os.replace(draft, path)
 
 
 def first_line(error: ValidationError) -> str:
-    """What is wrong with a record, in one line."""
+    """Returns the first error of a malformed record in one line."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "line"
-    found = first["input"]
-    if isinstance(found, bytes):
-        found = found.decode(errors="replace")
-    return f"{key}: found {json.dumps(found, default=str)[:60]}, expected: {first['msg']}"
+    value = first["input"]
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    return f"{key}: found {json.dumps(value, default=str)[:60]}, expected: {first['msg']}"

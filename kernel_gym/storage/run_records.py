@@ -1,4 +1,4 @@
-"""What a run folder holds, as frozen data with a JSON form."""
+"""The records of a run folder: frozen data with a JSON form."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ RUN_SCHEMA_VERSION = 1
 
 
 class Sampling(Record):
-    """How a policy's replies are drawn, what a token costs, and how requests are sent."""
+    """How a policy's replies are sampled, the price of tokens, and limits on requests."""
 
     max_tokens: int = 4096
-    """Length of a reply, at most."""
+    """The most tokens of a reply."""
     temperature: float = 1.0
-    """0 takes the likeliest token."""
+    """Sampling temperature. 0 selects the most probable token."""
     top_p: float = 1.0
-    """Tokens are drawn from the likeliest whose chances add up to this."""
+    """Tokens are drawn from the most probable ones with this total probability."""
     extra: dict[str, JsonValue] = Field(default_factory=dict)
-    """Further keys of a request."""
+    """Further fields of a request."""
     prompt_price: float = 0.0
-    """US dollars a million tokens read."""
+    """US dollars per million prompt tokens."""
     completion_price: float = 0.0
-    """US dollars a million tokens written."""
+    """US dollars per million completion tokens."""
     parallel: int | None = None
-    """Requests at a time; None leaves it to the policy. It may change when a run is resumed."""
+    """Parallel requests, or None for the policy's default. A resumed run may change it."""
     per_minute: float | None = None
-    """Requests a minute, at most; None for no limit. It may change when a run is resumed."""
+    """Most requests per minute, or None for no limit. A resumed run may change it."""
 
 
 class RunConfig(Record):
-    """What was run."""
+    """The configuration of a run."""
 
     schema_version: int = RUN_SCHEMA_VERSION
     policy: str
@@ -43,13 +43,13 @@ class RunConfig(Record):
     reward: str
     turns: int
     samples: int = 1
-    """Episodes a task."""
+    """Number of episodes per task."""
     seed: int | None = None
     sampling: Sampling | None = None
-    """None for a policy that draws no replies."""
+    """None for a policy that does not sample replies."""
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a run to be continued, by name."""
+        """Returns the values, by name, that must be equal if a run is resumed."""
         own = self.model_dump(exclude={"sampling"})
         changeable = {"parallel", "per_minute"}
         drawn = self.sampling.model_dump(exclude=changeable) if self.sampling else {}
@@ -57,25 +57,25 @@ class RunConfig(Record):
 
 
 class TurnRecord(Record):
-    """One submission: which, what it earned, what it was found to be."""
+    """One submission, with its reward and its evaluation."""
 
     task: str
     turn: int
-    """From 1."""
+    """The number of the turn, from 1."""
     source: str
-    """Where its text lies in the run folder."""
+    """The path of its text in the run folder."""
     reward: float | None
-    """None when the machine failed and not the submission."""
+    """None if the machine failed and not the submission."""
     terms: dict[str, float]
     evaluation: Evaluation
     sample: int = 1
-    """Which episode of the task, from 1."""
+    """The number of the task's episode, from 1."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
-    """US dollars, where the policy knows what it was charged."""
+    """US dollars, if the policy knows the cost."""
     problem: str = ""
-    """Why the reply may not be what was asked for: it was cut off, or empty."""
+    """A problem of the reply: it was cut off, or empty."""
 
 
 class EpisodeEnd(Record):
@@ -84,16 +84,16 @@ class EpisodeEnd(Record):
     task: str
     sample: int = 1
     turns: int
-    """Submissions that it has."""
+    """Number of its submissions."""
     reason: str = ""
-    """Why it ended, where there is more to say than that the policy wanted no more turns."""
+    """Why it ended; empty if the policy only wanted no more turns."""
 
 
 class Session(Record):
-    """One time that a command played a run, or went on with it."""
+    """One period in which a command played or resumed a run."""
 
     started: float
     """Seconds since 1970."""
     ended: float | None = None
-    """None where it was killed, or is still going on."""
+    """None if it was killed or is still running."""
     command: str = ""

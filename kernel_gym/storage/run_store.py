@@ -1,19 +1,19 @@
 """The run folder: everything that one evaluation of a policy produced.
 
-    config.json      what was run; a run is resumed only with the same configuration
-    secret.json      what draws were mixed with; only its owner may read it, and replays need it
-    results.jsonl    one submission a line: evaluation, turn, reward
-    sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; where a task is
-                     played several times, in a folder sample_<k> each
+    config.json      the configuration; a run is resumed only with the same configuration
+    secret.json      the secret that is mixed into draws; only its owner may read it
+    results.jsonl    one submission per line: evaluation, turn, reward
+    sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; if a task is
+                     played several times, in one folder sample_<k> per episode
     ends.jsonl       the episodes that ended before their last turn, and why
-    sessions.jsonl   when the run was played or gone on with, and by which command
-    metrics.json     what `kernel-gym eval` made of it
-    reflections.jsonl  what a reflective agent thought of its turns
+    sessions.jsonl   when the run was played or resumed, and by which command
+    metrics.json     the metrics, written by `kernel-gym eval`
+    reflections.jsonl  the notes of a reflective agent on its turns
     report.html      written by `kernel-gym report`
-    figures/         what the report shows, as CSV and JSON
+    figures/         the data of the report, as CSV and JSON
 
-While a run goes on, lines are appended as they come. At its end they are put in order, by task,
-sample and turn: two equal runs with one secret give equal files on the simulator but for
+During a run lines are appended as evaluations finish. At its end they are sorted by task, sample
+and turn. On the simulator two equal runs with one secret give equal files, except for
 `wall_seconds` and `sessions.jsonl`.
 """
 
@@ -50,7 +50,7 @@ class RunStore:
     """Reads and writes one run folder.
 
     Args:
-        folder: The run folder, which must hold a run; :meth:`start` makes one.
+        folder: The run folder. It must hold a run; :meth:`start` makes one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,28 +69,28 @@ class RunStore:
         overwrite: bool = False,
         secret: RunSecret | None = None,
     ) -> RunStore:
-        """Begins a run, or continues one.
+        """Begins a run, or resumes one.
 
         Args:
-            folder: Where the run goes; made when absent.
-            config: What is run.
-            resume: Continue the run that the folder holds, if any. Submissions on which the
-                machine failed are forgotten, with what came after them: they are played again.
-            overwrite: Throw away the run that the folder holds, if any.
-            secret: Of another run, to draw what it drew; by default a new run gets a new one.
+            folder: The run folder. It is made if it does not exist.
+            config: The configuration of the run.
+            resume: Resume the run in the folder, if there is one. In each episode the turns from
+                the first failure of the machine on are dropped and played again.
+            overwrite: Delete the run in the folder, if there is one.
+            secret: The secret of another run, to repeat its draws; by default a new secret.
 
         Returns:
-            The store, with the records of the run that is continued.
+            The store, with the records of the resumed run.
 
         Raises:
-            StoreError: The folder holds a run and neither was asked for, or the run to be continued
-                has another configuration, another secret or none.
+            StoreError: The folder holds a run and neither `resume` nor `overwrite` is set, or the
+                run to resume has another configuration, another secret or none.
         """
         if (folder / CONFIG).exists():
             if overwrite:
                 _clear(folder)
             elif resume:
-                return cls._continue(folder, config, secret)
+                return cls._resume(folder, config, secret)
             else:
                 raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,17 +103,17 @@ class RunStore:
         return cls(folder)
 
     @classmethod
-    def _continue(cls, folder: Path, config: RunConfig, secret: RunSecret | None) -> RunStore:
+    def _resume(cls, folder: Path, config: RunConfig, secret: RunSecret | None) -> RunStore:
         store = cls(folder)
         own = store.secret.sha256
         if secret is not None and secret.sha256 != own:
             raise StoreError(f"{folder} holds another run: its secret is another one")
         recorded, wanted = store.config.identity(), config.identity()
         for key in dict.fromkeys((*recorded, *wanted)):
-            found, asked = recorded.get(key), wanted.get(key)
-            if found != asked:
+            before, now = recorded.get(key), wanted.get(key)
+            if before != now:
                 raise StoreError(
-                    f"{folder} holds another run: its {key} is {found!r}, not {asked!r}; "
+                    f"{folder} holds another run: its {key} is {before!r}, not {now!r}; "
                     "give --overwrite or another folder"
                 )
         store._forget_failures()
@@ -122,15 +122,15 @@ class RunStore:
 
     @property
     def secret(self) -> RunSecret:
-        """What draws were mixed with.
+        """The secret that is mixed into draws.
 
         Raises:
-            StoreError: Its file is missing, malformed or not ours to read.
+            StoreError: Its file is missing, malformed or not readable.
         """
         return read_secret(self.folder / SECRET)
 
     def _forget_failures(self) -> None:
-        """Drops each episode's turns from the first on which the machine failed."""
+        """Drops the turns of each episode from the first failure of the machine on."""
         first: dict[tuple[str, int], int] = {}
         for record in self.records():
             if record.evaluation.outcome is Outcome.INFRA:
@@ -143,26 +143,26 @@ class RunStore:
         self._ends = {key: end for key, end in self._ends.items() if key not in first}
 
     def records(self) -> list[TurnRecord]:
-        """Every submission so far, by task in the run's order, sample and turn."""
+        """Returns all submissions so far, by task in the run's order, sample and turn."""
         position = {task: i for i, task in enumerate(self.config.tasks)}
         return sorted(self._records.values(), key=lambda r: (position[r.task], r.sample, r.turn))
 
     def turns(self, task_id: str, sample: int | None = None) -> list[TurnRecord]:
-        """The submissions on one task, in order; those of one sample where it is given."""
+        """Returns the submissions on a task in order, or only those of one sample."""
         own = [record for record in self.records() if record.task == task_id]
         return own if sample is None else [record for record in own if record.sample == sample]
 
     def source(self, record: TurnRecord) -> str:
-        """The text of a submission."""
+        """Returns the text of a submission."""
         return (self.folder / record.source).read_text(encoding="utf-8")
 
     def source_path(self, task_id: str, turn: int, language: str, sample: int = 1) -> str:
-        """Where the text of a submission belongs, relative to the folder."""
+        """Returns the path of a submission's text, relative to the folder."""
         inside = f"sample_{sample}/" if self.config.samples > 1 else ""
         return f"{SOURCES}/{task_id}/{inside}turn_{turn}{SUFFIX[language]}"
 
     def append(self, record: TurnRecord, source: str) -> None:
-        """Adds a submission; it is on disk when this returns."""
+        """Appends a submission. It is written to files when this returns."""
         path = self.folder / record.source
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source, encoding="utf-8", errors="backslashreplace", newline="")
@@ -170,34 +170,34 @@ class RunStore:
         self._records[_key(record)] = record
 
     def end(self, task_id: str, sample: int = 1, reason: str = "") -> None:
-        """Notes that an episode is over before its last turn; it is not gone on with later."""
+        """Records that an episode ended before its last turn. It is not resumed later."""
         turns = sum(key[:2] == (task_id, sample) for key in self._records)
         end = EpisodeEnd(task=task_id, sample=sample, turns=turns, reason=reason)
         append_line(self.folder / ENDS, end)
         self._ends[task_id, sample] = end
 
     def ends(self) -> list[EpisodeEnd]:
-        """The episodes that ended before their last turn, by task in the run's order and sample."""
+        """Returns the episodes that ended before their last turn, by task and sample."""
         position = {task: i for i, task in enumerate(self.config.tasks)}
         return sorted(self._ends.values(), key=lambda end: (position[end.task], end.sample))
 
     def is_over(self, task_id: str, sample: int = 1) -> bool:
-        """Whether an episode has all its turns, or ended before."""
+        """Whether an episode has all its turns, or ended earlier."""
         last = (task_id, sample, self.config.turns)
         return (task_id, sample) in self._ends or last in self._records
 
     def unfinished(self) -> list[tuple[str, int]]:
-        """The episodes that are not over, or have not begun, as pairs of task and sample."""
+        """Returns the episodes that are not over, as pairs of task and sample."""
         samples = range(1, self.config.samples + 1)
         every = [(task, sample) for task in self.config.tasks for sample in samples]
         return [episode for episode in every if not self.is_over(*episode)]
 
     @contextmanager
     def session(self, command: str) -> Iterator[None]:
-        """Notes when a command begins to play the run, and when it ends.
+        """Records when a command starts to play the run, and when it ends.
 
         Args:
-            command: As it may be given again.
+            command: The command, in a form that can be run again.
         """
         session = Session(started=time.time(), command=command)
         path = self.folder / SESSIONS
@@ -209,12 +209,13 @@ class RunStore:
             append_line(path, session.model_copy(update={"ended": time.time()}))
 
     def sessions(self) -> list[Session]:
-        """The times that the run was played, in order."""
-        found = {one.started: one for one in read_lines(self.folder / SESSIONS, Session)}
-        return sorted(found.values(), key=lambda one: one.started)
+        """Returns the periods in which the run was played, in order."""
+        sessions = read_lines(self.folder / SESSIONS, Session)
+        last = {session.started: session for session in sessions}
+        return sorted(last.values(), key=lambda session: session.started)
 
     def finish(self) -> None:
-        """Puts the lines in order."""
+        """Sorts the lines of the files."""
         write_lines(self.folder / RESULTS, self.records())
         write_lines(self.folder / ENDS, self.ends())
 
@@ -234,7 +235,7 @@ def _read_config(folder: Path) -> RunConfig:
 
 
 def _clear(folder: Path) -> None:
-    """Removes what a run wrote and nothing else."""
+    """Removes the files of a run and nothing else."""
     for name in (CONFIG, SECRET, RESULTS, ENDS, SESSIONS, REPORT, METRICS, REFLECTIONS):
         (folder / name).unlink(missing_ok=True)
     for name in (SOURCES, FIGURES):

@@ -1,13 +1,14 @@
-"""The secret of a run: what makes its draws unknown to anybody who knows only a seed.
+"""The secret of a run. Without it nobody can compute the draws of an evaluation from its seed.
 
-A worker can read the code of the tasks. Whoever knows the seed of an evaluation as well could
-compute its data, its unseen workloads and their answers in advance. Draws therefore come from
-HMAC-SHA256 of the seed, keyed with 32 random bytes that belong to a run:
+A worker can read the code of the tasks. With the seed of an evaluation it could compute the data,
+the unseen workloads and their answers in advance. Draws therefore come from HMAC-SHA256 of the
+seed, with 32 random bytes of the run as the key:
 
-- they stay in the judge's process; no worker, template, environment or command line gets them;
-- `secret.json` in the run's folder keeps them (mode 0600), so that a run is resumed and replayed
-  with the same draws;
-- each record has their SHA-256, so that a record can be checked against the secret of its run.
+- The key stays in the judge's process. No worker, template process, environment variable or command
+  line gets it.
+- `secret.json` in the run folder stores it (mode 0600), so that a run can be resumed and replayed
+  with the same draws.
+- Each record has the SHA-256 of the key, so that it can be checked against the secret of its run.
 """
 
 from __future__ import annotations
@@ -26,30 +27,30 @@ from kernel_gym.records import Record
 from kernel_gym.storage.json_lines import StoreError, first_line
 
 SECRET = "secret.json"
-"""The file in a run's folder."""
+"""The name of the file in a run folder."""
 SIZE = 32
 """Bytes of a secret."""
 DRAW_BITS = 48
-"""Of a derived seed; sums with a few small numbers fit every generator."""
+"""Bits of a derived seed. A sum with small numbers still fits every generator."""
 
 MOST_FILES = 100
-"""Files that workers see empty, at most: those that this process learnt of last."""
+"""Most files that workers see empty: the last ones that this process loaded or wrote."""
 
 _files: dict[str, None] = {}
-"""Files with a secret that this process knows, in the order in which it learnt of them."""
+"""Files with a secret that this process loaded or wrote, the latest last."""
 _of_process: RunSecret | None = None
 _making = threading.Lock()
 
 
 class RunSecret:
-    """Derives what an evaluation draws from its public seed.
+    """Derives the seeds of an evaluation's draws from its public seed.
 
     Args:
         key: 32 bytes.
-        path: the file that holds them; hidden from workers.
+        path: The file that holds the key. It is hidden from workers.
 
     Raises:
-        ValueError: the key has another length.
+        ValueError: The key has another length.
     """
 
     def __init__(self, key: bytes, path: Path | None = None) -> None:
@@ -61,34 +62,34 @@ class RunSecret:
 
     @classmethod
     def fresh(cls) -> RunSecret:
-        """A new secret from the operating system."""
+        """Makes a new secret from random bytes of the operating system."""
         return cls(secrets.token_bytes(SIZE))
 
     @property
     def sha256(self) -> str:
-        """What records carry: it commits to the secret and tells nothing about it."""
+        """The hash that records contain. It identifies the secret without revealing it."""
         return hashlib.sha256(self._key).hexdigest()
 
     def draw(self, *parts: object) -> int:
-        """The seed for one purpose, of 48 bits.
+        """Returns the 48-bit seed for one purpose.
 
         Args:
-            parts: the public seed, the task and the purpose; their texts count.
+            parts: The public seed, the task and the purpose. Their texts are hashed.
         """
         text = json.dumps([str(part) for part in parts]).encode()
         return _to_seed(hmac.digest(self._key, text, hashlib.sha256))
 
     def write(self, path: Path) -> RunSecret:
-        """Puts the secret into a new file that only its owner may read.
+        """Writes the secret to a new file that only its owner may read.
 
         Args:
-            path: the file; its folder is made when absent.
+            path: The file. Its folder is made if it does not exist.
 
         Returns:
-            The secret, which knows its file.
+            The same secret with the path of its file.
 
         Raises:
-            StoreError: the file is there already or cannot be made.
+            StoreError: The file exists or cannot be made.
         """
         text = _File(secret=self._key.hex(), sha256=self.sha256).model_dump_json() + "\n"
         draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
@@ -118,28 +119,28 @@ class RunSecret:
 
 
 class _Public(RunSecret):
-    """No secret: draws come from the seed alone."""
+    """The absence of a secret: draws come from the seed alone."""
 
     def __init__(self) -> None:
         super().__init__(bytes(SIZE))
 
     @property
     def sha256(self) -> str:
-        """Empty: a record without a secret says so."""
+        """The empty text, which means that a record has no secret."""
         return ""
 
     def draw(self, *parts: object) -> int:
-        """The seed for one purpose, which anybody can compute."""
+        """Returns the seed for one purpose, which anybody can compute."""
         return _to_seed(hashlib.sha256("/".join(map(str, parts)).encode()).digest())
 
 
 PUBLIC: RunSecret = _Public()
-"""Draws that anybody can repeat on any machine from the seed alone: for checks by hand and for
-tests. Never where a policy is paid or trained: who knows the seed knows all answers."""
+"""Draws that anybody can repeat on any machine from the seed alone, for checks by hand and for
+tests. Never use it to reward or train a policy, because the seed gives away all answers."""
 
 
 def process_secret() -> RunSecret:
-    """The secret of this process: for seeds that somebody names without naming a secret."""
+    """Returns the secret of this process, for seeds that are given without a secret."""
     global _of_process
     with _making:
         if _of_process is None:
@@ -151,42 +152,42 @@ def read_secret(path: Path) -> RunSecret:
     """Reads the secret of a run.
 
     Args:
-        path: its file, or the run's folder.
+        path: The file of the secret, or the run folder.
 
     Raises:
-        StoreError: there is none, or the file is malformed.
+        StoreError: There is no such file, or it is malformed.
     """
     path = path / SECRET if path.is_dir() else path
     try:
-        found = _File.model_validate_json(path.read_bytes())
-        secret = RunSecret(bytes.fromhex(found.secret), path)
+        stored = _File.model_validate_json(path.read_bytes())
+        secret = RunSecret(bytes.fromhex(stored.secret), path)
     except OSError as error:
         raise StoreError(f"{path}: no secret can be read there: {error.strerror}") from error
     except ValidationError as error:
         raise StoreError(f"{path}: {first_line(error)}") from None
     except ValueError as error:
         raise StoreError(f"{path}: {error}") from None
-    if secret.sha256 != found.sha256:
+    if secret.sha256 != stored.sha256:
         raise StoreError(f"{path}: its sha256 is not that of its secret")
     return secret
 
 
 def kept_secret(path: Path) -> RunSecret:
-    """The secret in a file, which is made with a new one when it is absent.
+    """Reads the secret in a file, or writes a new one if the file does not exist.
 
     Raises:
-        StoreError: the file is malformed or cannot be made.
+        StoreError: The file is malformed or cannot be made.
     """
     return read_secret(path) if path.exists() else RunSecret.fresh().write(path)
 
 
 def secret_files() -> tuple[str, ...]:
-    """Files of this machine that hold a secret this process knows: workers see them empty."""
+    """Returns the files with a secret that this process knows. Workers see them empty."""
     return tuple(path for path in _files if os.path.isfile(path))[-MOST_FILES:]
 
 
 class _File(Record):
-    """What `secret.json` holds, both in hexadecimal digits."""
+    """The content of `secret.json`: the key and its hash in hexadecimal digits."""
 
     secret: str
     sha256: str

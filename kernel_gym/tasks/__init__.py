@@ -1,7 +1,7 @@
 """What to solve: problems, tasks, workloads and the suites that list them.
 
-Names are imported when first asked for: what reads records needs the words of workloads (splits,
-kinds) and no PyTorch, which takes seconds to load.
+Names are imported on first use. Code that only reads records needs the splits and kinds of
+workloads but not PyTorch, which takes seconds to load.
 """
 
 from importlib import import_module
@@ -106,7 +106,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from the module it is defined in (PEP 562)."""
+    """Imports a public name from the module that defines it (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -115,5 +115,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Returns the public names."""
     return __all__

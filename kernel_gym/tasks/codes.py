@@ -1,25 +1,25 @@
-"""Codes and scales of quantised outputs: when two of them are the same but for rounding."""
+"""Comparison of codes and scales of quantised outputs: equal up to rounding."""
 
 from __future__ import annotations
 
 import torch
 
 APART_SHARE = 0.01
-"""Share of the elements of an output that may lie one code beside the oracle's."""
+"""Share of the elements of an output that may differ from the oracle by one code."""
 
 
 def wrong_codes(
     found: torch.Tensor, expected: torch.Tensor, share: float = APART_SHARE
 ) -> torch.Tensor:
-    """Mask of the codes that no rounding excuses.
+    """Returns a mask of the codes that are wrong beyond rounding.
 
-    A value near the border of two codes may round to either. So a code may lie one beside the
-    oracle's, as long as no more than `share` of the codes do; beyond that all of them are wrong.
+    A value near the border of two codes may round to either. So a code may differ from the
+    oracle's by one, if at most `share` of the codes do. Otherwise all codes that differ are wrong.
 
     Args:
-        found: codes, an integer type or an 8-bit float.
-        expected: the oracle's, int64, or fp64 values that the 8-bit float represents.
-        share: of all elements.
+        found: The codes to check, an integer type or an 8-bit float.
+        expected: The oracle's codes, int64, or fp64 values that the 8-bit float represents.
+        share: The share of all elements that may differ by one code.
     """
     apart = (_rank(found) - _rank(expected.to(found.dtype))).abs()
     excused = (apart > 0).double().mean() <= share
@@ -27,16 +27,16 @@ def wrong_codes(
 
 
 def wrong_scales(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """Mask of the float32 scales off by more than 16 units of rounding.
+    """Returns a mask of the float32 scales that are off by more than 16 units of rounding.
 
-    Each is judged by itself: a call may have no more than one, too few for a yardstick.
+    Each scale is compared alone. A call may have only one, which is too few for a yardstick.
     """
     unit = torch.finfo(torch.float32).eps / 2
     return ~((found.double() - expected).abs() <= 16 * unit * expected.abs())
 
 
 def _rank(codes: torch.Tensor) -> torch.Tensor:
-    """Place of each code in the order of its type: neighbours differ by one."""
+    """Returns the rank of each code among the codes of its type; neighbours differ by one."""
     if not codes.dtype.is_floating_point:
         return codes.long()
     bits = codes.view(torch.int8).long()

@@ -1,4 +1,4 @@
-"""The fixed menu of data distributions from which the tensor inputs of a problem are drawn."""
+"""The data distributions from which the tensor inputs of problems are drawn."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _constant_rows(shape: tuple[int, ...], generator: torch.Generator) -> torch.
 
 
 def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """A wave along the last axis whose phase and pitch differ from row to row."""
+    """Returns a sine wave along the last axis, with another phase and frequency in each row."""
     if not shape:
         return _normal(shape, generator)
     rows = (*shape[:-1], 1)
@@ -55,7 +55,7 @@ def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
 
 
 def _range_ends(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Signs and magnitudes -2 .. 2, which `draw` turns into the dtype's end values."""
+    """Returns codes from -2 to 2, which `draw` maps to the extreme values of the dtype."""
     return torch.randint(-2, 3, shape, generator=generator).float()
 
 
@@ -75,7 +75,7 @@ _MENU: Mapping[str, _Draw] = MappingProxyType(
 )
 
 DISTRIBUTIONS = tuple(_MENU)
-"""The names on the menu."""
+"""The names of all distributions."""
 
 
 def _limits(dtype: torch.dtype) -> tuple[float, float]:
@@ -84,7 +84,7 @@ def _limits(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def _ends(codes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Maps -2, -1, 0, 1, 2 to the lowest, smallest-negative, zero, smallest and largest value."""
+    """Maps -2 to 2 to the lowest, largest negative, zero, smallest positive and highest value."""
     if dtype.is_floating_point:
         info = torch.finfo(dtype)
         table = torch.tensor([info.min, -info.tiny, 0.0, info.tiny, info.max], dtype=dtype)
@@ -103,13 +103,13 @@ def draw(
     """Draws one tensor.
 
     Args:
-        shape: its shape.
-        dtype: a floating or integer type; integers are rounded from the real draw.
-        distribution: a name of the menu, see `DISTRIBUTIONS`.
-        generator: a CPU generator, the only source of randomness.
+        shape: The shape of the tensor.
+        dtype: A floating-point or integer type. Integers are rounded from the real draw.
+        distribution: One of `DISTRIBUTIONS`.
+        generator: A CPU generator, the only source of randomness.
 
     Returns:
-        A contiguous CPU tensor whose every element is finite in `dtype`.
+        A contiguous CPU tensor. Every element is finite in `dtype`.
     """
     if distribution not in _MENU:
         raise ValueError(
@@ -128,17 +128,17 @@ def draw(
 def draw_index(
     shape: tuple[int, ...], count: int, distribution: str, generator: torch.Generator
 ) -> torch.Tensor:
-    """Draws indices, int64, `0 <= index < count`.
+    """Draws int64 indices with `0 <= index < count`.
 
-    The magnitudes of the distribution are folded into the range: "uniform" hits every index alike,
-    "heavy_tail" favours the low ones as words do, "sparse" repeats 0, "constant_rows" repeats one
-    index along a row.
+    The magnitudes of the distribution are reduced modulo the range. "uniform" draws every index
+    with the same probability, "heavy_tail" prefers low indices, as the words of a language do,
+    "sparse" repeats 0, and "constant_rows" repeats one index along a row.
 
     Args:
-        shape: of the tensor.
-        count: how many indices there are, at least 1.
-        distribution: a name of the menu.
-        generator: a CPU generator, the only source of randomness.
+        shape: The shape of the tensor.
+        count: The number of different indices, at least 1.
+        distribution: One of `DISTRIBUTIONS`.
+        generator: A CPU generator, the only source of randomness.
     """
     values = draw(shape, torch.float32, distribution, generator).double().abs()
     spread = count if distribution == "uniform" else count / 3

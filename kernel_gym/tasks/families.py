@@ -1,7 +1,7 @@
-"""The operator family of a problem, told from the PyTorch operators that its reference runs.
+"""The operator family of a problem, derived from the PyTorch operators that its reference runs.
 
-Each problem is in one family: the first of `FAMILIES` whose signature it shows. A study of
-generalisation splits by family, so that no kind of operator is on both sides.
+Each problem is in one family: the first of `FAMILIES` that matches its operators. Studies of
+generalisation split by family, so that no kind of operator is on both sides.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ FAMILIES: dict[str, Callable[[_Ops], bool]] = {
 
 @cache
 def operator_family(problem: Problem) -> str:
-    """The family of a problem; runs its reference once on its smallest train size."""
+    """Returns the family of a problem. It runs the reference once, on the smallest train size."""
     dims = min(problem.train[Scale.SIM], key=problem.elements)
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, problem.distributions[0])
     inputs = make_inputs(problem, workload, seed=0)
@@ -88,13 +88,13 @@ def operator_family(problem: Problem) -> str:
 
 
 class _Operators(TorchDispatchMode):
-    """Notes the name of every operator."""
+    """Records the name of every operator that runs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Notes one and runs it."""
+        """Records one operator and runs it."""
         self.names.add(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))

@@ -1,14 +1,16 @@
-"""The second opinion on a problem: its operation written again, apart from the oracle.
+"""Formulas: a second implementation of each problem, independent of the oracle.
 
 `tasks/problems/<name>/formula.py` holds
 
-- `SMALL`: the dimensions of a small legal point;
-- `formula(**inputs)`: numpy arrays (floating ones widened to fp64) and Python scalars by name, in;
-  a tuple of arrays, one an output, out. It shares no code with the oracle: numpy, scipy, loops;
-- `check(found, inputs)`, where values are free within bounds (generators, ties): asserts on the
-  oracle's arrays what must hold of any right answer. With it `formula` may be missing;
-- `BYTES` and `FLOPS`, optionally: the cost at `SMALL`, counted by hand. `BYTES` is needed where
-  an implementation need not read all of its inputs.
+- `SMALL`: the dimensions of a small legal point.
+- `formula(**inputs)`: takes numpy arrays (floating-point ones in fp64) and Python scalars by name,
+  and returns a tuple with one array per output. It shares no code with the oracle. It uses numpy,
+  scipy and loops.
+- `check(found, inputs)`: for outputs with several right values (random numbers, ties). It asserts
+  on the oracle's arrays what must be true of any right answer. If it is there, `formula` may be
+  missing.
+- `BYTES` and `FLOPS`, optional: the cost at `SMALL`, counted by hand. `BYTES` is needed if an
+  implementation does not have to read all inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ Arrays = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Formula:
-    """What a problem's `formula.py` states."""
+    """The contents of a problem's `formula.py`."""
 
     small: Dims
     compute: Callable[..., Arrays] | None
@@ -37,50 +39,50 @@ class Formula:
 
 
 def load_formula(problem: Problem) -> Formula:
-    """Imports the formula beside a problem.
+    """Imports the formula of a problem.
 
     Raises:
-        ModuleNotFoundError: the problem has none.
-        ValueError: it has neither `formula` nor `check`, or `SMALL` is not a legal point.
+        ModuleNotFoundError: The problem has none.
+        ValueError: It has neither `formula` nor `check`, or `SMALL` is not a legal point.
     """
     module = import_module(type(problem).__module__.removesuffix(".problem") + ".formula")
     parts = vars(module)
-    found = Formula(
+    formula = Formula(
         parts["SMALL"],
         parts.get("formula"),
         parts.get("check"),
         parts.get("BYTES"),
         parts.get("FLOPS"),
     )
-    if found.compute is None and found.check is None:
+    if formula.compute is None and formula.check is None:
         raise ValueError(f"{module.__name__}: found neither `formula` nor `check`, expected one")
-    if not problem.legal(found.small):
-        raise ValueError(f"{module.__name__}: SMALL: found {found.small}, expected a legal point")
-    return found
+    if not problem.legal(formula.small):
+        raise ValueError(f"{module.__name__}: SMALL: found {formula.small}, expected a legal point")
+    return formula
 
 
 def widened(inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """The inputs with floating tensors in fp64; integers stay integers."""
+    """Returns the inputs with floating-point tensors in fp64. Integers stay integers."""
     return {name: _wide(value) for name, value in inputs.items()}
 
 
 def compare_with_formula(problem: Problem, inputs: Mapping[str, Value]) -> None:
     """Compares the oracle with the formula on inputs of the size `SMALL`.
 
-    Outputs whose check is CUSTOM are left to `check`.
+    Outputs with the check CUSTOM are compared by `check` only.
 
     Raises:
-        AssertionError: they disagree; the message says where.
+        AssertionError: They disagree. The message names the output and the elements.
     """
     formula, wide = load_formula(problem), widened(inputs)
     arrays = {name: _array(value) for name, value in wide.items()}
-    ours = tuple(out.numpy() for out in problem.oracle(**wide))
+    answer = tuple(out.numpy() for out in problem.oracle(**wide))
     if formula.check is not None:
-        formula.check(ours, arrays)
+        formula.check(answer, arrays)
     if formula.compute is None:
         return
-    theirs = formula.compute(**arrays)
-    for output, left, right in zip(problem.outputs, ours, theirs, strict=True):
+    computed = formula.compute(**arrays)
+    for output, left, right in zip(problem.outputs, answer, computed, strict=True):
         if output.check is Check.CUSTOM:
             continue
         atol = 1e-12 * max(1.0, float(np.abs(right).max(initial=0, where=np.isfinite(right))))

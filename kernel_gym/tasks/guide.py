@@ -1,4 +1,4 @@
-"""Optimisation guides by architecture and language: short texts of ours, shown in prompts."""
+"""Optimisation guides by architecture and language: short texts that prompts show."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _FAMILIES = {
     "sm_90": "hopper",
     "sm_90a": "hopper",
 }
-"""The folder of an architecture: what its family has in common, and what it has of its own."""
+"""The folder with the guides of an architecture and its family."""
 
 
 def guide(arch: str, language: str) -> str:
-    """What to know about a device when writing for it.
+    """Returns what to know about a device when writing kernels for it.
 
     Args:
-        arch: the architecture's name, such as gfx942 or sm_90a.
+        arch: The name of the architecture, such as gfx942 or sm_90a.
         language: "triton" or "hip".
 
     Returns:
-        A Markdown list; empty where nothing is written on the architecture.
+        A Markdown list; empty if there is no guide for the architecture.
     """
     if arch not in _FAMILIES:
         return ""

@@ -1,4 +1,4 @@
-"""Dimensions of public models, the source of workload shapes: `models.toml`, by name.
+"""Dimensions of public models from `models.toml`. Workload shapes come from them.
 
 Example:
     >>> model("llama-3-8b").hidden, model("mixtral-8x7b").experts
@@ -7,13 +7,14 @@ Example:
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kernel_gym.tasks.near_names import unknown
 
 FAMILIES = (
     "decoder-llm",
@@ -25,12 +26,12 @@ FAMILIES = (
     "recommender",
     "protein",
 )
-"""Architecture families, with which problems are tagged."""
+"""Architecture families. Problems have them as tags."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model; its dimensions are attributes: whole numbers, or lists of them by stage."""
+    """One model. Its dimensions are attributes: integers, or lists of integers by stage."""
 
     name: str
     family: str
@@ -44,21 +45,20 @@ class Model:
 
 
 def model(name: str) -> Model:
-    """The model of this name.
+    """Returns a model by name.
 
     Raises:
-        KeyError: no such model; the message lists those near to it.
+        KeyError: There is no such model. The message lists similar names.
     """
     known = models()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)
-        raise KeyError(f"unknown model {name!r}; known: {', '.join(near)}")
+        raise KeyError(unknown("model", name, sorted(known)))
     return known[name]
 
 
 @cache
 def models() -> Mapping[str, Model]:
-    """Every model by name."""
+    """Returns all models by name."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return {
         name: Model(name, entry.pop("family"), entry) for name, entry in tomllib.loads(text).items()

@@ -1,4 +1,4 @@
-"""The problem: an operation with an oracle, a space of workloads and a cost, free of language."""
+"""A problem: an operation with an oracle, a space of workloads and a cost, in no language."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.workload import Workload
 
 Value = torch.Tensor | int | float
-"""One argument of a call: a CPU tensor, or a scalar."""
+"""One argument of a call: a CPU tensor or a scalar."""
 
 CATEGORIES = (
     "Activation",
@@ -46,29 +46,29 @@ _SHARED = "kernel_gym.tasks.shared."
 
 
 class Scale(StrEnum):
-    """How large workloads are: real model shapes for a GPU, small twins for the simulator."""
+    """How large workloads are: real model shapes for a GPU, or small twins for the simulator."""
 
     FULL = "full"
     SIM = "sim"
 
 
 class Check(StrEnum):
-    """How an output is compared with the oracle's."""
+    """How an output is compared with the output of the oracle."""
 
     CLOSE = "close"
-    """Two-legged row tolerance of the evaluation protocol (rule 7)."""
+    """The row tolerance of rule 7 of the evaluation protocol (docs/protocol.md)."""
     EXACT = "exact"
-    """Equal, element by element."""
+    """Every element is equal."""
     CUSTOM = "custom"
-    """By :meth:`Problem.mismatches`: indices that may tie, generators."""
+    """:meth:`Problem.mismatches` decides, for outputs such as indices of ties or random numbers."""
 
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor input. `in_place` says that the operation writes it.
+    """A tensor input. `in_place` means that the operation writes to it.
 
-    `shape` are its sizes in terms of the problem's axes, see `kernel_gym/tasks/shapes.py`; words where
-    they depend on values.
+    `shape` gives its sizes in terms of the problem's axes, see `kernel_gym/tasks/shapes.py`. If the
+    sizes depend on values, it is a description in words.
     """
 
     name: str
@@ -79,7 +79,7 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class ScalarArg:
-    """A scalar input: `type` is int (passed to C as int64_t) or float (as float)."""
+    """A scalar input. `type` is int (int64_t in C) or float (float in C)."""
 
     name: str
     type: type
@@ -87,7 +87,7 @@ class ScalarArg:
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the candidate returns; `shape` as for inputs."""
+    """A tensor that the candidate returns. `shape` has the form of an input's shape."""
 
     name: str
     dtype: torch.dtype
@@ -97,7 +97,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of the workload space, `low <= value <= high`, a multiple of `multiple`."""
+    """A dimension of the workload space: a multiple of `multiple` from `low` to `high`."""
 
     name: str
     low: int
@@ -112,7 +112,7 @@ Dims = Mapping[str, int]
 def points(
     names: str, *, full: Sequence[tuple[int, ...]], sim: Sequence[tuple[int, ...]]
 ) -> Mapping[Scale, tuple[Dims, ...]]:
-    """States dimensions by scale as rows of a table whose head is `names`, e.g. "rows cols"."""
+    """Returns dimensions by scale, from rows of a table with the head `names` ("rows cols")."""
     head = names.split()
     table = {Scale.FULL: full, Scale.SIM: sim}
     return MappingProxyType(
@@ -124,11 +124,13 @@ def points(
 
 
 class Problem(ABC):
-    """What to compute, on which inputs, and what the least cost of it is.
+    """What to compute, on which inputs, and the least cost of any implementation.
 
-    The docstring of a subclass defines its operation: shapes, dtypes and special cases.
+    The docstring of a subclass defines its operation: shapes, dtypes and special cases. Prompts
+    show it.
 
-    Subclasses are stateless: one instance, `PROBLEM`, in `tasks/problems/<name>/problem.py`.
+    Subclasses are stateless. Each has one instance, `PROBLEM`, in
+    `tasks/problems/<name>/problem.py`.
     """
 
     name: str
@@ -137,102 +139,103 @@ class Problem(ABC):
     level: int
     tags: tuple[str, ...] = ()
     source: str
-    """Where the train shapes come from: a model or a library."""
+    """The model or library that the train shapes come from."""
 
     args: tuple[TensorArg | ScalarArg, ...]
     outputs: tuple[Output, ...]
     axes: tuple[Axis, ...]
     train: Mapping[Scale, Sequence[Dims]]
-    """Train dimensions by scale, first the most typical one."""
+    """Train dimensions by scale. The first one is the most typical."""
     production: Mapping[Scale, Sequence[Dims]]
-    """Further real model shapes (or their twins) from which unseen workloads are drawn."""
+    """More real model shapes (or their twins), from which unseen workloads are drawn."""
     adversarial: Sequence[Dims]
-    """Tiny sizes, checked under every distribution and never timed; `adversarial_workloads` adds
-    others."""
+    """Tiny sizes that are checked under every distribution and never timed. The function
+    `adversarial_workloads` adds more sizes."""
     distributions: tuple[str, ...] = ("normal", "offset", "tiny", "large")
-    """Legal distributions of the data; no more than there are train workloads at any scale."""
+    """Legal distributions of the data, at most as many as train workloads of any scale. The train
+    workload number i uses number i, so the order of this list and of `train` matters."""
     exchangeable: bool = True
-    """Whether an input stays legal when elements of one floating tensor change places; not so for
-    triangular or positive definite matrices, for instance."""
+    """Whether an input stays legal if elements of one floating-point tensor are permuted.
+    Triangular and positive definite matrices, for example, do not."""
     strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
 
     def __eq__(self, other: object) -> bool:
-        """Two instances of one class are the same problem, also after pickling."""
+        """Instances of one class are the same problem, also after pickling."""
         return type(self) is type(other)
 
     def __hash__(self) -> int:
         return hash(type(self).__qualname__)
 
     def legal(self, dims: Dims) -> bool:
-        """Whether the dimensions fit each axis; override to add constraints between axes."""
+        """Whether the dimensions fit each axis. Override it to add constraints between axes."""
         return all(
             axis.low <= dims[axis.name] <= axis.high and dims[axis.name] % axis.multiple == 0
             for axis in self.axes
         )
 
     def elements(self, dims: Dims) -> int:
-        """Size measure by which drawn workloads are kept within the budget of a scale.
+        """Returns the size that is compared with the budget when workloads are drawn.
 
-        The product of all axes, unless overridden.
+        It is the product of all axes, unless a subclass overrides it.
         """
         return math.prod(dims[axis.name] for axis in self.axes)
 
     @abstractmethod
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws the arguments, contiguous CPU tensors and scalars, in the order of `args`."""
+        """Draws the arguments: contiguous CPU tensors and scalars, in the order of `args`."""
 
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
-        """Shape of each output, as its `shape` says."""
+        """Returns the shape of each output, from its `shape` text."""
         return {output.name: shape_of(output.shape, dims) for output in self.outputs}
 
     @abstractmethod
     def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The answer in fp64 (integers for index outputs) from fp64 copies of the inputs.
+        """Returns the right answer in fp64 (integers for index outputs), from fp64 inputs.
 
-        Inputs come by name. The `*args` only let subclasses name their parameters.
+        Inputs are passed by name. `*args` is only there so that subclasses may name parameters.
         """
 
     @abstractmethod
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """Plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
+        """Runs plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
 
     def bytes(self, dims: Dims) -> int:
-        """Least bytes any implementation moves.
+        """Returns the least number of bytes that any implementation moves.
 
-        All inputs read once and all outputs written once, unless overridden.
+        By default every input is read once and every output is written once.
         """
         return sum(math.prod(shape_of(t.shape, dims)) * t.dtype.itemsize for t in self.tensors)
 
     @abstractmethod
     def flops(self, dims: Dims) -> int:
-        """Least floating-point operations of any implementation."""
+        """Returns the least number of floating-point operations of any implementation."""
 
     def c_sizes(self, dims: Dims) -> dict[str, int]:
-        """The int64 sizes that a HIP launcher takes after its outputs: axes that no argument is."""
+        """Returns the int64 sizes that a HIP launcher takes last: axes that are not in `args`."""
         scalars = {arg.name for arg in self.args if isinstance(arg, ScalarArg)}
         return {axis.name: dims[axis.name] for axis in self.axes if axis.name not in scalars}
 
     @property
     def definition(self) -> str:
-        """What is computed, to the letter: the class's docstring, which prompts show."""
+        """The exact definition: the docstring of the class, which prompts show."""
         return inspect.getdoc(type(self)) or ""
 
     @property
     def tensors(self) -> tuple[TensorArg | Output, ...]:
-        """All tensors that go in or come out."""
+        """All input and output tensors."""
         inputs = (arg for arg in self.args if isinstance(arg, TensorArg))
         return (*inputs, *self.outputs)
 
     @property
     def dtypes(self) -> frozenset[torch.dtype]:
-        """The types of these tensors."""
+        """The dtypes of all input and output tensors."""
         return frozenset(tensor.dtype for tensor in self.tensors)
 
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """Boolean mask of the wrong elements of an output whose check is CUSTOM."""
+        """Returns a boolean mask of the wrong elements of an output with the check CUSTOM."""
         raise TypeError(f"{self.name}: output {name!r} has no custom check")
 
     @property
@@ -242,26 +245,26 @@ class Problem(ABC):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that holds the problem's files; None where it has none."""
+        """The folder of the problem's files, or None if it has no files."""
         file = sys.modules[type(self).__module__].__file__
         return Path(file).parent if file else None
 
     def kernel(self, language: str) -> str | None:
-        """Text of the start kernel in "triton" or "hip"; None where there is none."""
+        """Returns the text of the start kernel in "triton" or "hip", or None if there is none."""
         path = self.folder / KERNEL_FILES[language] if self.folder else None
         return path.read_text(encoding="utf-8") if path and path.is_file() else None
 
     def reference_source(self) -> str:
-        """Text of `reference` as a free-standing function; it uses torch and nothing else."""
+        """Returns the text of `reference` as a module-level function that uses only torch."""
         text = textwrap.dedent(inspect.getsource(type(self).reference))
         text = re.sub(r"def reference\(\s*self,\s*", f"def {self.entry}(", text, count=1)
         functional = "import torch.nn.functional as F\n" if "F." in text else ""
         return f"import torch\n{functional}\n\n{text}"
 
     def content(self) -> Iterator[str]:
-        """The texts that decide what the problem is: its statement and its kernels.
+        """Yields the texts that define the problem: its statement and its kernels.
 
-        To the statement belong the classes that it derives from and what it takes from
+        The statement includes the modules of its base classes and what it imports from
         `tasks/shared/`.
         """
         for module in self._modules():
@@ -269,7 +272,7 @@ class Problem(ABC):
         yield from filter(None, map(self.kernel, KERNEL_FILES))
 
     def _modules(self) -> list[str]:
-        """Names of the modules that state it: those of its classes, and shared ones they use."""
+        """Returns the modules of the statement: of its classes, and the shared ones they use."""
         line = type(self).__mro__
         own = [kind.__module__ for kind in line[: line.index(Problem)]]
         values = [value for name in own for value in vars(sys.modules[name]).values()]

@@ -1,4 +1,4 @@
-"""The text that a policy reads: what to write, for which device, under which rules."""
+"""Prompts: what a policy is asked to write, for which device, under which rules."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def prompt(
     workloads: Sequence[Workload] | None = None,
     arch: str = "",
 ) -> str:
-    """The prompt of a task.
+    """Returns the prompt of a task.
 
     Args:
-        task: what to solve.
-        device_facts: some lines on the device: name, units, bandwidth, memory sizes.
-        workloads: the train workloads to list; by default those of the full scale.
-        arch: the device's architecture, whose guide is included; none by default.
+        task: The task to solve.
+        device_facts: Some lines on the device: name, units, bandwidth, memory sizes.
+        workloads: The train workloads to list; by default those of the full scale.
+        arch: The architecture of the device. The prompt includes its guide; by default none.
     """
     if workloads is None:
         workloads = train_workloads(task.problem, Scale.FULL)
@@ -127,7 +127,7 @@ def _signature(task: Task) -> str:
 
 
 def _sources(task: Task) -> list[tuple[str, str]]:
-    """The start kernel and the reference, as far as the mode shows them."""
+    """Returns the sections with the start kernel and the reference, if the mode shows them."""
     fence = "cpp" if task.language == "hip" else "python"
     parts = []
     if task.start_source:

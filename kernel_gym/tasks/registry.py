@@ -1,7 +1,7 @@
-"""Finds problems and tasks by name, and says what is near when a name is unknown.
+"""Looks up problems and tasks by name.
 
-Problems come with the package, from the folders named in the variable `KERNEL_GYM_TASKS_PATH`,
-which worker processes inherit, and from a seed: `generated:seed=1,depth=3`.
+Problems come from three places: the package, the folders in the environment variable
+`KERNEL_GYM_TASKS_PATH`, which worker processes inherit, and seeds (`generated:seed=1,depth=3`).
 """
 
 from __future__ import annotations
@@ -31,36 +31,38 @@ from kernel_gym.tasks.tuning import Tuning
 
 
 class TasksPathError(ValueError):
-    """A folder of problems cannot be used: which, and why."""
+    """A folder of problems cannot be used. The message names the folder and the reason."""
 
 
 def add_tasks_path(folder: str | Path) -> None:
-    """Registers the problems of a folder, for this process and those that it starts.
+    """Registers the problems of a folder, for this process and processes that it starts later.
+
+    It appends the folder to the environment variable `KERNEL_GYM_TASKS_PATH`.
 
     Args:
-        folder: Holds problem folders, as `tasks/problems` does.
+        folder: It holds problem folders, as `tasks/problems` does.
 
     Raises:
-        TasksPathError: There is no problem in it, or one of a name that is taken.
+        TasksPathError: There is no problem in it, or the name of one is already used.
     """
     path = Path(folder).resolve()
-    found = names_in(path)
-    if not found:
+    names = names_in(path)
+    if not names:
         raise TasksPathError(f"{folder}: found no <name>/problem.py, expected a folder of problems")
     known = os.environ.get(TASKS_PATH, "").split(os.pathsep)
     if str(path) in known:
         return
-    taken = sorted(found & set(problem_names()))
+    taken = sorted(names & set(problem_names()))
     if taken:
         raise TasksPathError(f"{folder}: {taken[0]!r} is the name of another problem; rename it")
     os.environ[TASKS_PATH] = os.pathsep.join(filter(None, [*known, str(path)]))
 
 
 def get_problem(name: str) -> Problem:
-    """The problem of this name, imported when first asked for.
+    """Returns a problem by name. It is imported on first use.
 
     Raises:
-        UnknownName: There is none; the message lists near ones, or says how one is generated.
+        UnknownName: There is none. The message lists similar names, or the form of generated ones.
     """
     if name.startswith(PREFIX):
         try:
@@ -74,7 +76,7 @@ def get_problem(name: str) -> Problem:
 
 @cache
 def _import_problem(name: str, folders: tuple[Path, ...]) -> Problem:
-    package.__path__[:] = map(str, folders)  # so that a problem outside imports like one inside
+    package.__path__[:] = map(str, folders)  # problems outside the package import like those in it
     module = import_module(f"{package.__name__}.{name}.problem")
     problem = module.PROBLEM
     if problem.name != name:
@@ -85,15 +87,15 @@ def _import_problem(name: str, folders: tuple[Path, ...]) -> Problem:
 
 
 def tunable_names() -> list[str]:
-    """The problems with a schedule space, sorted; imports none of them."""
+    """Returns the names of problems with a schedule space, sorted, without importing them."""
     return sorted(path.parent.name for path in PROBLEMS.glob("*/tune.py"))
 
 
 def get_tuning(problem_name: str) -> Tuning:
-    """The schedule space of a problem.
+    """Returns the schedule space of a problem.
 
     Raises:
-        UnknownName: The problem has none; the message lists those that have.
+        UnknownName: The problem has none. The message lists the problems that have one.
     """
     if problem_name not in tunable_names():
         raise UnknownName("schedule space", problem_name, tunable_names())
@@ -101,9 +103,12 @@ def get_tuning(problem_name: str) -> Tuning:
 
 
 def get_task(task_id: str) -> Task:
-    """The task of this id, e.g. `triton2triton/softmax`.
+    """Returns a task by id, such as `triton2triton/softmax`.
 
-    A generated problem alone, `generated:seed=1,depth=3`, stands for it in `triton2triton`.
+    The name of a generated problem without a mode means the mode `triton2triton`.
+
+    Raises:
+        UnknownName: There is no such task. The message lists similar ids.
     """
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
@@ -112,14 +117,13 @@ def get_task(task_id: str) -> Task:
 
 @cache
 def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
-    """The task, looked for once: a rollout asks for the same ones with every submission."""
+    """Returns a task. Cached, because a rollout asks for the same tasks with every submission."""
     mode, _, name = task_id.partition("/")
-    if mode not in {m.value for m in Mode}:
-        raise UnknownName("task", task_id, task_ids())
-    if not name.startswith(PREFIX) and not is_problem(name):
+    if mode not in set(Mode) or not (name.startswith(PREFIX) or is_problem(name)):
         raise UnknownName("task", task_id, task_ids())
     problem = get_problem(name)
-    known = [Task(problem, m).id for m in modes_of(problem)]
-    if task_id not in known and Task(problem, Mode(mode)).id not in known:
-        raise UnknownName("task", task_id, task_ids() if problem.folder else known)
-    return Task(problem, Mode(mode))
+    tasks = {m: Task(problem, m) for m in modes_of(problem)}
+    if mode not in tasks:
+        known = task_ids() if problem.folder else [task.id for task in tasks.values()]
+        raise UnknownName("task", task_id, known)
+    return tasks[Mode(mode)]

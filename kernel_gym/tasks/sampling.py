@@ -1,9 +1,9 @@
-"""From a problem to its workloads, and from a workload to the tensors of one call.
+"""Makes the workloads of a problem, and the tensors of one call from a workload.
 
-Train workloads are stated by the problem. Unseen ones are drawn around them from a seed that the
-judge keeps: one of each of the six kinds, legal, within the element budget of the scale, and never
-the dimensions of a train workload. Adversarial ones are tiny sizes, for Triton odd layouts, and
-sizes of which no tile is a divisor.
+The problem states its train workloads. Unseen workloads are drawn around them from a seed that only
+the judge knows: one of each of the six kinds, legal, within the element budget of the scale, and
+never with the dimensions of a train workload. Adversarial workloads have tiny sizes, odd layouts
+(Triton only), and sizes that are no multiple of any tile.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 BUDGET_FACTOR: Mapping[Scale, float] = {Scale.FULL: 2.0, Scale.SIM: 1.5}
-"""Most elements of a drawn workload, over those of the largest train workload of the scale."""
+"""Most elements of a drawn workload, as a multiple of the largest train workload's elements."""
 UNSEEN_DISTRIBUTIONS = 2
-"""How many distributions the unseen workloads of one evaluation use."""
+"""Number of distributions that the unseen workloads of one evaluation use."""
 ATTEMPTS = 4000
-"""Proposals made for one kind before the problem's space is declared too narrow."""
+"""Number of proposals for one kind before the problem's space is reported as too narrow."""
 CPU = torch.device("cpu")
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 def budget(problem: Problem, scale: Scale) -> int:
-    """Most `problem.elements` that a drawn workload of this scale may have."""
+    """Returns the most `problem.elements` that a drawn workload of a scale may have."""
     return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
 
 
 def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
-    """The train workloads; together they go through every legal distribution."""
+    """Returns the train workloads. Their distributions cycle through those of the problem."""
     menu = problem.distributions
     return [
         Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=menu[i % len(menu)], name=f"train-{i}")
@@ -41,12 +41,12 @@ def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
 
 
 def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
-    """The problem's tiny sizes, odd layouts where language and problem allow, sizes off any tile.
+    """Returns tiny sizes, odd layouts if language and problem allow them, and untiled sizes.
 
-    Tiny sizes are checked under every legal distribution, the larger ones under one each. Which one
-    does not depend on the order in which a problem states its distributions. Layouts are a strided
-    and an offset one of the smallest train workload. The last is left out where it is a train
-    workload, which is checked anyway.
+    Tiny sizes are checked under every legal distribution, the larger ones under one each, which
+    does not depend on the order of the problem's distributions. The layouts are a strided and an
+    offset one of the smallest train workload. The last workload has odd sizes. It is left out if it
+    equals a train workload, which is checked anyway.
     """
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
@@ -72,11 +72,12 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
 
 
 def _off_tiles(problem: Problem, scale: Scale) -> Dims:
-    """The smallest train dimensions with an odd number of steps on every axis.
+    """Returns the smallest train dimensions with an odd number of steps on every axis.
 
-    One more where a number is even; one fewer where that is illegal or beyond the budget. Of an odd
-    number no tile is a divisor, nor a vector's width of the product of several: a kernel that
-    rounds its blocks down is wrong here, whatever the unseen workloads are.
+    An even number is increased by one, or decreased by one if the larger number is illegal or
+    beyond the budget. No tile divides an odd number, and no vector width divides the product of odd
+    numbers. So a kernel that rounds its number of blocks down is wrong here, whatever the unseen
+    workloads are.
     """
     dims = min(problem.train[scale], key=problem.elements)
     limit = budget(problem, scale)
@@ -96,7 +97,7 @@ def _prime_near(value: int, rng: random.Random) -> int:
 
 
 def _scaled(problem: Problem, dims: Dims, names: list[str], factor: float) -> Dims:
-    """`dims` with each named axis times `factor`, rounded to the axis's multiple and range."""
+    """Returns `dims` with the named axes times `factor`, rounded to their multiple and range."""
     out = dict(dims)
     for axis in problem.axes:
         if axis.name in names:
@@ -151,7 +152,7 @@ _PROPOSE: Mapping[Kind, Callable[[Problem, Dims, random.Random], Dims]] = {
 
 
 def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims) -> bool:
-    """Whether a proposal is what its kind says: larger, smaller, or just another point."""
+    """Whether a proposal fits its kind: larger, smaller, or only another point."""
     before, after = problem.elements(base), problem.elements(dims)
     if kind is Kind.SCALE_UP:
         return after > before
@@ -163,7 +164,7 @@ def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims) -> bool:
 def _draw_dims(
     problem: Problem, scale: Scale, kind: Kind, taken: Sequence[Dims], rng: random.Random
 ) -> Dims:
-    """Dimensions of one kind, legal, within the budget and not in `taken`."""
+    """Draws dimensions of one kind that are legal, within the budget and not in `taken`."""
     if kind is Kind.PRODUCTION:
         fresh = [dims for dims in problem.production[scale] if dims not in taken]
         if not fresh:
@@ -180,13 +181,13 @@ def _draw_dims(
 
 
 def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -> list[Workload]:
-    """One unseen workload of each kind, in the order of `UNSEEN_KINDS`, all dimensions distinct.
+    """Draws one unseen workload of each kind, in the order of `UNSEEN_KINDS`, with distinct sizes.
 
     Args:
-        problem: what to sample.
-        scale: which train and production points to start from.
-        language: "triton" or "hip"; unseen layouts are contiguous in both.
-        seed: decides everything; the judge draws it after the candidate has loaded.
+        problem: The problem to sample.
+        scale: The scale of the train and production points to start from.
+        language: "triton" or "hip". Unseen layouts are contiguous in both.
+        seed: It decides everything. The judge draws it after the candidate has loaded.
     """
     rng = random.Random(f"{problem.name}/{scale}/{language}/{seed}")
     menu = problem.distributions
@@ -205,11 +206,11 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
 
 _OFFSET_BYTES = 16
 _ROW_PADDING = 24
-"""Elements between the end of a row and the start of the next in a strided layout."""
+"""Elements between the end of a row and the start of the next row in a strided layout."""
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor:
-    """A view of equal values whose rows are `_ROW_PADDING` elements further apart than long."""
+    """Returns a view of equal values with `_ROW_PADDING` unused elements after each row."""
     if tensor.dim() < 2:
         return tensor
     *lead, last = tensor.shape
@@ -220,7 +221,7 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _offset(tensor: torch.Tensor) -> torch.Tensor:
-    """A view of equal values that starts one element after a 16-byte boundary."""
+    """Returns a view of equal values that starts one element after a 16-byte boundary."""
     lead = _OFFSET_BYTES // tensor.element_size()
     storage = torch.zeros(tensor.numel() + 2 * lead, dtype=tensor.dtype)
     to_boundary = -storage.data_ptr() % _OFFSET_BYTES // tensor.element_size()
@@ -231,9 +232,9 @@ def _offset(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _contiguous(value: torch.Tensor) -> torch.Tensor:
-    """In a storage of its own."""
-    found = value.contiguous()
-    return found if found.untyped_storage().nbytes() == found.nbytes else found.clone()
+    """Returns a contiguous tensor that fills its own storage."""
+    dense = value.contiguous()
+    return dense if dense.untyped_storage().nbytes() == dense.nbytes else dense.clone()
 
 
 _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -246,13 +247,13 @@ _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
 def make_inputs(
     problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
 ) -> dict[str, Value]:
-    """Draws the arguments of one call and lays its tensors out as the workload says.
+    """Draws the arguments of one call in the layout of the workload.
 
     Args:
-        problem: whose arguments.
-        workload: their sizes, distribution and layout.
-        seed: decides the values, on one kind of device; the layout does not change them.
-        where: the device to draw on; on "meta" there are shapes and strides alone.
+        problem: The problem that is called.
+        workload: Sizes, distribution and layout.
+        seed: It decides the values on one type of device. The layout does not change them.
+        where: The torch device to draw on. On "meta" there are only shapes and strides.
 
     Returns:
         Argument name to tensor or scalar, in the order of `problem.args`.

@@ -1,4 +1,4 @@
-"""Shapes as prompts state them: sizes of axes in words of the workload's dimensions.
+"""Shapes as texts in terms of a workload's dimensions. Prompts show these texts.
 
 Example:
     >>> shape_of("rows, cols / 128", {"rows": 3, "cols": 256})
@@ -26,14 +26,14 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction]
 
 
 def shape_of(text: str, dims: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape that a text stands for, e.g. "batch, kv_heads * group, head_dim".
+    """Returns the shape of a text such as "batch, kv_heads * group, head_dim".
 
     Args:
-        text: sizes apart by commas: whole numbers and names, joined by + - * / // and ceil(...).
-        dims: what the names stand for.
+        text: Sizes separated by commas: integers and names, joined by + - * / // and ceil(...).
+        dims: The values of the names.
 
     Raises:
-        ValueError: a name is unknown, a size no whole number, or the text no such list.
+        ValueError: A name is unknown, a size is not an integer, or the text is malformed.
     """
     sizes = [_value(node, dims, text) for node in _parsed(text)]
     if any(size.denominator != 1 for size in sizes):
@@ -44,11 +44,11 @@ def shape_of(text: str, dims: Mapping[str, int]) -> tuple[int, ...]:
 @cache
 def _parsed(text: str) -> tuple[ast.expr, ...]:
     try:
-        found = ast.parse(f"[{text}]", mode="eval").body
+        parsed = ast.parse(f"[{text}]", mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"shape {text!r}: {error.msg}") from error
-    assert isinstance(found, ast.List)
-    return tuple(found.elts)
+    assert isinstance(parsed, ast.List)
+    return tuple(parsed.elts)
 
 
 def _value(node: ast.expr, dims: Mapping[str, int], text: str) -> Fraction:

@@ -1,4 +1,4 @@
-"""The exact prototypes that a candidate implements, from a problem's arguments and outputs."""
+"""The exact prototypes that candidates implement, made from a problem's arguments and outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ C_TYPES = {
     torch.int64: "int64_t",
     torch.bool: "bool",
 }
-"""Element type of a device pointer, by torch dtype."""
+"""Element type of a device pointer by torch dtype."""
 C_SCALARS = {int: "int64_t", float: "float"}
 
 
@@ -34,7 +34,7 @@ def _c_argument(arg: TensorArg | ScalarArg) -> str:
 
 
 def c_prototype(problem: Problem) -> str:
-    """The HIP launcher: arguments, then outputs, then `c_sizes`, then the stream."""
+    """Returns the prototype of the HIP launcher: arguments, outputs, `c_sizes`, stream."""
     first = problem.train[next(iter(problem.train))][0]
     parts = [_c_argument(arg) for arg in problem.args]
     parts += [f"{C_TYPES[out.dtype]}* {out.name}" for out in problem.outputs]
@@ -44,7 +44,7 @@ def c_prototype(problem: Problem) -> str:
 
 
 def python_prototype(problem: Problem) -> str:
-    """The Triton entry: one parameter an argument, a tensor or a tuple of tensors back."""
+    """Returns the prototype of the Triton entry. It returns a tensor or a tuple of tensors."""
     parts = [
         f"{arg.name}: {'torch.Tensor' if isinstance(arg, TensorArg) else arg.type.__name__}"
         for arg in problem.args
@@ -56,14 +56,14 @@ def python_prototype(problem: Problem) -> str:
 
 
 def describe_tensor(item: TensorArg | Output) -> str:
-    """One line: name, dtype, shape in words of the axes, whether it is written in place."""
+    """Returns one line: name, dtype, shape in terms of the axes, whether written in place."""
     dtype = str(item.dtype).removeprefix("torch.")
     written = " (written in place)" if isinstance(item, TensorArg) and item.in_place else ""
     return f"{item.name}: {dtype}[{item.shape}]{written}"
 
 
 def describe_argument(arg: TensorArg | ScalarArg) -> str:
-    """One line on an argument for the prompt."""
+    """Returns one line on an argument for the prompt."""
     return (
         f"{arg.name}: {arg.type.__name__}" if isinstance(arg, ScalarArg) else describe_tensor(arg)
     )

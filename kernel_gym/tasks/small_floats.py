@@ -1,9 +1,9 @@
-"""8-bit floats: which architectures have instructions for which.
+"""8-bit floats, and the architectures that have instructions for them.
 
-The formats of the Open Compute Project (OCP 8-bit Floating Point Specification, 1.0) and the older
-ones of gfx942 without infinities and negative zero (Noune et al., arXiv:2206.02915) read the same
-bits as values that differ by a factor of two. So a problem that states one of them is for the
-devices that compute with it.
+There are the formats of the Open Compute Project (OCP 8-bit Floating Point Specification, 1.0) and
+the older formats of gfx942 without infinities and negative zero (Noune et al., arXiv:2206.02915).
+The same bits mean values that differ by a factor of two. So a problem with one of these dtypes runs
+only on devices that have instructions for it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NATIVE: Mapping[str, frozenset[torch.dtype]] = {
     "sm_10": OCP,
     "sm_12": OCP,
 }
-"""By the beginning of an architecture's name; others have none."""
+"""Native 8-bit floats by the start of an architecture's name. Others have none."""
 
 
 def native_small_floats(arch: str) -> frozenset[torch.dtype]:
-    """The 8-bit floats that an architecture, such as gfx942 or sm_90a, has instructions for."""
-    return next((found for start, found in _NATIVE.items() if arch.startswith(start)), frozenset())
+    """Returns the 8-bit floats with instructions on an architecture such as gfx942 or sm_90a."""
+    return next((kinds for start, kinds in _NATIVE.items() if arch.startswith(start)), frozenset())
 
 
 def runs_on(problem: Problem, arch: str) -> bool:
@@ -40,11 +40,11 @@ def runs_on(problem: Problem, arch: str) -> bool:
 
 
 def require_runs_on(problem: Problem, arch: str) -> None:
-    """Raises UnfitDevice where `runs_on` is false."""
+    """Raises UnfitDevice if `runs_on` is false."""
     foreign = _foreign(problem, arch)
     if foreign:
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in foreign))
-        fit = [start for start, found in _NATIVE.items() if foreign <= found]
+        fit = [start for start, kinds in _NATIVE.items() if foreign <= kinds]
         raise UnfitDevice(
             f"{problem.name} holds {names}, for which {arch} has no instructions; "
             f"expected a device of {' or '.join(f'{start}*' for start in fit)}"
@@ -52,7 +52,7 @@ def require_runs_on(problem: Problem, arch: str) -> None:
 
 
 class UnfitDevice(ValueError):
-    """A task was asked for on a device that lacks the instructions for its types."""
+    """The device of a task has no instructions for its dtypes."""
 
 
 def _foreign(problem: Problem, arch: str) -> frozenset[torch.dtype]:

@@ -1,4 +1,4 @@
-"""Suites: named lists of tasks, or rules that choose them.
+"""Suites: named lists of tasks, or rules that select tasks.
 
 A suite is a TOML file that states `tasks`, a list of ids, or `where`, a rule:
 
@@ -6,7 +6,7 @@ A suite is a TOML file that states `tasks`, a list of ids, or `where`, a rule:
     summary = "Losses of the first two levels."
     where = { category = ["Loss"], level = [1, 2] }
 
-A rule chooses among admitted tasks of problems in folders, so it grows with them.
+A rule selects among the admitted tasks of problems in folders, so its suite grows with them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kernel_gym.tasks.verdicts import Status, status_of
 
 
 class SuiteError(ValueError):
-    """A suite file is malformed: which file and key, what was found and what was expected."""
+    """A suite file is malformed. The message names file, key, present and expected value."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Suite:
 
 
 class Rule(BaseModel):
-    """What a task must be; what is left out does not matter, and of a list one will do."""
+    """Conditions on a task. Each non-empty field must match one of its values."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -57,14 +57,14 @@ class Rule(BaseModel):
     level: tuple[int, ...] = ()
     mode: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
-    """Architecture families: tags of the problem."""
+    """Architecture families, which are tags of problems."""
     operator: tuple[str, ...] = ()
     """Operator families, see `kernel_gym/tasks/families.py`."""
     status: tuple[str, ...] = (Status.ADMITTED,)
-    """Empty: whatever became of it."""
+    """Admission status; empty for any."""
 
     def chooses(self, task: Task) -> bool:
-        """Whether a task is meant."""
+        """Whether the rule selects a task."""
         problem = task.problem
         return (
             _one_of(self.category, problem.category)
@@ -89,7 +89,7 @@ class _SuiteFile(BaseModel):
     where: Rule | None = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _tasks_or_rule(self) -> Self:
         if not self.tasks and self.where is None:
             raise ValueError("key 'tasks': found nothing, expected 'tasks' or 'where' to be set")
         if self.tasks and self.where is not None:
@@ -98,26 +98,26 @@ class _SuiteFile(BaseModel):
 
 
 def chosen_tasks(rule: Rule) -> tuple[Task, ...]:
-    """The tasks that a rule chooses, by problem and then mode."""
+    """Returns the tasks that a rule selects, by problem and then mode."""
     return tuple(task for task in map(get_task, task_ids()) if rule.chooses(task))
 
 
 def suites() -> list[str]:
-    """The names of the suites that come with the package, sorted."""
+    """Returns the names of the suites in the package, sorted."""
     return suite_names()
 
 
 def suite_rule(name: str) -> Rule | None:
-    """The rule of one of the package's suites; None where it is a list."""
+    """Returns the rule of a suite in the package, or None if the suite is a list."""
     entry = _rules().get(name)
     return entry.where if entry else None
 
 
 def load_suite(name_or_path: str | Path) -> Suite:
-    """A suite by name, from a TOML file by path (anything that ends in `.toml`), or of one task.
+    """Loads a suite: by name, from a TOML file (a path that ends in `.toml`), or of one task.
 
     Raises:
-        UnknownName: No such suite or task; the message lists near ones.
+        UnknownName: There is no such suite or task. The message lists similar names.
         SuiteError: The file cannot be read or is malformed, or no task fits its rule.
     """
     text = str(name_or_path)
@@ -167,7 +167,7 @@ def _resolve(path: Path, entry: _SuiteFile) -> Suite:
 
 
 def _first_problem(path: Path, error: ValidationError) -> str:
-    """File, key, found, expected: of the first thing that pydantic complains about."""
+    """Returns file, key, present and expected value of the first error that pydantic reports."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":

@@ -1,4 +1,4 @@
-"""The task: a problem in one mode, which fixes the language and what the candidate starts from."""
+"""A task: a problem in one mode. The mode fixes the language and the start of the candidate."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Task:
 
     @property
     def id(self) -> str:
-        """`mode/problem`, e.g. `triton2triton/softmax`."""
+        """The name `mode/problem`, such as `triton2triton/softmax`."""
         return f"{self.mode}/{self.problem.name}"
 
     @property
     def language(self) -> str:
-        """What a candidate is written in: "triton" or "hip"."""
+        """The language of a candidate: "triton" or "hip"."""
         return LANGUAGES[self.mode]
 
     @property
     def entry(self) -> str:
-        """Name of the function that a candidate exports."""
+        """The name of the function that a candidate exports."""
         return self.problem.entry
 
     @property
     def kernel_source(self) -> str:
-        """Text of the problem's kernel in this task's language, shown to the candidate or not."""
+        """The text of the problem's kernel in this language, also if no prompt shows it."""
         text = self.problem.kernel(self.language)
         if text is None:
             raise ValueError(f"{self.id}: the problem has no kernel in {self.language!r}")
@@ -43,24 +43,24 @@ class Task:
 
     @property
     def baseline(self) -> str:
-        """What a candidate is timed against: "triton", "hip" or "torch" (eager)."""
+        """The baseline that a candidate is timed against: "triton", "hip" or "torch" (eager)."""
         return _START.get(self.mode, "torch")
 
     @property
     def baseline_source(self) -> str | None:
-        """Text of the baseline kernel; None where the baseline is PyTorch."""
+        """The text of the baseline kernel, or None if the baseline is PyTorch."""
         if self.mode not in _START:
             return None
         return self.kernel_source
 
     @property
     def start_source(self) -> str | None:
-        """Text of the kernel that the candidate starts from; None where it starts from nothing."""
+        """The text of the kernel that the candidate starts from, or None."""
         return self.baseline_source
 
     @property
     def reference_source(self) -> str:
-        """The PyTorch reference as a Python module with one function named like the entry."""
+        """The PyTorch reference as a Python module with one function, named like the entry."""
         return self.problem.reference_source()
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ class Task:
 
 
 def kernel_path(problem: Problem, language: str) -> Path:
-    """Where the problem's kernel in "triton" or "hip" is, or would be.
+    """Returns the path of the problem's kernel in "triton" or "hip". The file may not exist.
 
     Raises:
-        ValueError: the problem is generated and has no files.
+        ValueError: The problem is generated and has no files.
     """
     if problem.folder is None:
         raise ValueError(f"{problem.name}: its kernels are generated; they are in no file")
@@ -79,6 +79,6 @@ def kernel_path(problem: Problem, language: str) -> Path:
 
 
 def modes_of(problem: Problem) -> tuple[Mode, ...]:
-    """The modes that exist for a problem: those of each language it has a kernel in."""
+    """Returns the modes of a problem: those of each language in which it has a kernel."""
     languages = {language for language in KERNEL_FILES if problem.kernel(language) is not None}
     return tuple(m for m in Mode if Task(problem, m).language in languages)

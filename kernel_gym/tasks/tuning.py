@@ -1,7 +1,7 @@
-"""Schedules: a kernel with holes in it, and what may fill them.
+"""Schedules: a parametrised kernel and the values of its parameters.
 
-A problem whose folder has a `tune.py` with a `TUNING` can be played as `KernelTune-v0`, where an
-action chooses a schedule instead of writing a source.
+A problem with a `tune.py` that defines `TUNING` can be played as `KernelTune-v0`. There an action
+chooses a schedule instead of writing a source.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Tuning:
     """A parametrised Triton kernel.
 
     Attributes:
-        space: The values that each parameter may take, by name.
-        template: A source in which `$NAME` stands for the value of a parameter.
+        space: The possible values of each parameter, by name.
+        template: A source with `$NAME` in place of the value of a parameter.
 
     Example:
         >>> tuning = Tuning({"BLOCK": (64, 128), "WARPS": (1, 2)}, "f(BLOCK=$BLOCK, warps=$WARPS)")
@@ -29,14 +29,14 @@ class Tuning:
     template: str
 
     def schedule(self, choice: Sequence[int]) -> dict[str, int]:
-        """The values that a choice stands for.
+        """Returns the value of each parameter for a choice.
 
         Args:
-            choice: The position of each parameter's value, in the order of the space.
+            choice: The index of each parameter's value, in the order of the space.
         """
         pairs = zip(self.space.items(), choice, strict=True)
         return {name: values[int(position)] for (name, values), position in pairs}
 
     def render(self, choice: Sequence[int]) -> str:
-        """The source for a choice."""
+        """Returns the source for a choice."""
         return Template(self.template).substitute(self.schedule(choice))

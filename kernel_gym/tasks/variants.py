@@ -1,11 +1,11 @@
-"""Variants: complete kernels of a problem, with the constants that a schedule search may choose.
+"""Variants: complete kernels of a problem, with constants that a schedule search may choose.
 
-A problem's `variants/` folder holds one file a structure (one pass, in blocks, ...), each a whole
-submission. A line such as
+A problem's `variants/` folder holds one file per structure (one pass, in blocks, ...). Each file is
+a complete submission. A line such as
 
     WARPS = 4  # of 1 2 4 8
 
-says that the constant may take any of these values; without the comment it is a plain constant.
+means that the constant may take any of these values. Constants without the comment are fixed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHOICE = re.compile(r"^([A-Z][A-Z0-9_]*) = \d+  # of ([\d ]+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Variant:
-    """One complete kernel: a structure and the values of its constants."""
+    """One complete kernel: a structure with the values of its constants."""
 
     problem: str
     structure: str
@@ -32,7 +32,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Template:
-    r"""A kernel whose constants are open.
+    r"""A kernel with constants that are not chosen yet.
 
     Example:
         >>> template = Template("softmax", "one_pass", "WARPS = 1  # of 1 2\n")
@@ -46,24 +46,24 @@ class Template:
 
     @property
     def space(self) -> dict[str, tuple[int, ...]]:
-        """The values that each constant may take, in the order of the text."""
-        found = _CHOICE.findall(self.text)
-        return {name: tuple(map(int, values.split())) for name, values in found}
+        """The possible values of each constant, in the order of the text."""
+        choices = _CHOICE.findall(self.text)
+        return {name: tuple(map(int, values.split())) for name, values in choices}
 
     def variant(self, schedule: Mapping[str, int]) -> Variant:
-        """The kernel with these values."""
+        """Returns the kernel with these values."""
         text = _CHOICE.sub(lambda match: f"{match[1]} = {schedule[match[1]]}", self.text)
         return Variant(self.problem, self.structure, dict(schedule), text)
 
     def variants(self) -> Iterator[Variant]:
-        """Every kernel that it stands for."""
+        """Yields the kernel of every combination of values."""
         space = self.space
         for values in itertools.product(*space.values()):
             yield self.variant(dict(zip(space, values, strict=True)))
 
 
 def templates(problem: Problem) -> tuple[Template, ...]:
-    """The templates of a problem, by name; none when it has no `variants/` folder."""
+    """Returns the templates of a problem by name; none if it has no `variants/` folder."""
     if problem.folder is None:
         return ()
     paths = sorted((problem.folder / "variants").glob("*.py"))
@@ -71,5 +71,5 @@ def templates(problem: Problem) -> tuple[Template, ...]:
 
 
 def variants(problem: Problem) -> tuple[Variant, ...]:
-    """All kernels of a problem's templates."""
+    """Returns all kernels of a problem's templates."""
     return tuple(variant for template in templates(problem) for variant in template.variants())

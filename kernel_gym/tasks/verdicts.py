@@ -1,7 +1,7 @@
-"""What was found of a problem when it was admitted, kept beside it as `admission.json`.
+"""Admission verdicts, stored as `admission.json` in the folder of each problem.
 
-A verdict belongs to the content that it was reached on: when a file of the problem changes, it is
-as if there were none. `kernel-gym admit` writes verdicts; suites list what they admit.
+A verdict is valid for the content that it was reached on. It is ignored once a file of the problem
+changes. `kernel-gym admit` writes verdicts, and rules of suites select by them.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from kernel_gym.tasks.task import Mode, Task
 
 FILE = "admission.json"
 RULES_VERSION = "1"
-"""Raised whenever rules or controls change, so that every problem is admitted anew."""
+"""Increased whenever rules or controls change, so that every problem is admitted again."""
 HEAD_ROOM = 1.25
-"""Least time of the baseline over that of the roofline: below, a task is saturated."""
+"""Least ratio of baseline time to roofline time. A task with a smaller ratio is saturated."""
 FAILS = "fails"
-"""A control that is caught, as it must be."""
+"""The result of a control that is refused, as it must be."""
 
 
 class Status(StrEnum):
-    """Whether a task counts."""
+    """Whether a task is part of the suites."""
 
     ADMITTED = "admitted"
     SATURATED = "saturated"
-    """Nothing left to gain over its baseline on any device that was tried."""
+    """On no device that was tried is there head-room over the baseline."""
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    """No verdict on the content as it is now."""
+    """There is no verdict on the present content."""
 
 
 class ModeVerdict(BaseModel):
-    """One mode on one device."""
+    """The verdict on one mode on one device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     refused: tuple[str, ...] = ()
-    """Why it is refused; empty when it is not."""
+    """Reasons for a refusal; empty if the mode is not refused."""
     head_room: float | None = None
-    """Geometric mean of baseline time over roofline time, launch included, on train workloads."""
+    """Geometric mean, over train workloads, of baseline time over roofline time with a launch."""
 
 
 class Verdict(BaseModel):
-    """One problem: what became of the controls, and of its modes by device."""
+    """The verdict on one problem: results of the controls, and of its modes by device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,27 +54,27 @@ class Verdict(BaseModel):
     protocol: str
     rules: str = RULES_VERSION
     controls: dict[str, str]
-    """By control, `fails`, or why it does not apply, or what of it passes."""
+    """By control: `fails`, why it does not apply, or which of its answers pass."""
     devices: dict[str, dict[Mode, ModeVerdict]]
 
     def status(self, mode: Mode) -> Status:
-        """Refused if any device refuses it, saturated if it is so on all."""
-        found = [modes[mode] for modes in self.devices.values() if mode in modes]
-        if not found:
+        """Returns refused if any device refuses the mode, saturated if all have no head-room."""
+        verdicts = [modes[mode] for modes in self.devices.values() if mode in modes]
+        if not verdicts:
             return Status.UNKNOWN
-        if any(verdict.refused for verdict in found):
+        if any(verdict.refused for verdict in verdicts):
             return Status.REFUSED
-        free = any((verdict.head_room or 0) > HEAD_ROOM for verdict in found)
+        free = any((verdict.head_room or 0) > HEAD_ROOM for verdict in verdicts)
         return Status.ADMITTED if free else Status.SATURATED
 
     def head_room(self, mode: Mode) -> float | None:
-        """The largest on any device."""
-        found = [modes[mode].head_room for modes in self.devices.values() if mode in modes]
-        return max((value for value in found if value is not None), default=None)
+        """Returns the largest head-room of a mode on any device, or None if none is known."""
+        by_device = [modes[mode].head_room for modes in self.devices.values() if mode in modes]
+        return max((value for value in by_device if value is not None), default=None)
 
 
 def content_hash(problem: Problem) -> str:
-    """SHA-256 of everything that decides a verdict: statement and kernels, and the rules."""
+    """Returns the SHA-256 of everything that decides a verdict: statement, kernels and rules."""
     digest = hashlib.sha256(f"rules {RULES_VERSION}\n".encode())
     for text in problem.content():
         digest.update(f"{len(text.encode())}\n{text}".encode())
@@ -82,7 +82,7 @@ def content_hash(problem: Problem) -> str:
 
 
 def stored_verdict(problem: Problem) -> Verdict | None:
-    """The verdict on the problem as it is now; None where there is none."""
+    """Returns the verdict on the present content of a problem, or None."""
     path = problem.folder / FILE if problem.folder else None
     if path is None or not path.is_file():
         return None
@@ -91,9 +91,9 @@ def stored_verdict(problem: Problem) -> Verdict | None:
 
 
 def store_verdict(problem: Problem, verdict: Verdict) -> None:
-    """Keeps a verdict beside its problem, with those of other devices on the same content.
+    """Writes a verdict into the problem's folder, merged with those of other devices.
 
-    That on a generated problem is kept nowhere.
+    Verdicts on other content are dropped. Verdicts on generated problems are not stored.
     """
     if problem.folder is None:
         return
@@ -106,6 +106,6 @@ def store_verdict(problem: Problem, verdict: Verdict) -> None:
 
 
 def status_of(task: Task) -> Status:
-    """What the stored verdict says of a task."""
+    """Returns the status of a task from the stored verdict."""
     verdict = stored_verdict(task.problem)
     return Status.UNKNOWN if verdict is None else verdict.status(task.mode)

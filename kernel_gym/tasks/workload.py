@@ -1,4 +1,4 @@
-"""Workloads: one point of a problem's space, and the splits it belongs to."""
+"""Workloads: points of a problem's space, each in one split."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Split(StrEnum):
     TRAIN = "train"
     """Shown to the policy, checked and timed."""
     UNSEEN = "unseen"
-    """Drawn after the candidate has loaded; checked and timed, never shown."""
+    """Drawn after the candidate has loaded. Checked and timed, never shown."""
     ADVERSARIAL = "adversarial"
-    """Odd sizes, strides and values; checked, never timed."""
+    """Odd sizes, strides and values. Checked, never timed or shown."""
 
 
 class Kind(StrEnum):
-    """Why a workload was drawn. Unseen workloads have one of the middle six kinds."""
+    """Why a workload was drawn. Unseen workloads have one of the kinds in `UNSEEN_KINDS`."""
 
     TRAIN = "train"
     EDGE = "edge"
@@ -44,18 +44,18 @@ UNSEEN_KINDS = (
 
 
 class Layout(StrEnum):
-    """How the tensor inputs lie in memory."""
+    """The memory layout of the tensor inputs."""
 
     CONTIGUOUS = "contiguous"
     STRIDED = "strided"
-    """Every tensor input is a view whose rows are further apart than they are long."""
+    """Every tensor input is a view with a row stride that is larger than its row length."""
     OFFSET = "offset"
     """Every tensor input starts one element after a 16-byte boundary."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Dimensions, distribution and layout; the data seed is drawn by the judge, apart from it."""
+    """Dimensions, distribution and layout. The seed of the data is not part of it."""
 
     dims: Mapping[str, int]
     split: Split
@@ -76,7 +76,7 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """Canonical text of everything that decides the workload but its data seed."""
+        """The canonical text of the workload: equal for equal workloads only."""
         return json.dumps(
             [sorted(self.dims.items()), self.split, self.kind, self.distribution, self.layout],
             separators=(",", ":"),

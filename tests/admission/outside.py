@@ -1,4 +1,4 @@
-"""A problem in a folder of the tester's own."""
+"""A problem in a folder outside the package."""
 
 from __future__ import annotations
 

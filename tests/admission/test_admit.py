@@ -1,4 +1,4 @@
-"""Admission from end to end: a share of the suite, whatever changed, and a problem from outside."""
+"""Admission end to end: a share of the suite, changed problems, and a problem from outside."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ DEVICES = ("sim:gfx942", "sim:gfx950")
 DEVICE = DEVICES[0]
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 SHARE = 10
-"""One in so many problems is admitted anew, besides those that have changed."""
+"""One of this many problems is admitted again, and all that have changed."""
 runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
 def executors():
-    """One a device, started when first asked for."""
+    """Returns one executor per device, started on first use."""
     with contextlib.ExitStack() as stack:
         yield cache(
             lambda device: stack.enter_context(make_executor("local", device=device, workers=2))
@@ -57,19 +57,19 @@ def executor(executors):
 
 
 def device_of(problem: Problem) -> str:
-    """The first device that has the problem's types."""
+    """Returns the first device with the problem's dtypes."""
     return next(name for name in DEVICES if runs_on(problem, arch_of(name)))
 
 
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
-    """An empty folder of problems, forgotten afterwards."""
+    """An empty folder of problems, which is unregistered after the test."""
     monkeypatch.setenv(TASKS_PATH, "")
     return tmp_path
 
 
 def due() -> list[str]:
-    """A tenth that moves on with every change to any problem, and all that have no verdict."""
+    """Returns a tenth, which moves with every change of a problem, and all without a verdict."""
     hashes = {name: content_hash(get_problem(name)) for name in problem_names()}
     turn = int(hashlib.sha256("".join(hashes.values()).encode()).hexdigest(), 16) % SHARE
     tenth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
@@ -153,10 +153,10 @@ def test_a_vacuous_problem_from_outside_is_refused(outside):
         problem="return ((0.5 * y * (1.0 + torch.tanh(inner))).to(torch.bfloat16),)"
         " -> return (torch.zeros_like(x),)",
     )
-    found = run(
+    result = run(
         "--tasks-path", outside, "admit", "-t", "triton2triton/vacuous_gelu", "--json", code=1
     )
-    reasons = {reason for row in json.loads(found.stdout) for reason in row["reasons"]}
+    reasons = {reason for row in json.loads(result.stdout) for reason in row["reasons"]}
     assert any("roundings off" in reason for reason in reasons)
     assert status_of(get_task("torch2triton/vacuous_gelu")) is Status.REFUSED
 
@@ -182,9 +182,9 @@ def test_a_problem_whose_code_raises_is_refused_with_the_place(
     monkeypatch.setenv(TASKS_PATH, str(outside))
     copy_problem("gelu", name, outside, **changes)
     problem = get_problem(name)
-    found = admit(problem, executor).devices[DEVICE]
-    assert set(found) == set(modes_of(problem))
-    (reason,) = found[Mode.TRITON2TRITON].refused
+    verdicts = admit(problem, executor).devices[DEVICE]
+    assert set(verdicts) == set(modes_of(problem))
+    (reason,) = verdicts[Mode.TRITON2TRITON].refused
     assert reason.startswith(why)
 
 
@@ -192,16 +192,16 @@ def test_a_start_kernel_that_is_wrong_is_refused(outside, executor, monkeypatch)
     monkeypatch.setenv(TASKS_PATH, str(outside))
     copy_problem("gelu", "wrong_gelu", outside, baseline="0.044715 -> 0.05")
     verdict = admit(get_problem("wrong_gelu"), executor)
-    found = verdict.devices[DEVICE][Mode.TRITON2TRITON]
-    assert "its start kernel: wrong_values" in found.refused[0]
-    assert found.head_room is None
+    verdict_of_mode = verdict.devices[DEVICE][Mode.TRITON2TRITON]
+    assert "its start kernel: wrong_values" in verdict_of_mode.refused[0]
+    assert verdict_of_mode.head_room is None
     assert verdict.status(Mode.TORCH2TRITON) is Status.REFUSED
 
 
 def test_a_problem_is_not_admitted_where_its_types_are_foreign():
     task = ("-t", "triton2triton/quantize_fp8_group_ocp")
-    found = run("admit", *task, "--device", DEVICE, code=2)
-    assert "holds float8_e4m3fn, for which gfx942 has no instructions" in found.output
+    result = run("admit", *task, "--device", DEVICE, code=2)
+    assert "holds float8_e4m3fn, for which gfx942 has no instructions" in result.output
     beside = ("-t", "triton2triton/gelu", "--resume", "--json")
     assert "left out, sim:gfx942 has other 8-bit floats" in run("admit", *task, *beside).stderr
 
@@ -234,9 +234,9 @@ def test_a_run_that_is_stopped_shows_what_it_has_and_says_how_to_go_on(monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kernel_gym.commands.admit.track", stopped)
-    found = run("admit", "-t", "triton2triton/gelu", "--json", code=130)
-    assert json.loads(found.stdout) == []
-    assert "give the same command with --resume" in found.stderr
+    result = run("admit", "-t", "triton2triton/gelu", "--json", code=130)
+    assert json.loads(result.stdout) == []
+    assert "give the same command with --resume" in result.stderr
 
 
 def test_a_verdict_without_hip_is_not_enough_where_there_is_a_compiler(outside, monkeypatch):

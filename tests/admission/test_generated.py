@@ -10,16 +10,16 @@ from kernel_gym.tasks.generated.problem import generated_id
 
 
 def test_what_is_refused_is_left_out_and_nothing_else():
-    found = list(itertools.islice(generated_tasks("train", 4), 12))
-    last = int(found[-1].partition("seed=")[2].partition(",")[0])
+    names = list(itertools.islice(generated_tasks("train", 4), 12))
+    last = int(names[-1].partition("seed=")[2].partition(",")[0])
     left_out = [
         name
         for seed in range(last)
-        if (name := generated_id(seed, 4)) not in found and seed % 5 != 4
+        if (name := generated_id(seed, 4)) not in names and seed % 5 != 4
     ]
     assert left_out
     assert all(check_values(get_problem(name), Scale.SIM, 0).refused for name in left_out)
-    assert not any(check_values(get_problem(name), Scale.SIM, 0).refused for name in found)
+    assert not any(check_values(get_problem(name), Scale.SIM, 0).refused for name in names)
 
 
 def test_splits_share_no_task():

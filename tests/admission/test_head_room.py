@@ -1,4 +1,4 @@
-"""Head-room on a device whose times are measured: what comes from where."""
+"""Head-room on a device with measured times: the source of each time."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ class Session:
 
 @pytest.fixture
 def device():
-    """A GPU as far as head-room asks."""
+    """The part of a GPU that head-room uses."""
     opened = []
 
     def open_(task, trusted):
@@ -52,7 +52,7 @@ def device():
 
 
 def evaluation(baseline_seconds, roofline_seconds):
-    """Of a start kernel, all of whose train workloads took as long."""
+    """Returns an evaluation of a start kernel with one time for all train workloads."""
     results = tuple(
         WorkloadResult(
             dims=dict(w.dims),
@@ -87,23 +87,23 @@ def test_pytorch_is_timed_once_for_all_modes_and_kernels_with_their_evaluation(d
         return 9 * LAUNCH
 
     monkeypatch.setattr("kernel_gym.admission.head_room.seconds_alone", seconds_alone)
-    rooms, found = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
-    assert rooms.of(TASK, found) == 2.0
+    rooms, measured = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
+    assert rooms.of(TASK, measured) == 2.0
     assert timed == []
     for mode in ("torch2triton", "instruction2triton", "torch2hip"):
-        assert rooms.of(get_task(f"{mode}/silu"), found) == 3.0
+        assert rooms.of(get_task(f"{mode}/silu"), measured) == 3.0
     assert timed == [w.key for w in train_workloads(TASK.problem, Scale.SIM)]
     assert device.opened == ["torch2triton/silu"]
     assert rooms.of(TASK, evaluation(None, 2 * LAUNCH)) is None
 
 
-def test_a_reference_that_fails_is_no_fault_of_the_machine(device, monkeypatch):
+def test_a_reference_that_fails_is_no_failure_of_the_machine(device, monkeypatch):
     monkeypatch.setattr(
         "kernel_gym.admission.head_room.seconds_alone",
         lambda *_: Failed(FailureKind.RUNTIME, "no such kernel"),
     )
-    rooms, found = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
+    rooms, measured = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
     for mode in ("torch2triton", "torch2hip"):
         with pytest.raises(ReferenceFailed, match="no such kernel"):
-            rooms.of(get_task(f"{mode}/silu"), found)
+            rooms.of(get_task(f"{mode}/silu"), measured)
     assert device.opened == ["torch2triton/silu"]

@@ -1,4 +1,4 @@
-"""A kernel that lets padding into a maximum is refused, however a problem orders distributions."""
+"""A kernel that includes padding in a maximum is refused, in any order of distributions."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def test_the_wrong_kernel_is_refused_in_both_orders(name, seed):
     task = get_task(f"triton2triton/{name}")
     wrong = KERNEL.replace("NAME", name).replace("SELECTED", WRONG)
     with Evaluator(device="sim:gfx942", seed=seed) as evaluator:
-        found = evaluator.evaluate(task, wrong)
-        assert (found.outcome, found.stage) == (Outcome.WRONG_VALUES, Stage.ADVERSARIAL)
+        evaluated = evaluator.evaluate(task, wrong)
+        assert (evaluated.outcome, evaluated.stage) == (Outcome.WRONG_VALUES, Stage.ADVERSARIAL)
         if seed == 0:
             right = evaluator.evaluate(task, task.baseline_source)
             assert right.outcome is Outcome.PASSED, right.message

@@ -1,4 +1,4 @@
-"""Problems that are none are refused, and the reason is said."""
+"""Unusable problems are refused, with the reason."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Constant(Softmax):
 
 
 class Random(Softmax):
-    """Noise without a stated generator."""
+    """Noise that does not come from the generator."""
 
     def reference(self, x):
         return (torch.softmax(x + 1e-3 * torch.randn(x.shape).half(), 1),)
 
 
 class Wrong(Softmax):
-    """The reference is not what the oracle says."""
+    """The reference differs from the oracle."""
 
     def reference(self, x):
         return (torch.softmax(x + 1, 0),)
@@ -51,8 +51,8 @@ class Deaf(Softmax):
     args = (*Softmax.args, TensorArg("unused", torch.float16, shape="rows, cols"))
 
     def inputs(self, workload, generator):
-        found = super().inputs(workload, generator)
-        return {**found, "unused": torch.randn(found["x"].shape, generator=generator).half()}
+        values = super().inputs(workload, generator)
+        return {**values, "unused": torch.randn(values["x"].shape, generator=generator).half()}
 
     def oracle(self, x, unused):
         return super().oracle(x)
@@ -62,13 +62,13 @@ class Deaf(Softmax):
 
 
 class BlindToEpsilon(LayerNorm):
-    """On data of ordinary size no epsilon can be told from another."""
+    """With data of ordinary size all values of epsilon give the same result."""
 
     distributions = ("normal",)
 
 
 class NoBias(LayerNorm):
-    """Reference and oracle leave out the weight and drown in the bias."""
+    """Reference and oracle ignore the weight, and the bias dominates."""
 
     distributions = ("tiny",)
 
@@ -92,17 +92,17 @@ class NoBias(LayerNorm):
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, list) else "",
 )
-def test_a_problem_that_is_none_is_refused(problem, reasons):
+def test_an_unusable_problem_is_refused(problem, reasons):
     refused = "\n".join(check_values(problem, Scale.SIM, 0).refused)
     for reason in reasons:
         assert reason in refused
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "layer_norm"])  # the others: test_admit.py
-def test_a_problem_stands(name):
+def test_a_good_problem_is_not_refused(name):
     report = check_values(get_problem(name), Scale.SIM, 0)
     assert report.refused == ()
     assert list(report.controls) == list(CONTROLS)
-    found = report.controls.values()
-    assert all(text == FAILS or text.startswith("does not apply") for text in found)
+    results = report.controls.values()
+    assert all(text == FAILS or text.startswith("does not apply") for text in results)
     assert report.controls["zeros"] == report.controls["no-op launch"] == FAILS

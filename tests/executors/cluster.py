@@ -1,4 +1,4 @@
-"""One small Ray cluster for every test that needs one: a head, and a node tagged `gfx942`."""
+"""One small Ray cluster for all tests that need one: a head, and a node tagged `gfx942`."""
 
 import os
 

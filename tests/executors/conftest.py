@@ -1,4 +1,4 @@
-"""Executors whose workers can be waited for."""
+"""Executors with workers that tests can wait for."""
 
 import queue
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def recording():
-    """Makes an executor class whose workers can be waited for, and its making of them fail."""
+    """Makes an executor class with workers to wait for, which may fail to be made."""
 
     def recording(kind):
         class Recording(kind):

@@ -1,4 +1,4 @@
-"""Executors with real evaluations; most submissions fail early, to be quick."""
+"""Executors with real evaluations. Most submissions fail early, to save time."""
 
 import threading
 
@@ -35,12 +35,12 @@ def test_results_come_as_they_finish_and_are_drawn_as_needed(name):
             yield Request(TASK, source, 0)
 
     with make_executor(name, **SIM) as executor:
-        found = {}
+        results = {}
         for position, evaluation in executor.results(requests()):
-            found[position] = evaluation
-            assert len(drawn) <= len(found) + 2 * executor.workers
-    assert sorted(found) == list(range(len(SOURCES)))
-    assert len({evaluation.source_sha256 for evaluation in found.values()}) == len(SOURCES)
+            results[position] = evaluation
+            assert len(drawn) <= len(results) + 2 * executor.workers
+    assert sorted(results) == list(range(len(SOURCES)))
+    assert len({evaluation.source_sha256 for evaluation in results.values()}) == len(SOURCES)
 
 
 def test_equal_submissions_are_evaluated_once():
@@ -89,15 +89,15 @@ def test_a_worker_that_cannot_be_made_is_tried_again(recording):
     with recording(LocalExecutor)(workers=1, failures=2, **SIM) as executor:
         assert executor.evaluate(TASK, "x(").outcome is Outcome.COMPILE_ERROR
     with recording(LocalExecutor)(workers=1, failures=99, **SIM) as executor:
-        found = executor.evaluate(TASK, "x(")
-        assert found.outcome is Outcome.INFRA
-        assert "no room for a worker" in found.message
+        evaluation = executor.evaluate(TASK, "x(")
+        assert evaluation.outcome is Outcome.INFRA
+        assert "no room for a worker" in evaluation.message
         assert executor.failures == 99 - 3
 
 
 @pytest.mark.timeout(300)
 def test_a_dead_template_costs_nothing():
-    """Everything of an evaluation that is no candidate can be killed without a trace of it."""
+    """Template and device processes can be killed without an effect on the evaluation."""
     wrong = "def softmax(x): return x\n"
     with make_executor("local", workers=2, seed=0, **SIM) as executor:
         expected = executor.evaluate(TASK, wrong).outcome

@@ -1,4 +1,4 @@
-"""Hostile submissions among honest ones: none is lost, and the honest ones still pass."""
+"""Hostile among honest submissions: no evaluation is lost, and the honest ones pass."""
 
 from kernel_gym.commands.bench.hostile import SHARE, _series
 from kernel_gym.commands.exploits import SUITE
@@ -34,8 +34,8 @@ def test_a_mix_loses_no_episode():
         requests.append(Request(exploit.task.id, exploit.source, number))
         requests.append(Request(TASK, f"{get_task(TASK).kernel_source}\n# {number}\n", number))
     with make_executor("local", device="sim:gfx942", workers=2) as executor:
-        found = dict(executor.results(requests))
-    assert sorted(found) == list(range(len(requests)))
-    assert all(found[i].outcome is Outcome.PASSED for i in range(1, len(requests), 2))
+        evaluations = dict(executor.results(requests))
+    assert sorted(evaluations) == list(range(len(requests)))
+    assert all(evaluations[i].outcome is Outcome.PASSED for i in range(1, len(requests), 2))
     for place, name in zip(range(0, len(requests), 2), HOSTILE, strict=True):
-        assert exploits[name].blocked(found[place]), name
+        assert exploits[name].blocked(evaluations[place]), name

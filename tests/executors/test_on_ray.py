@@ -1,4 +1,4 @@
-"""Ray: the same records, placement by architecture, and what a lost actor costs."""
+"""Ray: the same records, placement by architecture, and lost actors."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_an_actor_that_overruns_is_replaced(cluster, recording):
 @pytest.mark.sweep
 @pytest.mark.timeout(300)
 def test_a_lost_node_costs_nothing(cluster, recording):
-    """Its evaluation goes to a node that comes in its place."""
+    """Its evaluation runs on a node that replaces it."""
     import ray
 
     kernel = get_task(TASK).kernel_source

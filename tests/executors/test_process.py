@@ -1,4 +1,4 @@
-"""The process of a judge: one of several on a machine, whose clock the others must not disturb."""
+"""The process of a judge, which must not disturb the clocks of others on the machine."""
 
 import os
 from pathlib import Path

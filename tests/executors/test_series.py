@@ -19,7 +19,8 @@ import torch
 
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
 from kernel_gym.executors import Request, make_executor
-from kernel_gym.exploits.loader import load_exploits, runs_on
+from kernel_gym.exploits.loader import load_exploits
+from kernel_gym.exploits.runner import runs_on
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.sandbox.spawn import shared_template
 from kernel_gym.tasks import get_task, load_suite
@@ -27,19 +28,19 @@ from kernel_gym.tasks.task import Task
 
 COUNT, EVERY = 1000, 100
 SLOW = ("hang", "loop", "never_reads", "bomb", "without_end")
-"""Exploits that wait for a time limit: each is played once."""
+"""Exploits that run until a time limit. Each is played once."""
 CACHES, LOCKS = f"torchinductor_{getpass.getuser()}", f"kernel-gym-locks-{os.getuid()}"
-"""A folder that PyTorch makes once, and empty, and one that judges of a GPU share."""
+"""An empty folder that PyTorch makes once, and a folder that judges of a GPU share."""
 GPU = pytest.param(
     *("cuda:0", 6, 6),
     marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")],
 )
-"""Six evaluators, and more sources that do not compile, so that it takes minutes."""
+"""Six evaluators, and more sources that do not compile, so that the test takes minutes."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A source, and whether what came of it is right."""
+    """A source and a check of its evaluation."""
 
     name: str
     task: Task
@@ -54,7 +55,9 @@ def outcomes(*names):
 def examples():
     expected = {
         "1_wrong": outcomes(*(set(Outcome) - {Outcome.PASSED, Outcome.INFRA})),
-        "2_shape_bound": outcomes(*(set(Outcome) - {Outcome.INFRA})),  # some by their speed alone
+        "2_shape_bound": outcomes(
+            *(set(Outcome) - {Outcome.INFRA})
+        ),  # some pass and differ only by speed
         "3_good": outcomes(Outcome.PASSED),
     }
     for path in sorted(EXAMPLES.glob("*/*/[123]_*.*")):
@@ -63,7 +66,7 @@ def examples():
 
 
 def broken():
-    """Kernels that do not compile."""
+    """Returns kernels that do not compile."""
     for task in load_suite("quickstart").tasks:
         if task.language == "triton":
             source = task.kernel_source.replace("tl.store(", "tl.no_such_function(")
@@ -71,7 +74,7 @@ def broken():
 
 
 def submissions(device, more_broken):
-    """Every exploit and example, then again and again those that need no time limit to end."""
+    """Yields every exploit and example, then repeats those that end without a time limit."""
     exploits = [e for e in load_exploits(SUITE) if runs_on(e, device)]
     hostile = {e.name: Submission(e.name, e.task, e.source, e.blocked) for e in exploits}
     quick = [s for name, s in hostile.items() if not any(word in name for word in SLOW)]
@@ -92,7 +95,7 @@ def request(number, submission):
 
 
 def family():
-    """Live processes below this one, by their parent."""
+    """Returns the live descendants of this process, with their parents."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -101,10 +104,10 @@ def family():
             continue
         if state != "Z":
             parents[int(stat.parent.name)] = int(parent)
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {pid: parents[pid] for pid in found - {os.getpid()}}
+    processes = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return {pid: parents[pid] for pid in processes - {os.getpid()}}
 
 
 def state():
@@ -131,7 +134,7 @@ def gpu_megabytes(device):
 
 @pytest.fixture
 def folder():
-    """Not one of pytest's: its name is what an exploit looks for in its environment."""
+    """A folder that is not from pytest, since an exploit searches the environment for its name."""
     with tempfile.TemporaryDirectory(prefix="series-") as path:
         yield Path(path)
 
@@ -172,12 +175,12 @@ def test_a_thousand_mixed_evaluations_are_all_answered_and_leave_nothing(
     settled, last = states[2], states[-1]
     assert set(last) == set(settled)
     for process, (descriptors, megabytes) in last.items():
-        assert descriptors <= settled[process][0] + 8  # pipes of evaluations under way
+        assert descriptors <= settled[process][0] + 8  # pipes of evaluations in progress
         assert megabytes < settled[process][1] * 1.3 + 50
 
 
 def _resource_tracker():
-    """Python's own helper of processes that are spawned: it stays as long as we do."""
+    """Whether it is Python's helper of spawned processes, which lives as long as this process."""
     from multiprocessing.resource_tracker import _resource_tracker
 
     return {_resource_tracker._pid}

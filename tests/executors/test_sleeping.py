@@ -1,4 +1,4 @@
-"""The study of scale: sleeping devices under the real executors, and what it says of them."""
+"""The study of scale: real executors with sleeping devices, and its report."""
 
 import json
 
@@ -21,33 +21,33 @@ LOAD = Load([0.001, 0.002, 0.004], [passing(speedup, 1.0) for speedup in (1.5, 2
 
 
 def results(executor, count):
-    """The results of submissions that differ, by what was submitted."""
+    """Returns the results of different submissions by source."""
     with executor:
         futures = {f"x = {i}": executor.submit(TASK, f"x = {i}") for i in range(count)}
         return {source: future.result() for source, future in futures.items()}
 
 
 def test_a_sleeping_device_gives_the_record_that_is_drawn():
-    found = results(SleepingLocalExecutor(LOAD, 3), 20)
-    assert found == {source: LOAD.draw(source)[1] for source in found}
-    assert len({evaluation.speedup for evaluation in found.values()}) > 1
+    drawn = results(SleepingLocalExecutor(LOAD, 3), 20)
+    assert drawn == {source: LOAD.draw(source)[1] for source in drawn}
+    assert len({evaluation.speedup for evaluation in drawn.values()}) > 1
 
 
 @pytest.mark.ray
 def test_an_actor_of_ray_stands_for_many_devices(cluster):
     executor = SleepingRayExecutor(LOAD, DEVICES_PER_ACTOR + 1)
-    found = results(executor, 300)
+    drawn = results(executor, 300)
     assert len(executor._actors) == 2
-    assert found == {source: LOAD.draw(source)[1] for source in found}
+    assert drawn == {source: LOAD.draw(source)[1] for source in drawn}
 
 
 @pytest.fixture
 def run(tmp_path):
-    """A run whose two submissions took 30 and 50 ms."""
+    """A run with two submissions that took 30 and 50 ms."""
     store = RunStore.start(tmp_path / "run", CONFIG)
     for turn, seconds in ((1, 0.03), (2, 0.05)):
-        found = passing(2.0, 1.5).model_copy(update={"wall_seconds": {"build": seconds}})
-        store.append(record(TASKS[0], turn, found), f"x = {turn}")
+        evaluation = passing(2.0, 1.5).model_copy(update={"wall_seconds": {"build": seconds}})
+        store.append(record(TASKS[0], turn, evaluation), f"x = {turn}")
     return store.folder
 
 
@@ -58,9 +58,9 @@ def bench(*arguments):
 def test_the_study_takes_times_from_a_run_and_says_what_limits(run):
     result = bench("--run", str(run), "-n", "2", "--seconds", "1", "--json")
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["mean_seconds"] == pytest.approx(0.04)
-    (point,) = found["points"]
+    report = json.loads(result.stdout)
+    assert report["mean_seconds"] == pytest.approx(0.04)
+    (point,) = report["points"]
     assert point["devices"] == 2
     assert 0 < point["rate"] <= 2 / 0.03
     assert 0 < point["busy"] < 1.2

@@ -1,4 +1,4 @@
-"""`kernel-gym bench throughput`, and how many evaluate side by side where nobody says it."""
+"""`kernel-gym bench throughput`, and the default number of workers."""
 
 import json
 import os
@@ -20,12 +20,12 @@ def test_only_evaluations_beside_others_are_counted(executor):
     command = f"bench throughput --count {COUNTED} --workers 2 --broken --device sim:gfx942 --json"
     result = CliRunner().invoke(app, [*command.split(), "--executor", executor])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["outcomes"] == {"compile_error": COUNTED}
-    assert found["labels"] == {}
-    assert found["per_minute"] > 0
-    assert found["gpu_busy"] is None
-    assert set(found["stage_seconds"]) >= {"screen", "build"}
+    report = json.loads(result.stdout)
+    assert report["outcomes"] == {"compile_error": COUNTED}
+    assert report["labels"] == {}
+    assert report["per_minute"] > 0
+    assert report["gpu_busy"] is None
+    assert set(report["stage_seconds"]) >= {"screen", "build"}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_gpu_has_as_many_evaluators_as_keep_it_busy_and_fit(monkeypatch, cores
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(2, 2), (64, 8)])
-def test_the_simulator_has_an_evaluator_a_core(monkeypatch, cores, workers):
+def test_the_simulator_has_one_evaluator_per_core(monkeypatch, cores, workers):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert default_workers("sim:gfx942") == workers
 

@@ -1,4 +1,4 @@
-"""Rewards of one's own: terms, TOML tables, functions."""
+"""Custom rewards: terms, TOML tables, functions."""
 
 import math
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_there():
         get_reward("no/such.toml")
 
 
-def test_a_function_is_kept_finite_and_never_sees_faults_of_ours():
+def test_a_function_gets_finite_values_and_no_infra_outcomes():
     reward = get_reward(by_lines)
     assert reward(passing(1.0, 1.0)).value == 1e6
     assert reward(failure(Outcome.WRONG_VALUES, Stage.TRAIN)).value is None
@@ -132,6 +132,6 @@ def test_length_counts_from_a_limit_on():
 
 @pytest.mark.parametrize("result", [math.nan, RewardResult(math.nan, {"a": 1.0})])
 def test_what_is_not_a_number_is_masked_with_a_warning(result, caplog):
-    found = get_reward(lambda evaluation: result)(passing(2.0, 2.0))
-    assert (found.value, found.masked) == (None, True)
+    reward = get_reward(lambda evaluation: result)(passing(2.0, 2.0))
+    assert (reward.value, reward.masked) == (None, True)
     assert "is not a number" in caplog.text

@@ -1,4 +1,4 @@
-"""`kernel-opt` on real kernels: what is written for the shapes shown against what is not."""
+"""`kernel-opt` on real kernels: kernels for the train shapes against general kernels."""
 
 from pathlib import Path
 

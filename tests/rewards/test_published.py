@@ -17,7 +17,7 @@ def value(name, found):
 
 
 def timed(*ratios, seconds=(), **fields):
-    """A correct kernel with these ratios on its train workloads."""
+    """Returns a correct kernel with these speedups on its train workloads."""
     results = [workload(speedup=ratio) for ratio in ratios]
     results += [
         workload(speedup=base / own).model_copy(

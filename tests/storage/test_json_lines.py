@@ -1,4 +1,4 @@
-"""Files of records: what a crash may leave of them, at any byte."""
+"""Files of records: reading after a crash at any byte."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def record(task: str, turn: int, evaluation=None) -> TurnRecord:
 
 
 def end_all(store):
-    """Ends every episode that has fewer turns than it may have."""
+    """Ends every episode that has fewer turns than allowed."""
     for task, sample in store.unfinished():
         store.end(task, sample)
 

@@ -1,4 +1,4 @@
-"""The secret of a run: what it derives, where it is kept, and that no worker comes near it."""
+"""The secret of a run: its draws, its file, and that no worker can read it."""
 
 import hashlib
 import os
@@ -94,7 +94,7 @@ def softmax(x):
 
 @pytest.fixture(scope="module")
 def evaluators(tmp_path_factory):
-    """Two of one secret, and one of another."""
+    """Three evaluators: two with one secret, and one with another."""
     folder = tmp_path_factory.mktemp("run")
     secret = RunSecret.fresh().write(folder / "secret.json")
     with (
@@ -106,35 +106,36 @@ def evaluators(tmp_path_factory):
 
 
 def test_equal_seeds_draw_the_same_under_one_secret_and_not_under_another(evaluators):
-    found = [e.evaluate(TASK, TASK.kernel_source, seed=0) for e in evaluators]
-    assert [f.outcome for f in found] == [Outcome.PASSED] * 3, [f.message for f in found]
-    assert found[0].canonical() == found[1].canonical()
-    assert found[0].secret_sha256 != found[2].secret_sha256
-    unseen = [[w.dims for w in f.by_split(Split.UNSEEN)] for f in found]
+    evaluations = [e.evaluate(TASK, TASK.kernel_source, seed=0) for e in evaluators]
+    outcomes = [e.outcome for e in evaluations]
+    assert outcomes == [Outcome.PASSED] * 3, [e.message for e in evaluations]
+    assert evaluations[0].canonical() == evaluations[1].canonical()
+    assert evaluations[0].secret_sha256 != evaluations[2].secret_sha256
+    unseen = [[w.dims for w in f.by_split(Split.UNSEEN)] for f in evaluations]
     assert unseen[0] == unseen[1] != unseen[2]
 
 
 def test_a_worker_sees_the_file_empty(evaluators):
-    """Even where everybody may read it: here, in the package's own folder."""
+    """The file is hidden even if everybody may read it, here in the folder of the package."""
     with tempfile.TemporaryDirectory(dir=Path(module.__file__).parent) as folder:
         os.chmod(folder, 0o755)
         path = Path(folder) / "secret.json"
         RunSecret.fresh().write(path)
         path.chmod(0o644)
-        found = evaluators[0].evaluate(TASK, READER.format(path=str(path)))
-        assert "it says ''" in found.message
+        evaluation = evaluators[0].evaluate(TASK, READER.format(path=str(path)))
+        assert "it says ''" in evaluation.message
         module._files.clear()
-        found = evaluators[0].evaluate(TASK, READER.format(path=str(path)))
-        assert "it says '{" in found.message
+        evaluation = evaluators[0].evaluate(TASK, READER.format(path=str(path)))
+        assert "it says '{" in evaluation.message
 
 
 def test_without_a_seed_a_record_needs_no_secret(evaluators):
-    found = evaluators[0].evaluate(TASK, "broken(")
-    assert found.secret_sha256 == ""
-    assert found.seed >= 0
+    evaluation = evaluators[0].evaluate(TASK, "broken(")
+    assert evaluation.secret_sha256 == ""
+    assert evaluation.seed >= 0
 
 
 def test_by_default_a_given_seed_is_mixed_with_the_secret_of_the_process():
     with Evaluator("sim:gfx942") as evaluator:
-        found = evaluator.evaluate(TASK, "broken(", seed=0)
-    assert found.secret_sha256 == module.process_secret().sha256
+        evaluation = evaluator.evaluate(TASK, "broken(", seed=0)
+    assert evaluation.secret_sha256 == module.process_secret().sha256

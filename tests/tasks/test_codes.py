@@ -1,4 +1,4 @@
-"""Codes one apart are excused up to a share; scales up to some units of rounding."""
+"""Codes may differ by one up to a share, and scales by some units of rounding."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kernel_gym.tasks.codes import wrong_codes, wrong_scales
 
 def test_few_codes_may_lie_one_apart_and_none_two():
     expected = torch.arange(200).remainder(100)
-    found = expected.to(torch.int8)
-    found[7] += 1
-    assert not wrong_codes(found, expected).any()
-    found[9] += 2
-    assert wrong_codes(found, expected).nonzero().tolist() == [[9]]
+    codes = expected.to(torch.int8)
+    codes[7] += 1
+    assert not wrong_codes(codes, expected).any()
+    codes[9] += 2
+    assert wrong_codes(codes, expected).nonzero().tolist() == [[9]]
 
 
 def test_too_many_codes_one_apart_are_all_wrong():
     expected = torch.zeros(200, dtype=torch.int64)
-    found = expected.to(torch.int8)
-    found[:3] = 1
-    assert wrong_codes(found, expected).sum() == 3
+    codes = expected.to(torch.int8)
+    codes[:3] = 1
+    assert wrong_codes(codes, expected).sum() == 3
 
 
 def test_neighbours_of_an_8_bit_float_are_one_apart_across_zero_and_powers_of_two():
@@ -28,19 +28,19 @@ def test_neighbours_of_an_8_bit_float_are_one_apart_across_zero_and_powers_of_tw
     order = every.double()[~torch.isnan(every.float())].sort().values
     expected = order.repeat(2)
     for i in range(len(order) - 1):
-        found = expected.clone()
-        found[i] = order[i + 1]
-        assert not wrong_codes(found.to(torch.float8_e4m3fnuz), expected).any()
-    found = expected.clone()
-    found[5] = order[7]
-    assert wrong_codes(found.to(torch.float8_e4m3fnuz), expected).any()
+        codes = expected.clone()
+        codes[i] = order[i + 1]
+        assert not wrong_codes(codes.to(torch.float8_e4m3fnuz), expected).any()
+    codes = expected.clone()
+    codes[5] = order[7]
+    assert wrong_codes(codes.to(torch.float8_e4m3fnuz), expected).any()
 
 
 def test_a_nan_code_is_wrong():
     expected = torch.ones(300, dtype=torch.float64)
-    found = expected.clone()
-    found[4] = float("nan")
-    assert wrong_codes(found.to(torch.float8_e4m3fnuz), expected).nonzero().tolist() == [[4]]
+    codes = expected.clone()
+    codes[4] = float("nan")
+    assert wrong_codes(codes.to(torch.float8_e4m3fnuz), expected).nonzero().tolist() == [[4]]
 
 
 def test_scales_may_err_by_rounding_only():

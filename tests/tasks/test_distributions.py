@@ -1,4 +1,4 @@
-"""The menu of distributions: finite, legal for the dtype, and each what its name says."""
+"""The distributions: finite, legal for the dtype, and true to their names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def _draw(distribution, dtype=torch.float32, shape=(64, 96), seed=0):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_finite_typed_and_decided_by_the_generator(distribution, dtype):
-    found = _draw(distribution, dtype)
-    assert found.dtype == dtype
-    assert found.shape == (64, 96)
-    assert found.is_contiguous()
-    assert torch.isfinite(found.double()).all()
-    assert torch.equal(found, _draw(distribution, dtype))
+    values = _draw(distribution, dtype)
+    assert values.dtype == dtype
+    assert values.shape == (64, 96)
+    assert values.is_contiguous()
+    assert torch.isfinite(values.double()).all()
+    assert torch.equal(values, _draw(distribution, dtype))
     if not (distribution == "tiny" and not dtype.is_floating_point):
-        assert not torch.equal(found, _draw(distribution, dtype, seed=1))
+        assert not torch.equal(values, _draw(distribution, dtype, seed=1))
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -46,21 +46,21 @@ def test_moments():
 
 
 def test_constant_rows_differ_between_rows_only():
-    found = _draw("constant_rows")
-    assert (found == found[:, :1]).all()
-    assert len(found[:, 0].unique()) > 50
+    values = _draw("constant_rows")
+    assert (values == values[:, :1]).all()
+    assert len(values[:, 0].unique()) > 50
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_range_ends_reaches_both_ends(dtype):
     info = torch.finfo(dtype)
-    found = set(_draw("range_ends", dtype).double().flatten().tolist())
-    assert found == {info.min, -info.tiny, 0.0, info.tiny, info.max}
+    values = set(_draw("range_ends", dtype).double().flatten().tolist())
+    assert values == {info.min, -info.tiny, 0.0, info.tiny, info.max}
 
 
 def test_large_values_fit_half_precision():
-    found = draw((1 << 20,), torch.float16, "large", torch.Generator().manual_seed(0))
-    assert torch.isfinite(found).all()
+    values = draw((1 << 20,), torch.float16, "large", torch.Generator().manual_seed(0))
+    assert torch.isfinite(values).all()
 
 
 def test_an_unknown_name_lists_the_menu():

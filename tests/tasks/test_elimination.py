@@ -13,7 +13,7 @@ SYSTEMS = 4096
 
 
 def moved(x, units):
-    """Float32 neighbours of x, so many further from zero."""
+    """Returns float32 neighbours of x, a number of steps further from zero."""
     for _ in range(units):
         x = torch.nextafter(x, x.sign() * torch.inf)
     return x
@@ -47,9 +47,9 @@ def test_what_fast_divisions_leave_is_right_and_what_half_precision_leaves_is_no
     workload = Workload({"batch": SYSTEMS, "n": 1, **dims}, Split.UNSEEN, Kind.EDGE)
     inputs = make_inputs(problem, workload, seed=5)
     (expected,) = problem.oracle(**inputs)
-    found = solve(**inputs)
+    solution = solve(**inputs)
     (output,) = problem.outputs
-    assert not problem.mismatches(output.name, found, inputs, expected).any()
-    coarse = found.half().float()
+    assert not problem.mismatches(output.name, solution, inputs, expected).any()
+    coarse = solution.half().float()
     wrong = problem.mismatches(output.name, coarse, inputs, expected)
     assert wrong.float().mean() > 0.95

@@ -1,4 +1,4 @@
-"""The example candidates: all there, each with a heading and the entry that its task asks for."""
+"""The example candidates: complete, each with a heading and the entry of its task."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_each_task_has_three_candidates_with_its_entry(task, stem, heading):
 
 def test_no_candidate_is_without_a_task():
     expected = {f"{task.id}/{stem}" for task in TASKS for stem in STEMS}
-    found = {
+    present = {
         str(path.relative_to(CANDIDATES).with_suffix(""))
         for path in CANDIDATES.rglob("*")
         if path.suffix in (".py", ".hip")
     }
-    assert found == expected
+    assert present == expected
 
 
 def test_the_three_candidates_of_a_task_differ():

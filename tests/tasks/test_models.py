@@ -1,4 +1,4 @@
-"""The dimensions of models: present, consistent, and asked for by name."""
+"""The dimensions of models: present, consistent, and found by name."""
 
 from __future__ import annotations
 

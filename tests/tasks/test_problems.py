@@ -1,4 +1,4 @@
-"""Each problem's oracle against a formula written apart from it, and its stated costs."""
+"""Each problem's oracle against an independent formula, and its stated costs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_oracle_agrees_with_an_independent_formula(name):
 
 @pytest.mark.parametrize("name", [n for n in problem_names() if get_problem(n).exchangeable])
 def test_answers_exist_when_elements_of_inputs_change_places(name):
-    """As they do between timed calls, where a problem says that they may."""
+    """Timed calls permute elements, if the problem allows it."""
     problem = get_problem(name)
     inputs = make_inputs(problem, _workload(name), seed=3)
     moved = {
@@ -67,9 +67,9 @@ def test_reference_is_close_to_the_oracle_and_has_the_stated_form(name):
         inputs = make_inputs(problem, workload, seed=5)
         exact = problem.oracle(**widened(inputs))
         shapes = problem.output_shapes(workload.dims)
-        found = problem.reference(**inputs)
+        answer = problem.reference(**inputs)
         assert list(shapes) == [output.name for output in problem.outputs]
-        for output, ours, truth in zip(problem.outputs, found, exact, strict=True):
+        for output, ours, truth in zip(problem.outputs, answer, exact, strict=True):
             assert tuple(ours.shape) == shapes[output.name]
             assert ours.dtype == output.dtype
             if output.check is Check.CLOSE:

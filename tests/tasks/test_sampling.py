@@ -1,4 +1,4 @@
-"""Unseen and adversarial workloads, and the tensors made of them."""
+"""Unseen and adversarial workloads, and the tensors of their calls."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
     assert problem.elements(dims) <= budget(problem, scale)
     for axis in problem.axes:
         steps = dims[axis.name] // axis.multiple
-        assert steps % 2  # so that no tile beyond the axis's own multiple is a divisor
+        assert steps % 2  # no tile divides it, except the axis's own multiple
         assert abs(steps - base[axis.name] // axis.multiple) <= 1
 
 
 class _OneAxis(Problem):
-    """Train dimensions as told, at most 64."""
+    """A problem with given train sizes, at most 64."""
 
     axes = (Axis("n", 1, 64),)
     adversarial = ({"n": 3},)
@@ -121,8 +121,8 @@ class _OneAxis(Problem):
     ids=["one more", "at its high end", "odd already", "a train workload"],
 )
 def test_sizes_off_any_tile_are_legal_and_checked_once(sizes, expected):
-    found = adversarial_workloads(_OneAxis(*sizes), Scale.SIM, "hip")
-    assert [w.dims["n"] for w in found] == ([3, expected] if expected else [3])
+    workloads = adversarial_workloads(_OneAxis(*sizes), Scale.SIM, "hip")
+    assert [w.dims["n"] for w in workloads] == ([3, expected] if expected else [3])
 
 
 def _same(left, right):
@@ -191,5 +191,5 @@ def test_adversarial_workloads_do_not_depend_on_the_order_of_distributions(langu
     class Reversed(type(problem)):
         distributions = problem.distributions[::-1]
 
-    found = adversarial_workloads(problem, Scale.SIM, language)
-    assert adversarial_workloads(Reversed(), Scale.SIM, language) == found
+    workloads = adversarial_workloads(problem, Scale.SIM, language)
+    assert adversarial_workloads(Reversed(), Scale.SIM, language) == workloads

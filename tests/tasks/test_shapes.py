@@ -1,4 +1,4 @@
-"""Shapes in words of the axes: what they stand for, and that they are those of the tensors."""
+"""Shapes in terms of axes: their values, and that the tensors have them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernel_gym.tasks.formula import load_formula
 from kernel_gym.tasks.shapes import shape_of
 
 IN_WORDS = {("deformable_attention", "value")}
-"""Sizes that are sums over levels, which no expression gives."""
+"""Sizes that are sums over levels. No expression can state them."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which architecture computes with which 8-bit floats, and that tasks go where theirs are."""
+"""The 8-bit floats of each architecture, and that tasks run only where theirs are native."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from kernel_gym.commands.eval import _runnable
 from kernel_gym.devices.gpu.vendors import DATA_SHEETS
 from kernel_gym.evaluator import Evaluator
-from kernel_gym.exploits import loader as exploits
+from kernel_gym.exploits import runner
 from kernel_gym.exploits.loader import Honest
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.sim.asm.targets import TARGETS
@@ -56,8 +56,8 @@ def test_runs_leave_out_what_a_device_lacks(capsys):
     assert "gfx942 has other 8-bit floats" in capsys.readouterr().err
     assert _runnable(tasks, "sim:gfx950") == [*tasks]
     honest = Honest("ocp", tasks[1], tasks[1].kernel_source)
-    assert not exploits.runs_on(honest, "sim:gfx942")
-    assert exploits.runs_on(honest, "sim:gfx950")
+    assert not runner.runs_on(honest, "sim:gfx942")
+    assert runner.runs_on(honest, "sim:gfx950")
 
 
 def test_a_task_on_a_device_without_its_types_is_refused():

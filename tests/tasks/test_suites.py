@@ -1,4 +1,4 @@
-"""Suites by rule: what they choose, that they cover, and that no operator is on both sides."""
+"""Suites by rule: their tasks, their coverage, and that no operator is on both sides."""
 
 from __future__ import annotations
 

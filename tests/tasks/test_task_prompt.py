@@ -93,7 +93,7 @@ def test_prompts_do_not_tell_unseen_shapes():
 
 
 GUIDED = sorted({spec.arch for spec in [*SIMULATED.values(), *(sheet for _, sheet in DATA_SHEETS)]})
-"""Every device whose peaks are known has a guide."""
+"""Every device with known peaks has a guide."""
 
 
 @pytest.mark.parametrize("arch", GUIDED)

@@ -1,4 +1,4 @@
-"""Templates: what they stand for, and that the kernels they give are right."""
+"""Templates: their variants, and that these kernels are right."""
 
 import pytest
 
@@ -20,9 +20,9 @@ def test_constants_with_a_list_are_open_and_others_are_not():
 
 @pytest.mark.parametrize("name", WITH_TEMPLATES)
 def test_variants_are_distinct_and_name_their_entry(name):
-    found = variants(get_problem(name))
-    assert len({variant.source for variant in found}) == len(found) > 10
-    assert all(f"\ndef {name}(" in v.source and "# of" not in v.source for v in found)
+    kernels = variants(get_problem(name))
+    assert len({variant.source for variant in kernels}) == len(kernels) > 10
+    assert all(f"\ndef {name}(" in v.source and "# of" not in v.source for v in kernels)
 
 
 def test_some_problem_has_templates():

@@ -92,7 +92,8 @@ def hostile(
 def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[Request]]:
     """The honest requests, and the same with hostile ones in the place of some."""
     from kernel_gym.executors import Request
-    from kernel_gym.exploits.loader import load_exploits, runs_on
+    from kernel_gym.exploits.loader import load_exploits
+    from kernel_gym.exploits.runner import runs_on
     from kernel_gym.tasks import load_suite
 
     exploits = [e for e in load_exploits(suite) if runs_on(e, device) and not e.open]

@@ -1,1 +1,1 @@
-"""Negative controls: wrong answers and kernels that every task must refuse."""
+"""Negative controls: wrong answers and wrong kernels that every task must refuse."""

@@ -1,8 +1,8 @@
-"""Negative controls: wrong answers that every task must tell from right ones.
+"""Negative controls: wrong answers that the judge's check of values must refuse.
 
-A control takes one call of a problem and gives wrong results by name, each a tuple of outputs, or
-says why it does not apply. Most corrupt one output and leave the others right, so that each output
-is shown to be checked. They are results, not kernels: the judge's own check of values decides.
+A control takes one call of a problem. It returns wrong answers by name, each a tuple of outputs, or
+the reason why it does not apply. Most controls corrupt one output and leave the others right, which
+shows that each output is checked. Controls are answers, not kernels.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from kernel_gym.tasks.workload import Workload
 
 Outputs = tuple[torch.Tensor, ...]
 Wrong = Mapping[str, Outputs]
-"""Wrong results by what is wrong with them."""
+"""Wrong answers by a description of the error."""
 
 TILE = 128
-"""Elements at the end of an output that a grid one block too small leaves out."""
+"""Elements at the end of an output that are not written if the grid is one block too small."""
 _RESIDUALS = ("residual", "skip", "shortcut")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call: its inputs, and the reference's answer, which the controls spoil."""
+    """One call: its inputs and the answer of the reference, which the controls corrupt."""
 
     problem: Problem
     workload: Workload
@@ -44,126 +44,124 @@ class Case:
 
     @cached_property
     def inputs(self) -> dict[str, Value]:
-        """The arguments."""
+        """The arguments of the call."""
         return make_inputs(self.problem, self.workload, self.seed)
 
     @cached_property
     def answer(self) -> Outputs:
-        """What the PyTorch reference says."""
+        """The answer of the PyTorch reference."""
         return self.answer_to(self.inputs)
 
     @cached_property
     def other_answer(self) -> Outputs:
-        """What it says of other data of the same size."""
+        """The answer of the reference to other data of the same size."""
         return self.answer_to(make_inputs(self.problem, self.workload, self.seed + 1))
 
     def answer_to(self, inputs: Mapping[str, Value]) -> Outputs:
-        """The reference's outputs; the arguments stay what they are if it writes to them."""
+        """Returns the reference's outputs. The arguments are copied, since it may write to them."""
         with torch.no_grad():
             return self.problem.reference(**copied(inputs))
 
     def spoil(self, spoiled: Callable[[torch.Tensor], torch.Tensor | None]) -> Wrong:
-        """The answer with one output spoiled, for each output for which that gives something."""
-        found = {}
+        """Returns answers with one wrong output each, by output. None from `spoiled` skips one."""
+        answers = {}
         for i, output in enumerate(self.problem.outputs):
             wrong = spoiled(self.answer[i])
             if wrong is not None:
-                found[output.name] = (*self.answer[:i], wrong, *self.answer[i + 1 :])
-        return found
+                answers[output.name] = (*self.answer[:i], wrong, *self.answer[i + 1 :])
+        return answers
 
 
 Control = Callable[[Case], Wrong | str]
-"""Wrong results of a case, or why there are none."""
+"""Maps a case to wrong answers, or to the reason why there are none."""
 
 
 def copied(inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """The arguments with tensors of their own."""
+    """Returns the arguments with cloned tensors."""
     return {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
 
 
 def zeros(case: Case) -> Wrong:
-    """All zeros."""
+    """Returns zeros everywhere."""
     return case.spoil(torch.zeros_like)
 
 
 def constant(case: Case) -> Wrong:
-    """All ones, whatever the input."""
+    """Returns ones everywhere, whatever the input."""
     return case.spoil(torch.ones_like)
 
 
 def mean(case: Case) -> Wrong | str:
-    """The mean of the answer everywhere: a constant as close as one can be."""
-    found = case.spoil(_mean)
-    return found or "every output is a single number"
+    """Returns the mean of the answer everywhere, the closest constant."""
+    return case.spoil(_mean) or "every output is a single number"
 
 
 def stale(case: Case) -> Wrong:
-    """The answer to an earlier call with other data."""
+    """Returns the answer to an earlier call with other data."""
     return {"answer to other data": case.other_answer}
 
 
 def echo(case: Case) -> Wrong | str:
-    """An input handed back as an output."""
-    found = {}
+    """Returns an input as an output."""
+    answers = {}
     for name, value in case.inputs.items():
         if isinstance(value, torch.Tensor):
             for output, wrong in case.spoil(lambda out, v=value: _echo(v, out)).items():  # type: ignore[misc]
-                found[f"{name} as {output}"] = wrong
-    return found or "no input has as many elements as an output"
+                answers[f"{name} as {output}"] = wrong
+    return answers or "no input has as many elements as an output"
 
 
 def bias_only(case: Case) -> Wrong | str:
-    """Nothing but the bias gets through: all other floating-point tensors are zero."""
+    """Uses only the bias: all other floating-point tensors are zero."""
     if not _named(case.problem, ("bias",)):
         return "no argument is a bias"
     return {"others zero": case.answer_to(_zeroed(case, lambda name: "bias" not in name))}
 
 
 def last_tile(case: Case) -> Wrong:
-    """The last elements are left as they were allocated."""
+    """Leaves the last elements as they were allocated."""
     return case.spoil(_without_last_tile)
 
 
 def half_the_rows(case: Case) -> Wrong | str:
-    """Every second row is left as it was allocated."""
-    found = case.spoil(_without_odd_rows)
-    return found or "no output has more than one row"
+    """Leaves every second row as it was allocated."""
+    return case.spoil(_without_odd_rows) or "no output has more than one row"
 
 
 def wrong_epsilon(case: Case) -> Wrong | str:
-    """Epsilon ten times as large, or none at all."""
+    """Uses ten times the epsilon, or zero."""
     names = [a.name for a in case.problem.args if isinstance(a, ScalarArg) and "eps" in a.name]
-    found = {
+    answers = {
         f"{name} times {factor}": case.answer_to({**case.inputs, name: case.inputs[name] * factor})
         for name in names
         for factor in (10, 0)
     }
-    return found or "no scalar is an epsilon"
+    return answers or "no scalar is an epsilon"
 
 
 def dropped_residual(case: Case) -> Wrong | str:
-    """The residual is not added."""
+    """Does not add the residual."""
     names = _named(case.problem, _RESIDUALS)
-    found = {name: case.answer_to(_zeroed(case, name.__eq__)) for name in names}
-    return found or "no argument is a residual"
+    answers = {name: case.answer_to(_zeroed(case, name.__eq__)) for name in names}
+    return answers or "no argument is a residual"
 
 
 def low_precision(case: Case) -> Wrong | str:
-    """Sums accumulated in 16 bits."""
+    """Accumulates sums in 16 bits."""
     with torch.no_grad():
-        found = accumulated_coarsely(case.problem, copied(case.inputs))
-    return {"sums": found} if found else "the oracle adds up too few terms to tell"
+        answer = accumulated_coarsely(case.problem, copied(case.inputs))
+    return {"sums": answer} if answer else "the oracle adds up too few terms to tell"
 
 
 def padding(case: Case) -> Wrong | str:
-    """Zeros beyond the end of an axis take part, as masked lanes do that nobody sets apart."""
+    """Includes zeros beyond the end of an axis, as a kernel with unhandled masked lanes does."""
     with torch.no_grad():
         answers = padded_answers(case.problem, case.dims, case.inputs)
     return answers or "zeros beyond the end of an axis change nothing"
 
 
 def no_op(case: Case) -> Wrong:
-    """Buffers as the judge poisons them: all bits set, which is NaN or -1."""
+    """Returns buffers as the judge fills them before a call: all bits set, which is NaN or -1."""
     return {"poison": tuple(map(_poisoned, case.answer))}
 
 
@@ -184,13 +182,13 @@ CONTROLS: Mapping[str, Control] = MappingProxyType(
         "no-op launch": no_op,
     }
 )
-"""Every control by name."""
+"""All controls by name."""
 ON_ADVERSARIAL = frozenset({"padding takes part"})
-"""Controls that adversarial workloads may catch as well: train sizes need not show the mistake."""
+"""Controls that adversarial workloads may refuse too, since train sizes may not show the error."""
 
 
 def same_bits(left: Outputs, right: Outputs) -> bool:
-    """Whether two answers are equal to the bit."""
+    """Whether two answers are equal bit by bit."""
     return all(torch.equal(_bytes(a), _bytes(b)) for a, b in zip(left, right, strict=True))
 
 
@@ -199,7 +197,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _named(problem: Problem, words: tuple[str, ...]) -> list[str]:
-    """The tensor arguments whose name holds one of the words."""
+    """Returns the tensor arguments with one of the words in their name."""
     tensors = (arg.name for arg in problem.args if isinstance(arg, TensorArg))
     return [name for name in tensors if any(word in name for word in words)]
 
@@ -244,7 +242,7 @@ def _without_odd_rows(answer: torch.Tensor) -> torch.Tensor | None:
 
 
 def _leave(part: torch.Tensor) -> None:
-    """Zeros, as fresh memory often holds; ones where zero would be right."""
+    """Writes zeros, as fresh memory often holds, or ones if zeros would be right."""
     zero = torch.zeros_like(part)
     part.copy_(torch.ones_like(part) if same_bits((part,), (zero,)) else zero)
 

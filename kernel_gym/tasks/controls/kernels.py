@@ -1,6 +1,7 @@
-"""Negative controls as submissions: a start kernel turned into one that must never pass.
+"""Negative controls as submissions: start kernels changed into kernels that must never pass.
 
-Where `controls.py` spoils results, these go through build, run and every stage of an evaluation.
+The controls in `answers.py` are answers. These are kernels, and go through all stages of an
+evaluation.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _KERNEL = re.compile(r"__global__[^;{]*\{")
 
 
 def no_op(problem: Problem, language: str) -> str:
-    """The start kernel with every GPU kernel emptied: it launches, and nothing happens."""
+    """Returns the start kernel with empty GPU kernels. Launches happen but write nothing."""
     source = _source(problem, language)
     return _empty_hip(source) if language == "hip" else ast.unparse(_emptied(source))
 
 
 def zeros(problem: Problem, language: str) -> str:
-    """As `no_op`, over outputs that the host allocates as zeros."""
+    """Returns the `no_op` control with outputs that the host allocates as zeros."""
     tree = _emptied(_source(problem, language))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in _ALLOCATORS:
@@ -31,7 +32,7 @@ def zeros(problem: Problem, language: str) -> str:
 
 
 def stale(problem: Problem, language: str) -> str:
-    """The start kernel, which hands out its first answer again whenever the sizes are the same."""
+    """Returns the start kernel with a cache: it returns its first answer for equal sizes."""
     entry = problem.entry
     return f"""{_source(problem, language)}
 
@@ -50,7 +51,7 @@ KERNELS: Mapping[str, Mapping[str, Callable[[Problem, str], str]]] = {
     "triton": {"no-op launch": no_op, "zeros": zeros, "stale output": stale},
     "hip": {"no-op launch": no_op},
 }
-"""By language, the submissions by the name of the control that they play."""
+"""By language: the functions that make the submissions, by name of the control."""
 
 
 def _source(problem: Problem, language: str) -> str:
@@ -75,9 +76,9 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
 def _empty_hip(source: str) -> str:
     """Empties the body of each `__global__` function, by counting braces."""
     parts, rest = [], source
-    while found := _KERNEL.search(rest):
-        parts.append(rest[: found.end()] + "}")
-        depth, end = 1, found.end()
+    while match := _KERNEL.search(rest):
+        parts.append(rest[: match.end()] + "}")
+        depth, end = 1, match.end()
         while depth:
             depth += {"{": 1, "}": -1}.get(rest[end], 0)
             end += 1

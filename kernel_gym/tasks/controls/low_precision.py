@@ -1,8 +1,8 @@
-"""Sums as a kernel would give them that accumulates in 16 bits.
+"""The answer of a kernel that accumulates sums in 16 bits.
 
-The oracle runs in fp64 under a dispatch mode that replaces sums and matrix products: terms are
-added up in blocks, and the running total is rounded to float16 or bfloat16 after each. Everything
-else stays exact, so that the difference is the accumulator's alone.
+The oracle runs in fp64 under a dispatch mode that replaces sums and matrix products. Terms are
+added in blocks, and the running total is rounded to float16 or bfloat16 after each block.
+Everything else stays exact, so the accumulator alone causes the difference.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernel_gym.tasks.problem import Problem, Value
 
 FEWEST_TERMS = 64
-"""Shorter sums are not held against a kernel: rounding them this way stays within tolerance."""
+"""Shorter sums are not changed, because rounding them this way stays within tolerance."""
 MOST_STEPS = 512
-"""Roundings of one sum at most; longer ones are added up in larger blocks."""
+"""Most roundings of one sum. Longer sums are added in larger blocks."""
 
 _aten = torch.ops.aten
 
@@ -27,23 +27,23 @@ _aten = torch.ops.aten
 def accumulated_coarsely(
     problem: Problem, inputs: Mapping[str, Value]
 ) -> tuple[torch.Tensor, ...] | None:
-    """The oracle's answer with low-precision sums, in the dtypes of the outputs.
+    """Returns the oracle's answer with low-precision sums, in the dtypes of the outputs.
 
     Returns:
-        None where no sum has as many as `FEWEST_TERMS` terms.
+        None if no sum has at least `FEWEST_TERMS` terms.
     """
     floating = [o.dtype for o in problem.outputs if o.dtype.is_floating_point]
     coarse = torch.float16 if torch.float16 in floating else torch.bfloat16
     with _CoarseSums(coarse) as mode:
-        found = problem.oracle(**inputs)
+        answer = problem.oracle(**inputs)
     if mode.longest < FEWEST_TERMS:
         return None
-    pairs = zip(found, problem.outputs, strict=True)
+    pairs = zip(answer, problem.outputs, strict=True)
     return tuple(out.to(output.dtype).contiguous() for out, output in pairs)
 
 
 class _CoarseSums(TorchDispatchMode):
-    """Rounds the running total of every long sum; notes the longest."""
+    """Rounds the running total of every long sum, and records the longest sum."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class _CoarseSums(TorchDispatchMode):
         self.longest = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Replaces sums; takes composite operators apart first, as far as they hold sums."""
+        """Replaces sums. Composite operators that contain sums are decomposed first."""
         kwargs = kwargs or {}
         if not _on_floats(args):
             return func(*args, **kwargs)
@@ -66,9 +66,9 @@ class _CoarseSums(TorchDispatchMode):
     def total(
         self, terms: int, part: Callable[[int, int], torch.Tensor], *dense: int
     ) -> torch.Tensor:
-        """Adds up `part(start, stop)` over the terms, rounding as it goes.
+        """Adds `part(start, stop)` over all terms, with a rounding after each step.
 
-        `dense` are most terms of any sum that are not zero, by operand.
+        `dense` holds, for each operand, the most nonzero terms of any sum.
         """
         longest = min((terms, *dense))
         self.longest = max(self.longest, longest)
@@ -81,12 +81,12 @@ class _CoarseSums(TorchDispatchMode):
         return running
 
     def rounded(self, value: torch.Tensor) -> torch.Tensor:
-        """To the nearest value of the coarse type, still in its own type."""
+        """Rounds to the coarse type. The dtype of the tensor does not change."""
         return value.to(self.dtype).to(value.dtype)
 
 
 def _most(x: torch.Tensor, dim: int) -> int:
-    """Most elements along a dimension that are not zero."""
+    """Returns the most nonzero elements along a dimension."""
     return int(x.count_nonzero(dim).max()) if x.numel() else 0
 
 
@@ -131,7 +131,7 @@ def _dot(mode: _CoarseSums, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: Any) -> torch.Tensor:
-    """Prefix sums, the carry rounded from block to block."""
+    """Computes prefix sums with a carry that is rounded after each block."""
     terms = x.shape[dim] if x.dim() else 1
     mode.longest = max(mode.longest, terms)
     if terms < FEWEST_TERMS:
@@ -146,12 +146,12 @@ def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: Any) -> torch.Ten
 
 
 def _convolution(mode: _CoarseSums, x: Any, weight: Any, bias: Any, *rest: Any) -> torch.Tensor:
-    """A sum over input channels; grouped ones have few and are left alone."""
+    """Adds over input channels. Grouped convolutions have few and are not changed."""
     groups = rest[-1]
     if groups != 1:
         return _aten.convolution.default(x, weight, bias, *rest)
     taps = weight[0, 0].numel()
-    step = max(1, FEWEST_TERMS // 4 // taps)  # several roundings, also where channels are few
+    step = max(1, FEWEST_TERMS // 4 // taps)  # several roundings, also with few channels
 
     def part(start: int, stop: int) -> torch.Tensor:
         a, b = start * step, stop * step
@@ -191,4 +191,4 @@ COMPOSITE = frozenset(
         _aten.linalg_vector_norm,
     }
 )
-"""Operators that add up inside; PyTorch's decompositions spell their sums out."""
+"""Operators with internal sums. PyTorch's decompositions make these sums explicit."""

@@ -1,9 +1,8 @@
-"""Answers as a kernel would give them that lets its padding take part.
+"""The answer of a kernel that does not exclude its padding.
 
-Kernels work in tiles. Lanes beyond the end of an axis are masked, and hold zeros. A kernel that
-forgets that they are there counts them in a maximum, a mean or a sum of exponentials. Here the
-oracle computes the answer for an axis that zeros make longer, and what lies beyond its end is cut
-off.
+Kernels work in tiles. Lanes beyond the end of an axis are masked and hold zeros. A wrong kernel
+includes these zeros in a maximum, a mean or a sum of exponentials. Here the oracle computes the
+answer for an axis that is extended by zeros, and the outputs are cut to their right size.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from kernel_gym.tasks.problem import Dims, Problem, TensorArg, Value
 from kernel_gym.tasks.shapes import shape_of
 
 TILE = 128
-"""An axis is filled up to a multiple of it, as a kernel with such a block would do."""
+"""An axis is padded to a multiple of this size, as a kernel with such a block does."""
 HARMLESS = 1e-9
-"""Of the largest output: below this difference, zeros are the right padding of an axis."""
+"""Padding by zeros is right if outputs differ by less than this share of the largest output."""
 MOST_FLOPS, MOST_BYTES = 300_000_000, 16_000_000
-"""Longer axes are not tried: twice what a workload of the simulator may cost."""
+"""Most FLOPs and bytes of a padded workload: twice the limits of a simulator workload."""
 
 
 def padded_answers(
     problem: Problem, dims: Dims, inputs: Mapping[str, Value]
 ) -> dict[str, tuple[torch.Tensor, ...]]:
-    """Wrong answers by the axis whose padding takes part, in the dtypes of the outputs.
+    """Returns wrong answers by padded axis, in the dtypes of the outputs.
 
     Args:
-        problem: what is computed.
-        dims: the sizes of the call.
-        inputs: its arguments; they stay as they are.
+        problem: The problem to compute.
+        dims: The sizes of the call.
+        inputs: The arguments. They are not changed.
 
     Returns:
-        Nothing of an axis that zeros may fill without harm, that a tile divides, or whose tensors
-        do not have it as an axis of their own.
+        No answer for an axis that is a multiple of the tile, for which zeros are the right padding,
+        or that is not a tensor dimension by itself.
     """
     exact = problem.oracle(**_copied(inputs))
     answers = {}
@@ -62,7 +61,7 @@ def padded_answers(
 def _padded(
     problem: Problem, dims: Dims, inputs: Mapping[str, Value], axis: str
 ) -> dict[str, Value] | None:
-    """The arguments with one axis filled up by zeros; None where that cannot be done."""
+    """Returns the arguments with one axis padded by zeros, or None if that is impossible."""
     size = -(-dims[axis] // TILE) * TILE
     tensors = [arg for arg in problem.args if isinstance(arg, TensorArg)]
     longer = {**dims, axis: size}
@@ -78,7 +77,7 @@ def _padded(
             continue
         try:
             before, after = shape_of(arg.shape, dims), shape_of(arg.shape, longer)
-        except ValueError:  # words: the shape depends on values
+        except ValueError:  # a text in words: the shape depends on values
             return None
         if before != tuple(value.shape):
             return None
@@ -89,27 +88,27 @@ def _padded(
 
 
 def _is_plain(text: str, axis: str) -> bool:
-    """Whether an axis is one size of a shape by itself, and no part of another size."""
+    """Whether an axis is a size of a shape by itself, and not a part of another size."""
     return bool(text) and all(
         part.strip() == axis or not re.search(rf"\b{axis}\b", part) for part in text.split(",")
     )
 
 
 def _cut(longer: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
-    """The leading part of a shape; None where it is none."""
+    """Returns the leading part with a given shape, or None if the tensor is too small."""
     if longer.dim() != len(shape) or any(a < b for a, b in zip(longer.shape, shape, strict=True)):
         return None
     return longer[tuple(slice(0, size) for size in shape)]
 
 
-def _is_harmless(found: torch.Tensor | None, exact: torch.Tensor) -> bool:
-    if found is None or not exact.numel():
+def _is_harmless(padded: torch.Tensor | None, exact: torch.Tensor) -> bool:
+    if padded is None or not exact.numel():
         return True
     if not exact.dtype.is_floating_point:
-        return torch.equal(found, exact)
+        return torch.equal(padded, exact)
     finite = exact[torch.isfinite(exact)].abs()
     largest = float(finite.max()) if finite.numel() else 0.0
-    return torch.allclose(found, exact, rtol=0.0, atol=HARMLESS * largest, equal_nan=True)
+    return torch.allclose(padded, exact, rtol=0.0, atol=HARMLESS * largest, equal_nan=True)
 
 
 def _copied(inputs: Mapping[str, Value]) -> dict[str, Value]:

@@ -1,1 +1,1 @@
-"""Generated problems: a fused subgraph for every seed."""
+"""Generated problems: a chain of fused operators for every seed."""

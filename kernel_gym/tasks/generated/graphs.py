@@ -1,9 +1,9 @@
-"""Fused subgraphs: chains of 2 to 6 operators, numbered without gaps or repeats.
+"""Graphs of generated problems: chains of 2 to 6 operators, numbered without gaps or repeats.
 
-A chain starts at a matrix `x[rows, cols]`. Each operator maps the value before it, a matrix or a
-column with one number a row, to the next; some take a further input. The chains of a depth are
-numbered by unranking: dynamic programming counts how many follow from each state, so that each
-number below `count(depth)` is one chain and no two numbers are the same.
+A chain starts at a matrix `x[rows, cols]`. Each operator maps the previous value, a matrix or a
+column with one number per row, to the next value. Some operators take a further input. The chains
+of a depth are numbered by unranking: dynamic programming counts the chains that may follow each
+state, so each number below `count(depth)` is one chain, and different numbers are different chains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 DEPTHS = range(2, 7)
 DTYPES = ("float16", "bfloat16")
 _STRIDE = 0x9E3779B1
-"""A prime, by which consecutive seeds land on chains far apart."""
+"""A prime. Seeds are multiplied by it, so consecutive seeds give very different chains."""
 
 
 class Extra(StrEnum):
@@ -34,7 +34,7 @@ class Extra(StrEnum):
 
 
 class Kind(StrEnum):
-    """Which shape of kernel computes an operator."""
+    """The kind of kernel that computes an operator."""
 
     POINT = "point"
     REDUCE = "reduce"
@@ -47,9 +47,9 @@ class Kind(StrEnum):
 class Op:
     """One operator.
 
-    `torch` is an expression over `{x}`, the value before, `{t}`, the further input, and `{c}`, a
-    constant; `triton` one over `x`, `t` and the constant. `positive` says that no result is
-    negative, `signed` that it would do nothing to such values.
+    `torch` is an expression of `{x}`, the previous value, `{t}`, the further input, and `{c}`, a
+    constant. `triton` is an expression of `x`, `t` and the constant. `positive` means that no
+    result is negative, `signed` that the operator would not change such values.
     """
 
     name: str
@@ -170,14 +170,14 @@ OPS: tuple[Op, ...] = (
 )
 
 _CONSTANT_IN_SUM = frozenset({"softmax", "centre"})
-"""After these a sum or mean of the row says nothing; nor does it through layout changes."""
+"""After these, a sum or mean of the row is constant, also if layout changes come between."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """An operator in a chain: its constant, and the width of its value before and after.
+    """An operator in a chain, with its constant and the widths of its input and output.
 
-    Widths are names of axes, "cols" or "inner", or "1" for a column.
+    A width is the name of an axis, "cols" or "inner", or "1" for a column.
     """
 
     op: Op
@@ -188,20 +188,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """A chain and the dtype of its tensors."""
+    """A chain of operators and the dtype of its tensors."""
 
     dtype: str
     steps: tuple[Step, ...]
 
     @property
     def text(self) -> str:
-        """Canonical text: equal for equal graphs only."""
+        """The canonical text: equal for equal graphs only."""
         return " ".join([self.dtype, *(f"{s.op.name}:{s.constant}" for s in self.steps)])
 
 
 @dataclass(frozen=True)
 class _State:
-    """What decides which operators may follow."""
+    """The state that decides which operators may follow."""
 
     width: str = "cols"
     last: str = ""
@@ -211,10 +211,10 @@ class _State:
 
 
 def graph(seed: int, depth: int) -> Graph:
-    """The graph of a seed.
+    """Returns the graph of a seed.
 
     Raises:
-        ValueError: there is no such depth, or it has fewer graphs.
+        ValueError: There is no such depth, or it has fewer graphs.
     """
     if depth not in DEPTHS:
         raise ValueError(f"depth: found {depth}, expected {DEPTHS.start} to {DEPTHS.stop - 1}")
@@ -228,7 +228,7 @@ def graph(seed: int, depth: int) -> Graph:
 
 @cache
 def count(depth: int) -> int:
-    """How many graphs there are of a depth."""
+    """Returns the number of graphs of a depth."""
     return len(DTYPES) * _following(_State(), depth)
 
 
@@ -247,7 +247,7 @@ def _unrank(state: _State, depth: int, rank: int) -> tuple[Step, ...]:
 
 @cache
 def _following(state: _State, depth: int) -> int:
-    """How many chains of a depth may follow a state."""
+    """Returns the number of chains of a depth that may follow a state."""
     if depth == 0:
         return 1
     return sum(len(op.constants) * _following(after, depth - 1) for op, after in _moves(state))
@@ -255,7 +255,7 @@ def _following(state: _State, depth: int) -> int:
 
 @cache
 def _moves(state: _State) -> tuple[tuple[Op, _State], ...]:
-    """The operators that may follow, with the states after them."""
+    """Returns the operators that may follow, with the states after them."""
     return tuple((op, _after(state, op)) for op in OPS if _may_follow(state, op))
 
 

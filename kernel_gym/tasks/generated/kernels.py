@@ -1,4 +1,4 @@
-"""Source texts of a graph: its PyTorch reference, its fp64 oracle, and its unfused start kernel."""
+"""Source texts of a graph: PyTorch reference, fp64 oracle, and unfused start kernel."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _LETTERS = {
     Extra.ROW_INDEX: "i",
     Extra.COL_INDEX: "j",
 }
-"""Names of further inputs: a letter and the number of the step; two letters for two inputs."""
+"""The letters of further inputs. A name is a letter and the number of the step."""
 
 
 def extra_names(number: int, step: Step) -> list[str]:
-    """Names of the inputs that a step brings with it."""
+    """Returns the names of a step's further inputs."""
     return [f"{letter}{number}" for letter in _LETTERS.get(step.op.extra, "")]
 
 
 def input_names(graph: Graph) -> list[str]:
-    """Names of all inputs, `x` first."""
+    """Returns the names of all inputs, `x` first."""
     return ["x", *(name for n, step in enumerate(graph.steps, 1) for name in extra_names(n, step))]
 
 
 def torch_source(graph: Graph, exact: bool = False) -> str:
-    """The graph as a PyTorch function: in float32 with a rounded result, or exact in fp64."""
+    """Returns a PyTorch function of the graph: float32 with a rounded result, or exact fp64."""
     wide = "double" if exact else "float"
     lines = [f"h0 = x.{wide}()"]
     for number, step in enumerate(graph.steps, 1):
@@ -45,7 +45,7 @@ def torch_source(graph: Graph, exact: bool = False) -> str:
 
 
 def steps_text(graph: Graph) -> str:
-    """The definition of each step, as a list: values are float32 between the steps."""
+    """Returns the definition of each step as a list. Values between steps are float32."""
     lines = ["- h0 = x"]
     for number, step in enumerate(graph.steps, 1):
         text = _torch_step(graph, number, step, "float").replace(".float()", "")
@@ -70,7 +70,7 @@ def _torch_step(graph: Graph, number: int, step: Step, wide: str) -> str:
     return step.op.torch.format(x=before, t=extra, c=step.constant)
 
 
-# Kernels: one a step, one program a row (a tile, for products), values in float32 between them.
+# One kernel per step, one program per row (per tile for products), float32 values between steps.
 
 _TOTAL = ("0.0", "0.0", "acc + x", "tl.sum(acc, axis=0)")
 _TOP = ('float("-inf")', 'float("-inf")', "tl.maximum(acc, x)", "tl.max(acc, axis=0)")
@@ -97,7 +97,7 @@ _PASSES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "rms_norm": ((_SQUARES,), "x / tl.sqrt(p0 / cols + 1e-5) * t"),
     "layer_norm": ((_TOTAL, _SPREAD), f"{_DEVIATION} / tl.sqrt(p1 / cols + 1e-5) * t + u"),
 }
-"""Passes over the row, each (start, padding, update, end) giving p0, p1; then the result."""
+"""Passes over the row, each (start, padding, update, end), with results p0, p1; then the result."""
 
 _SOURCES = {
     "roll": ("row", "((at - ({c})) % cols + cols) % cols", "kept"),
@@ -107,7 +107,7 @@ _SOURCES = {
     "take_rows": ("tl.load(t_ptr + row)", "at", "kept"),
     "take_cols": ("row", "tl.load(t_ptr + at, mask=kept, other=0)", "kept"),
 }
-"""Where a layout operator reads: row, column, and which elements are not zero."""
+"""Where a layout operator reads: row, column, and a mask of the elements that are not zero."""
 
 _HEAD = '''\
 @triton.jit
@@ -149,7 +149,7 @@ def {name}(a_ptr, a_stride, b_ptr, b_stride, out_ptr, m, n, k, TILE: tl.constexp
 
 
 def triton_source(graph: Graph) -> str:
-    """The start kernel: each step a kernel of its own, its result written to memory."""
+    """Returns the start kernel: one kernel per step, which writes its result to memory."""
     kernels = [_kernel(graph, number, step) for number, step in enumerate(graph.steps, 1)]
     head = f'"""{describe(graph)}: one kernel a step."""\n\n'
     imports = "import torch\nimport triton\nimport triton.language as tl\n"
@@ -157,7 +157,7 @@ def triton_source(graph: Graph) -> str:
 
 
 def describe(graph: Graph) -> str:
-    """The graph in words."""
+    """Returns the graph in words."""
     words = []
     for number, step in enumerate(graph.steps, 1):
         constant = [step.constant] if step.constant else []
@@ -190,7 +190,7 @@ def _load(pointer: str, name: str = "x", mask: str = "kept", other: str = "0.0")
 
 
 def _loads(step: Step) -> str:
-    """Loads of `x` and `t` for one block of a row."""
+    """Returns the loads of `x` and `t` for one block of a row."""
     if step.op.kind is Kind.LAYOUT:
         row, col, mask = (part.format(c=step.constant) for part in _SOURCES[step.op.name])
         return _load(f"x_ptr + {row} * x_stride + {col}", mask=mask)

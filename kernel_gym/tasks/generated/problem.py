@@ -1,8 +1,9 @@
-"""Generated problems: a fused subgraph for every seed.
+"""Generated problems: a chain of fused operators for every seed.
 
-`generated:seed=123,depth=4` names one wherever a task id is asked for. Its reference, oracle and
-start kernel are written from the graph (`graphs.py`, `graph_kernels.py`); no two seeds of a depth
-give the same graph. Seeds are split by their remainder, for studies of generalisation.
+`generated:seed=123,depth=4` can be given wherever a task id is expected. Reference, oracle and
+start kernel are generated from the graph (`graphs.py`, `kernels.py`). Different seeds of a depth
+give different graphs. Seeds are split into train and test by their remainder, for studies of
+generalisation.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from kernel_gym.tasks.workload import Workload
 
 _NAME = re.compile(r"generated:seed=(\d+),depth=(\d+)")
 _TRAIN = 4
-"""Train workloads, and as many for production."""
+"""Number of train workloads, and of production workloads."""
 _TEST_SHARE = 5
-"""Of so many consecutive seeds the last is for tests."""
+"""The last of this many consecutive seeds belongs to the test split."""
 
 _SHAPES = {
     Extra.MATRIX: "rows, {w}",
@@ -52,12 +53,12 @@ _SHAPES = {
 
 
 def generated_id(seed: int, depth: int) -> str:
-    """The task id of a seed."""
+    """Returns the task id of a seed."""
     return f"{PREFIX}seed={seed},depth={depth}"
 
 
 def seeds(split: str) -> Iterator[int]:
-    """The seeds of a split, "train" or "test", in order and without end."""
+    """Yields the seeds of a split, "train" or "test", in order, without end."""
     if split not in ("train", "test"):
         raise ValueError(f"split: found {split!r}, expected 'train' or 'test'")
     seed = 0
@@ -69,20 +70,20 @@ def seeds(split: str) -> Iterator[int]:
 
 @cache
 def generated_problem(name: str) -> GeneratedProblem:
-    """The problem of a name like `generated:seed=123,depth=4`.
+    """Returns the problem of a name such as `generated:seed=123,depth=4`.
 
     Raises:
-        ValueError: the name is malformed, or there is no such graph.
+        ValueError: The name is malformed, or there is no such graph.
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         depths = f"{DEPTHS.start}..{DEPTHS.stop - 1}"
         raise ValueError(f"expected generated:seed=<number>,depth=<{depths}>")
-    return GeneratedProblem(int(found.group(1)), int(found.group(2)))
+    return GeneratedProblem(int(match.group(1)), int(match.group(2)))
 
 
 class GeneratedProblem(Problem):
-    """A chain of operators on a matrix x[rows, cols]; widths after products are `inner`."""
+    """A chain of operators on a matrix x[rows, cols]. The width after a product is `inner`."""
 
     category = "Fusion"
     tags = ("generated", "memory-bound")
@@ -116,52 +117,52 @@ class GeneratedProblem(Problem):
 
     @property
     def entry(self) -> str:
-        """Not the name, which is no identifier."""
+        """The name of the exported function, since the problem's name is no identifier."""
         return ENTRY
 
     @property
     def folder(self) -> Path | None:
-        """None: it is nowhere but in its seed."""
+        """None, because a generated problem has no files."""
         return None
 
     @property
     def definition(self) -> str:
-        """The steps one by one."""
+        """The definition of each step."""
         return steps_text(self.graph)
 
     def kernel(self, language: str) -> str | None:
-        """The unfused Triton kernels; there are none in HIP."""
+        """Returns the unfused Triton kernels, or None for HIP."""
         return triton_source(self.graph) if language == "triton" else None
 
     def reference_source(self) -> str:
-        """The text that `reference` runs."""
+        """Returns the text that `reference` runs."""
         return torch_source(self.graph)
 
     def content(self) -> Iterator[str]:
-        """Graph, sizes and kernel."""
+        """Yields the graph and sizes, and the kernel."""
         yield f"{self.graph.text} {[dict(d) for dims in self.train.values() for d in dims]}"
         yield triton_source(self.graph)
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Matrices as the distribution says; weights around 1, biases around 0, indices legal."""
+        """Draws matrices by distribution, weights around 1, biases around 0, and legal indices."""
         dims = workload.dims
         shape = (dims["rows"], dims["cols"])
-        found: dict[str, Value] = {"x": draw(shape, self.dtype, workload.distribution, generator)}
+        values: dict[str, Value] = {"x": draw(shape, self.dtype, workload.distribution, generator)}
         for number, step in enumerate(self.graph.steps, 1):
             for name in extra_names(number, step):
-                found[name] = self._draw(name, step, workload, generator)
-        return found
+                values[name] = self._draw(name, step, workload, generator)
+        return values
 
     def oracle(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The graph in fp64, nothing rounded on the way."""
+        """Computes the graph in fp64 without rounding between steps."""
         return _compiled(torch_source(self.graph, exact=True))(**inputs)
 
     def reference(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The graph in float32, operands of products rounded to the task's dtype."""
+        """Computes the graph in float32, with operands of products rounded to the task's dtype."""
         return _compiled(torch_source(self.graph))(**inputs)
 
     def flops(self, dims: Dims) -> int:
-        """Those of each operator, by element of what it reads or, for products, multiply-add."""
+        """Returns the FLOPs: per element of an operator's input or output, or per multiply-add."""
         total = 0
         for step in self.graph.steps:
             before, after = _width(step.width_in, dims), _width(step.width, dims)
@@ -219,7 +220,7 @@ Sizes = Mapping[Scale, Sequence[Dims]]
 
 
 def _sizes(names: tuple[str, ...], rng: random.Random) -> tuple[Sizes, Sizes]:
-    """Train and production sizes: widths of public models, and small twins for the simulator."""
+    """Draws train and production sizes: widths of public models, and small simulator twins."""
     hidden = sorted({m.dimensions["hidden"] for m in models().values() if "hidden" in m.dimensions})
     rows: tuple[int, ...]
     if "inner" in names:
@@ -238,8 +239,8 @@ def _sizes(names: tuple[str, ...], rng: random.Random) -> tuple[Sizes, Sizes]:
 def _distinct(
     rng: random.Random, rows: Sequence[int], widths: Sequence[int], number: int
 ) -> list[tuple[int, ...]]:
-    """Different sizes for train and production together."""
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < 2 * _TRAIN:
-        found[(rng.choice(rows), *rng.sample(widths, number))] = None
-    return list(found)
+    """Draws distinct sizes, for train and production together."""
+    sizes: dict[tuple[int, ...], None] = {}
+    while len(sizes) < 2 * _TRAIN:
+        sizes[(rng.choice(rows), *rng.sample(widths, number))] = None
+    return list(sizes)

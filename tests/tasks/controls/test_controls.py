@@ -1,4 +1,4 @@
-"""The negative controls: wrong where they should be, silent where they do not apply."""
+"""The negative controls: wrong answers, or a reason why they do not apply."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def test_all_controls_are_there():
     ]
 
 
-def test_each_output_is_spoiled_alone():
-    found = CONTROLS["zeros"](case("add_rms_norm", {"rows": 4, "cols": 64}))
-    assert set(found) == {"out", "residual_out"}
+def test_each_output_is_corrupted_alone():
+    answers = CONTROLS["zeros"](case("add_rms_norm", {"rows": 4, "cols": 64}))
+    assert set(answers) == {"out", "residual_out"}
     answer = case("add_rms_norm", {"rows": 4, "cols": 64}).answer
-    assert found["out"][0].count_nonzero() == 0
-    assert torch.equal(found["out"][1], answer[1])
+    assert answers["out"][0].count_nonzero() == 0
+    assert torch.equal(answers["out"][1], answer[1])
 
 
 def test_every_result_is_wrong_and_has_the_form_of_an_answer():
     one = case("layer_norm", {"rows": 4, "cols": 256}, distribution="tiny")
     for name, control in CONTROLS.items():
-        found = control(one)
-        if isinstance(found, str):  # 256 columns are whole tiles, and rows do not touch each other
+        answers = control(one)
+        if isinstance(answers, str):  # 256 columns are whole tiles, and rows are independent
             assert name in ("dropped residual", "padding takes part")
             continue
-        for label, outputs in found.items():
+        for label, outputs in answers.items():
             assert not same_bits(outputs, one.answer), (name, label)
             for wrong, right in zip(outputs, one.answer, strict=True):
                 assert (wrong.shape, wrong.dtype) == (right.shape, right.dtype)
@@ -66,7 +66,7 @@ def test_a_control_says_why_it_does_not_apply(control, name, dims, reason):
     assert reason in CONTROLS[control](case(name, dims))
 
 
-def test_the_reference_is_not_let_near_the_inputs():
+def test_the_reference_cannot_change_the_inputs():
     one = case("softmax", {"rows": 2, "cols": 8})
     before = one.inputs["x"].clone()
     one.inputs["x"].data_ptr()
@@ -94,7 +94,7 @@ def test_coarse_sums_are_near_and_not_equal(name, dims):
     assert unit / 2 < error < 64 * unit
 
 
-def test_short_sums_are_let_be():
+def test_short_sums_are_not_changed():
     one = case("matmul", {"m": 8, "n": 8, "k": 63})
     assert accumulated_coarsely(one.problem, one.inputs) is None
 
@@ -153,16 +153,16 @@ def test_kernel_controls_are_named_as_the_others():
 
 def test_padding_that_takes_part_is_that_of_a_kernel_without_masks():
     one = case("softmax", {"rows": 2, "cols": 130})
-    found = CONTROLS["padding takes part"](one)
+    answers = CONTROLS["padding takes part"](one)
     filled = torch.nn.functional.pad(one.inputs["x"].double(), (0, 126))
-    assert set(found) == {"cols"}  # rows do not touch each other
+    assert set(answers) == {"cols"}  # rows are independent
     expected = torch.softmax(filled, 1)[:, :130].half()
-    assert torch.equal(found["cols"][0], expected)
-    assert found["cols"][0].shape == one.answer[0].shape
+    assert torch.equal(answers["cols"][0], expected)
+    assert answers["cols"][0].shape == one.answer[0].shape
 
 
 class LargestOfRows(type(get_problem("softmax"))):
-    """The largest of each row, of which zeros are a part where all are negative."""
+    """The maximum of each row. Padding zeros change it if all values are negative."""
 
     outputs = (Output("out", torch.float16, shape="rows"),)
 

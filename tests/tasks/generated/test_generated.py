@@ -1,4 +1,4 @@
-"""Generated problems: every seed another graph, and each a problem like any other."""
+"""Generated problems: each seed gives another graph, and each is a problem like any other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY = 10_000
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_no_two_numbersgive_the_same_graph(depth):
+def test_no_two_numbers_give_the_same_graph(depth):
     assert count(depth) >= MANY
     texts = {graph(seed, depth).text for seed in range(MANY)}
     assert len(texts) == MANY
@@ -134,7 +134,7 @@ REASONS = ("changes no output", "passes: ", "roundings off", "NaN", "ill-conditi
 
 
 def judged(numbers) -> list[tuple[str, ...]]:
-    """Why each seed is refused on values; nothing where it stands."""
+    """Returns the reasons why each seed is refused; none if it passes."""
     problems = (get_problem(generated_id(seed, 2 + seed % 5)) for seed in numbers)
     return [check_values(problem, Scale.SIM, 0).refused for problem in problems]
 
@@ -144,13 +144,13 @@ def assert_known(refusals) -> None:
 
 
 def test_samples_stand_or_are_refused_with_the_reason():
-    found = judged(range(20))
-    assert_known(found)
-    assert sum(not why for why in found) >= 17
+    reasons = judged(range(20))
+    assert_known(reasons)
+    assert sum(not why for why in reasons) >= 17
 
 
 def test_a_norm_of_rows_that_are_all_but_constant_is_refused():
-    """Seed 402: row_sum, max_x, layer_norm, whose mean an honest kernel rounds otherwise."""
+    """Seed 402 is row_sum, max_x, layer_norm. An honest kernel rounds the mean differently."""
     (why,) = judged([402])
     assert [reason.partition(":")[0] for reason in why] == ["ill-conditioned"]
 
@@ -158,25 +158,25 @@ def test_a_norm_of_rows_that_are_all_but_constant_is_refused():
 @pytest.mark.sweep
 @pytest.mark.parametrize("hundred", range(10))
 def test_a_thousand_stand_or_are_refused_with_the_reason(hundred):
-    found = judged(range(100 * hundred, 100 * hundred + 100))
-    assert_known(found)
-    reasons = Counter(word for why in found for word in REASONS if word in " ".join(why))
-    print(f"{sum(not why for why in found)} of 100 stand; the others, by reason: {dict(reasons)}")
-    assert sum(not why for why in found) >= 80
+    refusals = judged(range(100 * hundred, 100 * hundred + 100))
+    assert_known(refusals)
+    reasons = Counter(word for why in refusals for word in REASONS if word in " ".join(why))
+    print(f"{sum(not why for why in refusals)} of 100 pass; the others by reason: {dict(reasons)}")
+    assert sum(not why for why in refusals) >= 80
 
 
 def representative() -> list[int]:
-    """The first seeds whose graphs of depth 4 show together all kinds of kernels."""
+    """Returns the first seeds with graphs of depth 4 that together use all kinds of kernels."""
     wanted = {"matmul", "softmax", "layer_norm", "take_rows", "row_max", "mul_x", "tril", "roll"}
-    found = []
+    chosen = []
     for seed in range(2000):
         names = {step.op.name for step in graph(seed, 4).steps}
         if len(names & wanted) >= 2:
-            found.append(seed)
+            chosen.append(seed)
             wanted -= names
-        if not wanted or len(found) == 3:
-            return found
-    return found
+        if not wanted or len(chosen) == 3:
+            return chosen
+    return chosen
 
 
 @pytest.fixture(scope="module")
@@ -188,18 +188,18 @@ def evaluator():
 @pytest.mark.parametrize("seed", representative())
 def test_the_start_kernel_passes_from_end_to_end(evaluator, seed):
     task = get_task(generated_id(seed, 4))
-    found = evaluator.evaluate(task, task.kernel_source)
-    assert found.outcome is Outcome.PASSED, (task.problem.summary, found.message)
-    assert found.speedup == pytest.approx(1, rel=0.02)  # gathers read other rows each time
+    evaluation = evaluator.evaluate(task, task.kernel_source)
+    assert evaluation.outcome is Outcome.PASSED, (task.problem.summary, evaluation.message)
+    assert evaluation.speedup == pytest.approx(1, rel=0.02)  # gathers read other rows in each call
 
 
 def assert_right(evaluator, numbers) -> None:
-    """Start kernels pass, unless no honest kernel could be told from a wrong one."""
+    """Checks that start kernels pass, unless the problem is ill-conditioned."""
     for seed in numbers:
         task = get_task(generated_id(seed, 2 + seed % 5))
-        found = evaluator.evaluate(task, task.kernel_source)
-        passed = found.outcome is Outcome.PASSED
-        assert passed or "ill-conditioned" in str(judged([seed])), (task.id, found.message)
+        evaluation = evaluator.evaluate(task, task.kernel_source)
+        passed = evaluation.outcome is Outcome.PASSED
+        assert passed or "ill-conditioned" in str(judged([seed])), (task.id, evaluation.message)
 
 
 def test_start_kernels_of_a_sample_that_moves_with_the_generator_pass(evaluator):

@@ -1,0 +1,34 @@
+"""Messages for unknown names: which known names are similar."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Returns up to three known names that are similar to a name.
+
+    If the name has no `/` and some known names end in `/name`, only those are returned.
+
+    Example:
+        >>> near_names("softmax", ["hip2hip/softmax", "hip2hip/log_softmax"])
+        ['hip2hip/softmax']
+    """
+    names = list(known)
+    if "/" not in name and (tasks := [other for other in names if other.endswith(f"/{name}")]):
+        return tasks[:3]
+    return difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.4)
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Returns the message for an unknown name: the similar names, or else all known names.
+
+    Example:
+        >>> unknown("reward", "kevn", ["kevin", "sol"])
+        "unknown reward 'kevn'; did you mean kevin?"
+    """
+    names = list(known)
+    near = near_names(name, names)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    return f"unknown {what} {name!r}; {hint}"
