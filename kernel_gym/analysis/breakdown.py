@@ -20,9 +20,9 @@ from kernel_gym.analysis.metrics import (
     fast_p,
     headline,
     mean_over,
-    passed,
 )
 from kernel_gym.analysis.summary import geometric_mean
+from kernel_gym.episodes.history import passed
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
 from kernel_gym.rewards.correctness import ran

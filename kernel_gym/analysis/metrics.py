@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.analysis.estimators import Estimate, Floats, best_at_k, pass_at_k, ratio
-from kernel_gym.analysis.summary import best_submission
+from kernel_gym.episodes.history import best_turn
 from kernel_gym.formatting import roofline_share
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
@@ -41,8 +41,8 @@ class Attempt:
 
     @cached_property
     def best(self) -> TurnRecord | None:
-        """The best submission, see :func:`kernel_gym.analysis.summary.best_submission`."""
-        return best_submission(self.turns)
+        """The best submission, see :func:`kernel_gym.episodes.history.best_turn`."""
+        return best_turn(self.turns)
 
     @property
     def called(self) -> float:
@@ -85,11 +85,6 @@ class Attempt:
         """The highest reward; 0 without a submission."""
         values = [turn.reward for turn in self.turns if turn.reward is not None]
         return max(values, default=0.0)
-
-
-def passed(turn: TurnRecord) -> bool:
-    """Whether a submission was found to be correct."""
-    return turn.evaluation.outcome is Outcome.PASSED
 
 
 Measure = tuple[Callable[[Attempt], float], Callable[[Floats], Floats]]

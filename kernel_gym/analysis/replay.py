@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_gym.episodes.history import reward_context
 from kernel_gym.records import Clock, Evaluation, Outcome
-from kernel_gym.rewards import Context, Reward
+from kernel_gym.rewards import Reward
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret
@@ -29,14 +30,13 @@ def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
     """
     rescored = []
     for turns in _by_episode(store.records()).values():
-        context = Context()
-        for turn in turns:
-            source = store.folder / turn.source
-            chars = len(store.source(turn)) if source.is_file() else None
-            result = reward(turn.evaluation, Context(context.best_speedup, chars))
+        for number, turn in enumerate(turns):
+            context = reward_context(turns[:number])
+            if (store.folder / turn.source).is_file():
+                context = context.of(store.source(turn))
+            result = reward(turn.evaluation, context)
             update = {"reward": result.value, "terms": dict(result.terms)}
             rescored.append(turn.model_copy(update=update))
-            context = context.after(turn.evaluation)
     return rescored
 
 
