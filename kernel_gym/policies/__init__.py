@@ -1,8 +1,8 @@
 """Policies: conversations in, replies out, many at a time.
 
-A policy is a class with one method (:class:`~kernel_gym.policies.base.Policy`). To add
-one, write the class in a module of its own and name it in
-:mod:`kernel_gym.policies.names`.
+A policy is a subclass of :class:`~kernel_gym.policies.base.Policy` with one method. To give it a
+name, decorate it with :func:`~kernel_gym.policies.registry.register_policy`, and add the name and
+its module to :mod:`kernel_gym.policies.names`.
 """
 
 from kernel_gym.policies.base import (
@@ -12,12 +12,13 @@ from kernel_gym.policies.base import (
     PolicyError,
     Reply,
     Response,
+    Run,
     Scripted,
     Stop,
 )
-from kernel_gym.policies.make import make_policy
 from kernel_gym.policies.names import POLICIES
 from kernel_gym.policies.options import Options
+from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.policies.scripted import Baseline, Examples, Folder, Recorded, Reference
 from kernel_gym.policies.search import ScheduleSearch
 
@@ -35,8 +36,10 @@ __all__ = [
     "Reference",
     "Reply",
     "Response",
+    "Run",
     "ScheduleSearch",
     "Scripted",
     "Stop",
     "make_policy",
+    "register_policy",
 ]

@@ -8,8 +8,10 @@ from kernel_gym.analysis.breakdown import run_metrics
 from kernel_gym.episodes.episode import Episode, Turn
 from kernel_gym.policies import (
     Conversation,
+    Policy,
     PolicyError,
     Reply,
+    Run,
     ScheduleSearch,
     make_policy,
 )
@@ -39,7 +41,7 @@ def episode(*turns):
 RIGHT = (turn("slow", passing(1.5, 1.5)), turn("fast", passing(3.0, 3.0)), turn("bad"))
 
 
-class Scripted:
+class Scripted(Policy):
     """Writes a kernel one better than the best it is told about; reflects by saying so."""
 
     def __init__(self):
@@ -171,12 +173,12 @@ def test_reflections_survive_an_interruption_and_are_paid_for_once(tmp_path):
     chat = Conversation(episode(*RIGHT), ({"role": "user", "content": "the task"},))
     first, second = Scripted(), Scripted()
     agent = Reflective(first)
-    agent.remember(tmp_path)
+    agent.begin(Run(tmp_path, "sim:gfx942"))
     (reply,) = agent.reply([chat])
     with (tmp_path / REFLECTIONS).open("a") as memory:
         memory.write('{"turn": ["cut off')
     resumed = Reflective(second)
-    resumed.remember(tmp_path)
+    resumed.begin(Run(tmp_path, "sim:gfx942"))
     (again,) = resumed.reply([chat])
     assert (len(first.batches), len(second.batches)) == (2, 1)
     assert first.batches[-1] == second.batches[-1]

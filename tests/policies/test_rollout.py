@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from kernel_gym.policies import Scripted
+from kernel_gym.policies import Policy, Scripted
 from kernel_gym.policies.rollout import Rollout
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.run_store import RunStore
@@ -127,7 +127,7 @@ def test_a_finished_run_is_not_played_again(tmp_path):
     assert policy.asked == []
 
 
-class Reading:
+class Reading(Policy):
     """Counts turns as the one above does, and keeps what it was given to read."""
 
     def __init__(self):
