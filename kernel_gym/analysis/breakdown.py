@@ -6,7 +6,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from kernel_gym.analysis.metrics import (
     headline,
     mean_over,
 )
-from kernel_gym.analysis.summary import geometric_mean
+from kernel_gym.analysis.summary import RunSummary, geometric_mean, summarise
 from kernel_gym.episodes.history import passed
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
@@ -74,8 +75,35 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class RunMetrics:
+    """The results of a run.
+
+    Attributes:
+        summary: The best submission of each task, and a few figures over all tasks.
+        sections: Every metric as plain data, see :func:`run_metrics`.
+        folder: The run folder; None if it was not kept.
+    """
+
+    summary: RunSummary
+    sections: dict[str, Any]
+    folder: Path | None = None
+
+    @classmethod
+    def of(cls, store: RunStore, keep: bool = True) -> RunMetrics:
+        """Computes the results of a run and writes the metrics into its folder.
+
+        Args:
+            store: The run.
+            keep: Whether the folder remains.
+        """
+        sections = run_metrics(store)
+        write_metrics(store, sections)
+        return cls(summarise(store), sections, store.folder if keep else None)
+
+
 def write_metrics(store: RunStore, metrics: dict[str, Any]) -> None:
-    """Puts a run's metrics into its folder."""
+    """Writes the metrics of a run into its folder."""
     text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
     (store.folder / METRICS).write_text(text, encoding="utf-8")
 

@@ -16,6 +16,7 @@ from kernel_gym.policies.base import (
     Scripted,
     Stop,
 )
+from kernel_gym.policies.evaluate import evaluate_policy
 from kernel_gym.policies.names import POLICIES
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.registry import make_policy, register_policy
@@ -40,6 +41,7 @@ __all__ = [
     "ScheduleSearch",
     "Scripted",
     "Stop",
+    "evaluate_policy",
     "make_policy",
     "register_policy",
 ]

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Episode, Prompt
-from kernel_gym.policies import Conversation, Policy, Reply, Scripted
+from kernel_gym.policies.base import Conversation, Policy, Reply, Run, Scripted
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Reward, RewardResult
 from kernel_gym.storage.run_store import RunStore, TurnRecord
@@ -79,6 +79,7 @@ class Rollout:
             tasks: Tasks that the run's configuration names.
         """
         samples = range(1, self.store.config.samples + 1)
+        self.policy.begin(Run(self.store.folder, self.store.config.device))
         try:
             self._waiting.extend(self._unfinished(tasks, samples))
             while self._waiting or self._ready or self._pending:
