@@ -59,10 +59,10 @@ def metrics(folder, phase):
     return [line for line in map(json.loads, lines) if line["phase"] == phase]
 
 
-def worth(found):
-    """What a checkpoint was found to be, but for what evaluations took."""
-    rewards = {name: task["rewards"] for name, task in found.tasks.items()}
-    return found.train, found.held_out, found.step, rewards
+def rewards_of(assessment):
+    """The rewards in an assessment, without the times of its evaluations."""
+    rewards = {name: task["rewards"] for name, task in assessment.tasks.items()}
+    return assessment.train, assessment.held_out, assessment.step, rewards
 
 
 def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
@@ -103,11 +103,11 @@ def test_a_run_resumed_from_its_first_checkpoint_ends_the_same(run, executor, tm
     stored = json.loads((copy / "config.json").read_text()) | {"out": str(copy)}
     (copy / "config.json").write_text(json.dumps(stored))
     _, again = Training(replace(asked, out=str(copy)), executor, resume=True).run()
-    assert worth(again) == worth(final)
+    assert rewards_of(again) == rewards_of(final)
     steps = [line["step"] for line in metrics(copy, "grpo") if "gym/reward" in line]
     assert steps == [1, 2]
-    expected, found = weights(folder / "final"), weights(copy / "final")
-    assert all((expected[name] == found[name]).all() for name in expected)
+    expected, resumed = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == resumed[name]).all() for name in expected)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -135,9 +135,9 @@ def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
     assert "stopping with a checkpoint after this step; again to stop at once" in said
     assert [path.name for path in (copy / "grpo").iterdir() if path.is_dir()] == ["checkpoint-1"]
     _, again = Training(asked, executor, resume=True).run()
-    assert worth(again) == worth(final)
-    expected, found = weights(folder / "final"), weights(copy / "final")
-    assert all((expected[name] == found[name]).all() for name in expected)
+    assert rewards_of(again) == rewards_of(final)
+    expected, resumed = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == resumed[name]).all() for name in expected)
 
 
 def test_a_second_signal_stops_at_once():

@@ -34,7 +34,10 @@ def test_the_best_submission_counts(make):
 
 
 def test_nothing_makes_up_for_a_hack(make):
-    exploits = {exploit.name: exploit for exploit in load_exploits(ROOT / "tests" / "exploits")}
+    exploits = {
+        exploit.name: exploit
+        for exploit in load_exploits(ROOT / "kernel_gym" / "exploits" / "suite")
+    }
     hack = exploits["c06_copy_all_but_one_row.py"]
     episode = make(max_turns=2)
     episode.begin(hack.task.id, seed=1)
