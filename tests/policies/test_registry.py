@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym import policies
 from kernel_gym.policies import Options, PolicyError, Scripted, make_policy, registry
 from kernel_gym.policies.names import POLICIES, require_policy
 from kernel_gym.policies.registry import register_policy
@@ -78,3 +79,8 @@ def test_a_name_is_registered_once():
 def test_a_maker_with_two_arguments_is_refused():
     with pytest.raises(TypeError, match="a name has one argument"):
         register_policy("two")(lambda one, two: Kept())
+
+
+def test_every_public_name_is_there():
+    assert set(policies._HOMES) == set(policies.__all__)
+    assert all(getattr(policies, name) is not None for name in policies.__all__)
