@@ -67,8 +67,12 @@ def test_edits_apply_to_the_fastest_kernel_that_passed_and_at_first_to_the_start
     episode = Episode(TASK)
     assert submission(episode, edit("BLOCK=256", "BLOCK=512")) == START.replace("=256", "=512")
     wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
-    for source, found in (("slow", passing(1.5, 1.5)), ("fast", passing(3.0, 3.0)), ("bad", wrong)):
-        episode = episode.after(source, found, RewardResult(0.0))
+    for source, evaluation in (
+        ("slow", passing(1.5, 1.5)),
+        ("fast", passing(3.0, 3.0)),
+        ("bad", wrong),
+    ):
+        episode = episode.after(source, evaluation, RewardResult(0.0))
     assert submission(episode, edit("fast", "faster")) == "faster"
 
 

@@ -42,7 +42,7 @@ RIGHT = (turn("slow", passing(1.5, 1.5)), turn("fast", passing(3.0, 3.0)), turn(
 
 
 class Scripted(Policy):
-    """Writes a kernel one better than the best it is told about; reflects by saying so."""
+    """Writes a kernel one better than the best in its prompt; reflects by naming it."""
 
     def __init__(self):
         self.batches = []
@@ -65,9 +65,9 @@ class Ladder:
 
     def submit(self, task_id, source):
         steps = source.count("step")
-        found = passing(steps / 3, steps / 3, task=task_id) if steps > 3 else WRONG
+        evaluation = passing(steps / 3, steps / 3, task=task_id) if steps > 3 else WRONG
         future = Future()
-        future.set_result(found.model_copy(update={"task": task_id}))
+        future.set_result(evaluation.model_copy(update={"task": task_id}))
         return future
 
 
@@ -85,8 +85,8 @@ def play(folder, turns, modules=None):
 def test_ten_iterations_beat_one_and_do_not_without_the_reflector(tmp_path):
     one, ten = play(tmp_path / "1", 1), play(tmp_path / "10", 10)
     blind = play(tmp_path / "blind", 10, Modules(reflector=False))
-    found = [m["headline"]["execution_accuracy"]["value"] for m in (one, ten, blind)]
-    assert found == [0.0, 1.0, 0.0]
+    accuracies = [m["headline"]["execution_accuracy"]["value"] for m in (one, ten, blind)]
+    assert accuracies == [0.0, 1.0, 0.0]
     assert ten["headline"]["geometric_speedup_of_correct"]["value"] > 2
     assert ten["usage"]["cost"] == 4 * (10 * 1.0 + 9 * 0.5)
     assert blind["usage"]["cost"] == 4 * 10 * 1.0
