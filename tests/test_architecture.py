@@ -18,7 +18,8 @@ FLOORS = (
     "judge worker",
     "evaluator",
     "executors",
-    "analysis episodes exploits",
+    "episodes exploits",
+    "analysis",
     "admission envs policies report",
     "training",
     "commands",
@@ -38,7 +39,10 @@ MAX_FUNCTION_LINES = 60
 
 LONG_MODULES: set[str] = set()
 """Modules that may be longer, each with a reason beside it."""
-LONG_FUNCTIONS: set[str] = set()
+LONG_FUNCTIONS: set[str] = {
+    "kernel_gym/commands/eval.py:evaluate",  # one parameter for each option of the command
+    "kernel_gym/policies/evaluate.py:evaluate_policy",  # half of it documents its arguments
+}
 """Functions that may be longer, as `path:name`, each with a reason beside it."""
 
 

@@ -1,1 +1,1 @@
-"""What recorded runs say: metrics with intervals, comparisons, rescoring and replay."""
+"""Analysis of recorded runs: metrics with intervals, comparison, rescoring and replay."""

@@ -1,4 +1,4 @@
-"""Where a run's figures come from: turns, unseen shapes, outcomes, groups of tasks, expenses."""
+"""The metrics of a run by turn, unseen shape, outcome and group of tasks, and its cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from kernel_gym.analysis.metrics import (
     fast_p,
     headline,
     mean_over,
-    passed,
 )
-from kernel_gym.analysis.summary import geometric_mean
+from kernel_gym.analysis.summary import RunSummary, geometric_mean, summarise
+from kernel_gym.episodes.history import passed
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
 from kernel_gym.rewards.correctness import ran
@@ -35,6 +36,7 @@ FACTORS: dict[str, Callable[[Task], str]] = {
     "mode": lambda task: str(task.mode),
     "level": lambda task: str(task.problem.level),
 }
+"""The factors by which tasks are grouped: the level of a task, by the name of the factor."""
 
 
 def run_metrics(store: RunStore) -> dict[str, Any]:
@@ -44,20 +46,20 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
         store: The run, finished or not.
 
     Returns:
-        Sections by name, as `docs/metrics.md` lists them; estimates are dictionaries of `value`,
-        `low` and `high`, None where a run holds nothing to go by.
+        Sections by name, as `docs/metrics.md` lists them. An estimate is a dictionary of `value`,
+        `low` and `high`, which are None if the run has no data for them.
     """
-    found, config, unfinished = attempts(store), store.config, store.unfinished()
-    records = store.records()
+    finished = attempts(store)
+    config, unfinished, records = store.config, store.unfinished(), store.records()
     sections = {
-        "headline": headline(found),
-        "fast_p": fast_p(found),
-        "at_k": at_k(found),
-        "trajectory": trajectory(found),
-        "origin": origin(found),
-        "unseen": unseen(found),
+        "headline": headline(finished),
+        "fast_p": fast_p(finished),
+        "at_k": at_k(finished),
+        "trajectory": trajectory(finished),
+        "origin": origin(finished),
+        "unseen": unseen(finished),
         "outcomes": outcomes(records),
-        "groups": {name: group(found, level) for name, level in FACTORS.items()},
+        "groups": {name: group(finished, level) for name, level in FACTORS.items()},
         "usage": usage(records),
     }
     return {
@@ -66,22 +68,49 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
         "clock": str(records[0].evaluation.clock) if records else None,
         "tasks": len(config.tasks),
         "samples": config.samples,
-        "attempts": len(found),
+        "attempts": len(finished),
         "unfinished_attempts": len(unfinished),
         "unfinished_tasks": len({task for task, _ in unfinished}),
-        "masked_attempts": len(config.tasks) * config.samples - len(unfinished) - len(found),
+        "masked_attempts": len(config.tasks) * config.samples - len(unfinished) - len(finished),
         **{name: plain(section) for name, section in sections.items()},
     }
 
 
+@dataclass(frozen=True)
+class RunMetrics:
+    """The results of a run.
+
+    Attributes:
+        summary: The best submission of each task, and a few figures over all tasks.
+        sections: Every metric as plain data, see :func:`run_metrics`.
+        folder: The run folder; None if it was not kept.
+    """
+
+    summary: RunSummary
+    sections: dict[str, Any]
+    folder: Path | None = None
+
+    @classmethod
+    def of(cls, store: RunStore, keep: bool = True) -> RunMetrics:
+        """Computes the results of a run and writes the metrics into its folder.
+
+        Args:
+            store: The run.
+            keep: Whether the folder remains.
+        """
+        sections = run_metrics(store)
+        write_metrics(store, sections)
+        return cls(summarise(store), sections, store.folder if keep else None)
+
+
 def write_metrics(store: RunStore, metrics: dict[str, Any]) -> None:
-    """Puts a run's metrics into its folder."""
+    """Writes the metrics of a run into its folder."""
     text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
     (store.folder / METRICS).write_text(text, encoding="utf-8")
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as dictionaries, all the way down."""
+    """Converts dataclasses to dictionaries, at any depth."""
     if isinstance(value, dict):
         return {key: plain(inside) for key, inside in value.items()}
     if isinstance(value, list):
@@ -89,21 +118,21 @@ def plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def trajectory(found: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Turn by turn: shares of that turn's submissions, and how far the attempts have come.
+def trajectory(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """The metrics of each turn: of its submissions, and of all attempts up to it.
 
-    `solved` is a share of all attempts, `best_speedup` the geometric mean over those solved by
-    then; `fixed` and `broken` count attempts whose turn is right after a wrong one, and wrong after
-    a right one.
+    `solved` is the share of attempts with a correct submission so far, and `best_speedup` their
+    geometric mean. `fixed` counts attempts in which a correct submission follows a wrong one, and
+    `broken` those in which a wrong one follows a correct one.
     """
-    last = max((turn.turn for attempt in found for turn in attempt.turns), default=0)
-    return [_turn(found, number) for number in range(1, last + 1)]
+    last = max((turn.turn for attempt in attempts for turn in attempt.turns), default=0)
+    return [_turn(attempts, number) for number in range(1, last + 1)]
 
 
-def _turn(found: Sequence[Attempt], number: int) -> dict[str, Any]:
-    now = [turn for a in found for turn in a.turns if turn.turn == number]
-    so_far = [Attempt(a.task, a.sample, _up_to(a, number)) for a in found]
-    before = {(a.task, a.sample): turn for a in found for turn in _up_to(a, number - 1)}
+def _turn(attempts: Sequence[Attempt], number: int) -> dict[str, Any]:
+    now = [turn for a in attempts for turn in a.turns if turn.turn == number]
+    so_far = [Attempt(a.task, a.sample, _up_to(a, number)) for a in attempts]
+    before = {(a.task, a.sample): turn for a in attempts for turn in _up_to(a, number - 1)}
     pairs = [
         (passed(before[turn.task, turn.sample]), passed(turn))
         for turn in now
@@ -130,10 +159,10 @@ def _up_to(attempt: Attempt, number: int) -> tuple[TurnRecord, ...]:
     return tuple(turn for turn in attempt.turns if turn.turn <= number)
 
 
-def origin(found: Sequence[Attempt]) -> dict[str, Any]:
-    """Attempts right from the first submission (persistent), right later (rescued), and never."""
+def origin(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """Attempts whose first submission is correct (persistent), a later one (rescued), or none."""
     sets: dict[str, list[Attempt]] = {"persistent": [], "rescued": [], "never": []}
-    for attempt in found:
+    for attempt in attempts:
         sets[_origin(attempt)].append(attempt)
     return {
         name: {"attempts": len(own), "speedup": geometric_mean(a.speedup for a in own)}
@@ -148,14 +177,13 @@ def _origin(attempt: Attempt) -> str:
 
 
 def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
-    """Every attempt of a run as a row of plain data: what it was on and what came of it.
+    """Every finished attempt of a run and its results, as a row of plain data.
 
     Args:
         store: The run, finished or not.
 
     Returns:
-        Rows in the run's order. The speedups are those of the attempt's fastest right submission,
-        None when it has none.
+        Rows in the run's order. The speedups are those of the attempt's best submission, or None.
     """
     rows = []
     for attempt in attempts(store):
@@ -178,12 +206,12 @@ def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
     return rows
 
 
-def unseen(found: Sequence[Attempt]) -> dict[str, Any]:
-    """Whether what was right and fast on the shapes shown is so on the others."""
-    groups = list(by_task(found).values())
+def unseen(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """How much of the correctness and speed on train shapes carries over to unseen shapes."""
+    groups = list(by_task(attempts).values())
     reached = [[turn for a in group for turn in a.turns if _reached(turn)] for group in groups]
     held = [math.fsum(_held(turn) for turn in group) for group in reached]
-    best = [a.best for a in found if a.best and a.best.evaluation.unseen_speedup]
+    best = [a.best for a in attempts if a.best and a.best.evaluation.unseen_speedup]
     pairs = [(t.evaluation.speedup or 0.0, t.evaluation.unseen_speedup or 0.0) for t in best]
     corners = Counter((seen > 1, other > 1) for seen, other in pairs)
     return {
@@ -205,7 +233,7 @@ def unseen(found: Sequence[Attempt]) -> dict[str, Any]:
 
 
 def _reached(turn: TurnRecord) -> bool:
-    """Whether a submission was right on every workload before the unseen ones."""
+    """Whether a submission was correct on every workload before the unseen ones."""
     return bool(turn.evaluation.by_split(Split.UNSEEN))
 
 
@@ -221,18 +249,18 @@ def _log_retention(attempt: Attempt) -> float:
 def _kind(reached: Sequence[TurnRecord], best: Sequence[TurnRecord], kind: Kind) -> dict[str, Any]:
     checked = [w for t in reached for w in t.evaluation.by_split(Split.UNSEEN) if w.kind is kind]
     low, high = RATIO_CLAMP
-    kept = [
+    retained = [
         min(max(w.speedup, low), high) / turn.evaluation.speedup
         for turn in best
         for w in turn.evaluation.by_split(Split.UNSEEN)
         if w.kind is kind and w.speedup and turn.evaluation.speedup
     ]
     right = _share(w.passed for w in checked)
-    return {"workloads": len(checked), "correctness": right, "retention": geometric_mean(kept)}
+    return {"workloads": len(checked), "correctness": right, "retention": geometric_mean(retained)}
 
 
 def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
-    """How many submissions ended how, and what the hacks among them were found to do."""
+    """The number of submissions with each outcome, and the number of hacks of each kind."""
     hacks = [r.evaluation for r in records if r.evaluation.outcome is Outcome.HACK]
     return {
         "submissions": len(records),
@@ -242,9 +270,9 @@ def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
     }
 
 
-def group(found: Sequence[Attempt], level: Callable[[Task], str]) -> dict[str, Any]:
-    """The figures of each level of a factor, and how much of the successes the factor explains."""
-    tasks = by_task(found)
+def group(attempts: Sequence[Attempt], level: Callable[[Task], str]) -> dict[str, Any]:
+    """The metrics of each level of a factor, and how much of the success the factor explains."""
+    tasks = by_task(attempts)
     levels = {task: level(get_task(task)) for task in tasks}
     rows = {}
     for name in sorted(set(levels.values())):
@@ -262,7 +290,7 @@ def group(found: Sequence[Attempt], level: Callable[[Task], str]) -> dict[str, A
 
 
 def usage(records: Sequence[TurnRecord]) -> dict[str, float]:
-    """What a run cost: tokens, US dollars as far as they are known, seconds of evaluation."""
+    """The cost of a run: tokens, US dollars as far as they are known, seconds of evaluation."""
     return {
         "prompt_tokens": sum(r.prompt_tokens for r in records),
         "completion_tokens": sum(r.completion_tokens for r in records),
@@ -274,5 +302,5 @@ def usage(records: Sequence[TurnRecord]) -> dict[str, float]:
 
 
 def _share(values: Iterable[bool]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else None

@@ -1,4 +1,4 @@
-"""Runs against a first one, task by task."""
+"""Compares a run with another one, task by task."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from kernel_gym.storage.run_store import RunStore, StoreError
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run against the first.
+    """A comparison of two runs.
 
     Attributes:
-        tasks: The tasks with attempts in both that are over.
-        left_out: Those without.
-        unfinished: Of each run, the first one first, the attempts that are not over.
-        asked: Of each run, the attempts that it was to make.
-        changes: By measure: the first run's value, this run's, and the change with its interval; a
-            difference, or where values are geometric means a factor.
+        tasks: The tasks with finished attempts in both runs.
+        left_out: The other tasks.
+        unfinished: The number of unfinished attempts in the first and in the second run.
+        asked: The number of attempts planned in the first and in the second run.
+        changes: The change of each metric.
     """
 
     tasks: tuple[str, ...]
@@ -34,41 +33,41 @@ class Comparison:
 
     @property
     def complete(self) -> bool:
-        """Whether both runs played all that they were to play."""
+        """Whether both runs are finished."""
         return not any(self.unfinished)
 
 
 @dataclass(frozen=True)
 class Change:
-    """One measure of two runs."""
+    """The change of one metric between two runs."""
 
     before: float
     after: float
     change: Estimate
+    """The change with its interval."""
     factor: bool
-    """Whether the change is after over before, and not after less before."""
+    """Whether the change is `after / before`, as for geometric means, and not `after - before`."""
 
 
 def compare(first: RunStore, other: RunStore) -> Comparison:
-    """Compares two runs over the tasks that both played, each task counting equally.
+    """Compares two runs over the tasks that both played, with equal weights.
 
-    Only attempts that are over count, so that a run that was stopped has no failures for tasks that
-    it never reached. The tasks that it did reach may still be the easier ones:
-    :attr:`Comparison.complete` says whether both are whole.
+    Only finished attempts count, so that a run that was stopped has no failures for tasks that it
+    did not reach. The tasks that it did reach may still be the easier ones, so check
+    :attr:`Comparison.complete`.
 
-    The interval is a paired bootstrap: tasks are drawn anew, each with both runs' attempts, so that
-    what makes a task hard does not count as a difference (Efron and Tibshirani 1993, chapter 8).
+    The interval is a paired bootstrap: it resamples tasks, each with the attempts of both runs, so
+    that the difficulty of a task cancels (Efron and Tibshirani 1993, chapter 8).
 
     Args:
-        first: What is compared with.
-        other: What is compared.
+        first: The run to compare with.
+        other: The run to compare.
 
     Returns:
-        The changes. Rewards are compared only where both runs were scored alike.
+        The changes. Rewards are compared only if both runs have the same reward.
 
     Raises:
-        StoreError: The runs have no task in common that both played, or were not made on the same
-            device.
+        StoreError: The runs have no finished task in common, or their devices differ.
     """
     mine, theirs = first.config, other.config
     if mine.device != theirs.device:
@@ -99,6 +98,6 @@ def _change(name: str, pairs: Sequence[tuple[list[Attempt], list[Attempt]]]) -> 
     value, link = MEASURES[name]
     means = np.array([[statistics.fmean(map(value, side)) for side in pair] for pair in pairs])
     before, after = (float(x) for x in link(means.mean(axis=0)))
-    found = astuple(paired(means[:, 0].tolist(), means[:, 1].tolist()))
-    change = Estimate(*(None if x is None else float(link(np.asarray(x))) for x in found))
+    difference = astuple(paired(means[:, 0].tolist(), means[:, 1].tolist()))
+    change = Estimate(*(None if x is None else float(link(np.asarray(x))) for x in difference))
     return Change(before, after, change, factor=link is np.exp)

@@ -1,6 +1,6 @@
 """Statistics of repeated attempts: pass@k, best@k, bootstrap intervals, explained deviance.
 
-Nothing here knows what a kernel is. `docs/metrics.md` gives every formula with its source.
+Nothing here depends on kernels. `docs/metrics.md` gives every formula with its source.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLED = 2000
+"""Number of bootstrap resamples and of permutations."""
 LEVEL = 0.95
+"""Confidence level of intervals."""
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the ends of its 95 % interval; None where there is nothing to go by."""
+    """A value and the ends of its 95 % interval; None if there is not enough data."""
 
     value: float | None
     low: float | None = None
@@ -28,12 +30,12 @@ class Estimate:
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Chance that one of k attempts is right, without bias (Chen et al. 2021, eq. 1).
+    """The unbiased probability that one of k attempts is correct (Chen et al. 2021, eq. 1).
 
     Args:
-        n: Attempts made, at least k.
-        correct: How many of them were right.
-        k: Attempts allowed.
+        n: Number of attempts made, at least k.
+        correct: Number of correct attempts.
+        k: Number of attempts allowed.
 
     Returns:
         `1 - C(n - correct, k) / C(n, k)`.
@@ -47,15 +49,15 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def best_at_k(values: Sequence[float], k: int) -> float:
-    """Expected best of k attempts, without bias: the mean of the maximum over all subsets of k.
+    """The unbiased expected best of k attempts: the mean maximum over all subsets of size k.
 
     Args:
-        values: What each attempt was worth, at least k of them.
-        k: Attempts allowed.
+        values: The value of each attempt; at least k of them.
+        k: Number of attempts allowed.
 
     Returns:
-        The mean, from order statistics: the i-th smallest is the largest of `C(i - 1, k - 1)`
-        subsets. With values of 0 and 1 it is pass@k.
+        The mean, by order statistics: the i-th smallest value is the largest of `C(i - 1, k - 1)`
+        subsets. For values of 0 and 1 it equals pass@k.
 
     Example:
         >>> best_at_k([1.0, 2.0, 3.0], 2)
@@ -81,18 +83,18 @@ def ratio(
 ) -> Estimate:
     """A mean over attempts that are grouped by task, with its interval.
 
-    The interval is a percentile bootstrap over tasks: attempts at one task are alike, so tasks are
-    what is drawn anew, each with all its attempts (cluster bootstrap; Davison and Hinkley 1997,
+    The interval is a percentile bootstrap over tasks. Attempts at one task are correlated, so whole
+    tasks are resampled, each with all its attempts (cluster bootstrap; Davison and Hinkley 1997,
     section 3.8).
 
     Args:
-        sums: Of each task, the sum over its attempts.
-        counts: Of each task, how many those are; 0 where none counts.
-        link: What is done to the mean, such as `numpy.exp` for a geometric mean.
-        seed: Of the resampling.
+        sums: The sum over the attempts of each task.
+        counts: The number of attempts of each task that count; may be 0.
+        link: Applied to the mean, such as `numpy.exp` for a geometric mean.
+        seed: Seed of the resampling.
 
     Returns:
-        `link(sum of sums / sum of counts)`; no interval for fewer than two tasks that count.
+        `link(sum of sums / sum of counts)`; without an interval if fewer than two tasks count.
     """
     top, bottom = np.asarray(sums, float), np.asarray(counts, float)
     if bottom.sum() == 0:
@@ -107,17 +109,18 @@ def ratio(
 
 
 def paired(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Estimate:
-    """The mean of after less before over pairs, with its interval.
+    """The mean of `after - before` over pairs, with its interval.
 
-    A percentile bootstrap that draws pairs anew, by scipy (Efron and Tibshirani 1993, chapter 8).
+    The interval is a percentile bootstrap over pairs, computed by scipy (Efron and Tibshirani 1993,
+    chapter 8).
 
     Args:
-        before: One value a pair.
-        after: The other.
-        seed: Of the resampling.
+        before: The first value of each pair.
+        after: The second value of each pair.
+        seed: Seed of the resampling.
 
     Returns:
-        The mean; no interval for fewer than two pairs.
+        The mean; without an interval for fewer than two pairs.
     """
     from scipy import stats
 
@@ -125,7 +128,7 @@ def paired(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Es
     value = float(differences.mean())
     if len(differences) < 2:
         return Estimate(value)
-    found = stats.bootstrap(
+    bounds = stats.bootstrap(
         (differences,),
         np.mean,
         n_resamples=RESAMPLED,
@@ -133,11 +136,11 @@ def paired(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Es
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    return Estimate(value, float(found.low), float(found.high))
+    return Estimate(value, float(bounds.low), float(bounds.high))
 
 
 def draws(tasks: int, seed: int = 0) -> NDArray[np.int64]:
-    """Tasks drawn with replacement, (2000, tasks); the same for the same seed."""
+    """Indices of tasks drawn with replacement, shape (2000, tasks), from a seed."""
     return np.random.default_rng(seed).integers(tasks, size=(RESAMPLED, tasks))
 
 
@@ -152,10 +155,10 @@ class Deviance:
     """How much of the outcomes a factor explains.
 
     Attributes:
-        explained: Share of the null deviance.
-        expected: The share that the factor would explain if it meant nothing, by permutation.
+        explained: Share of the null deviance that the factor explains.
+        expected: The mean share that a factor without effect explains, by permutation.
         degrees: Degrees of freedom of the factor.
-        p_value: Chance of a share as large if the factor meant nothing, by permutation.
+        p_value: Probability of at least this share for a factor without effect, by permutation.
     """
 
     explained: float
@@ -167,42 +170,42 @@ class Deviance:
 def explained_deviance(
     groups: Sequence[str], passed: Sequence[float], tried: Sequence[float], seed: int = 0
 ) -> Deviance | None:
-    """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and what chance gives.
+    """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and a permutation test.
 
-    The model is fitted by statsmodels, each attempt an observation. The factor belongs to tasks, so
-    the permutation test moves whole tasks between its levels.
+    statsmodels fits the model; each attempt is one observation. The factor is a property of tasks,
+    so the test permutes its levels between whole tasks.
 
     Args:
-        groups: Of each task, its level of the factor.
-        passed: Of each task, the attempts that were right.
-        tried: Of each task, all attempts.
-        seed: Of the permutations.
+        groups: The level of the factor of each task.
+        passed: The number of correct attempts of each task.
+        tried: The number of attempts of each task.
+        seed: Seed of the permutations.
 
     Returns:
-        The shares; None where the factor has one level only, or all attempts ended alike.
+        The shares; None if the factor has only one level, or all attempts have the same result.
     """
     levels, index = np.unique(np.asarray(groups), return_inverse=True)
     right, all_ = np.asarray(passed, float), np.asarray(tried, float)
     if len(levels) < 2 or right.sum() in (0.0, all_.sum()):
         return None
     model = _glm(index, right, all_)
-    found = 1 - model.deviance / model.null_deviance
+    explained = 1 - model.deviance / model.null_deviance
 
     def share(index: NDArray[np.int64]) -> float:
-        """The same with other levels, whose fit is the mean of each."""
+        """The explained share for other levels of the tasks; the fit is the mean of each level."""
         passes, trials = (np.bincount(index, each, len(levels)) for each in (right, all_))
         means = (passes / np.maximum(trials, 1))[index]
         return 1 - _deviance(model.family, right, all_, means) / model.null_deviance
 
     generator = np.random.default_rng(seed)
     chance = np.array([share(generator.permutation(index)) for _ in range(RESAMPLED)])
-    as_large = int(np.count_nonzero(chance >= found - 1e-6))
+    as_large = int(np.count_nonzero(chance >= explained - 1e-6))
     p_value = (1 + as_large) / (1 + RESAMPLED)
-    return Deviance(float(found), float(chance.mean()), int(model.df_model), p_value)
+    return Deviance(float(explained), float(chance.mean()), int(model.df_model), p_value)
 
 
 def _glm(index: NDArray[np.int64], right: Floats, tried: Floats) -> Any:
-    """The fitted model, an attempt an observation: successes and failures of tasks, weighted."""
+    """The fitted model; the successes and the failures of a task are two weighted observations."""
     import warnings
 
     import statsmodels.api as sm
@@ -210,7 +213,7 @@ def _glm(index: NDArray[np.int64], right: Floats, tried: Floats) -> Any:
     design = np.eye(index.max() + 1)[np.concatenate([index, index])]
     outcome, weights = _attempts(right, tried)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a level of which all are right has no finite logit
+        warnings.simplefilter("ignore")  # a level without failures has no finite logit
         return sm.GLM(outcome, design, sm.families.Binomial(), freq_weights=weights).fit()
 
 
@@ -220,6 +223,6 @@ def _deviance(family: Any, right: Floats, tried: Floats, means: Floats) -> float
 
 
 def _attempts(right: Floats, tried: Floats) -> tuple[Floats, Floats]:
-    """Outcomes, 1 for each task and then 0, and how many attempts each stands for."""
+    """Outcomes, 1 for every task and then 0 for every task, and the weight of each."""
     ones = np.ones(len(right))
     return np.concatenate([ones, 0 * ones]), np.concatenate([right, tried - right])

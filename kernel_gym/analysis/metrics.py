@@ -1,10 +1,9 @@
-"""What a recorded run says about its policy, in the measures of the field.
+"""The metrics of a recorded run, as the field defines them.
 
-`docs/metrics.md` gives each formula with its source. An attempt is an episode: one sample of one
-task. Tasks count by their attempts; intervals are bootstraps over tasks. Only attempts that are
-over count: those that an unfinished run has not begun, or has not ended, are left out. Submissions
-on which the machine failed (`infra`) are left out, and attempts with no others; an attempt that
-ended without a submission is a failure.
+`docs/metrics.md` gives each formula with its source. An attempt is one episode: one sample of one
+task. A task has the weight of its attempts; intervals are bootstraps over tasks. Only finished
+attempts count. Submissions on which the machine failed (`infra`) are left out, and so are attempts
+without any other submission. An attempt that ended without a submission is a failure.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.analysis.estimators import Estimate, Floats, best_at_k, pass_at_k, ratio
-from kernel_gym.analysis.summary import best_submission
+from kernel_gym.episodes.history import best_turn
 from kernel_gym.formatting import roofline_share
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
@@ -28,7 +27,7 @@ from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.tasks.workload import Split
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
-"""Of the `fast_p` curve; a speedup is at most 10 (rule 24)."""
+"""The values of p in the `fast_p` curve; a speedup is at most 10 (rule 24)."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +40,32 @@ class Attempt:
 
     @cached_property
     def best(self) -> TurnRecord | None:
-        """The best submission, see :func:`kernel_gym.analysis.summary.best_submission`."""
-        return best_submission(self.turns)
+        """The best submission, see :func:`kernel_gym.episodes.history.best_turn`."""
+        return best_turn(self.turns)
 
     @property
     def called(self) -> float:
-        """1 if the first call of a submission came back."""
+        """1 if the first call of at least one submission returned, else 0."""
         return float(any(ran(turn.evaluation) for turn in self.turns))
 
     @property
     def correct(self) -> float:
-        """1 if a submission passed."""
+        """1 if at least one submission passed, else 0."""
         return float(self.best is not None)
 
     @property
     def speedup(self) -> float:
-        """Of the best submission; 0 when none is correct."""
+        """The speedup of the best submission; 0 if none is correct."""
         return (self.best.evaluation.speedup or 0.0) if self.best else 0.0
 
     @property
     def log_speedup(self) -> float:
-        """Its logarithm; a failure counts as the least speedup that is told apart, 0.1."""
+        """The logarithm of the speedup; a failure counts as the smallest speedup in use, 0.1."""
         return math.log(max(self.speedup, RATIO_CLAMP[0]))
 
     @property
     def speed_of_light(self) -> float:
-        """Geometric mean over train workloads of roofline over time, each at most 1; else 0."""
+        """Geometric mean over train workloads of roofline time over time, each at most 1; or 0."""
         if self.best is None:
             return 0.0
         shares = [roofline_share(w) for w in self.best.evaluation.by_split(Split.TRAIN)]
@@ -75,7 +74,7 @@ class Attempt:
 
     @property
     def arena(self) -> float:
-        """The highest AgentKernelArena score of a submission."""
+        """The highest AgentKernelArena score of a submission; 0 without a submission."""
         score = get_reward("agentkernelarena")
         values = [score(turn.evaluation).value for turn in self.turns]
         return max((value for value in values if value is not None), default=0.0)
@@ -85,11 +84,6 @@ class Attempt:
         """The highest reward; 0 without a submission."""
         values = [turn.reward for turn in self.turns if turn.reward is not None]
         return max(values, default=0.0)
-
-
-def passed(turn: TurnRecord) -> bool:
-    """Whether a submission was found to be correct."""
-    return turn.evaluation.outcome is Outcome.PASSED
 
 
 Measure = tuple[Callable[[Attempt], float], Callable[[Floats], Floats]]
@@ -103,11 +97,11 @@ MEASURES: dict[str, Measure] = {
     "agent_kernel_arena": (lambda attempt: attempt.arena, np.positive),
     "reward": (lambda attempt: attempt.reward, np.positive),
 }
-"""Means over all attempts: what is averaged, and what is done to the mean."""
+"""Means over all attempts: the value to average, and the function to apply to the mean."""
 
 
 def attempts(store: RunStore) -> list[Attempt]:
-    """The episodes of a run that are over, by task in the run's order and then sample."""
+    """The finished episodes of a run, by task in the run's order and then by sample."""
     played: dict[tuple[str, int], list[TurnRecord]] = {
         (task, sample): []
         for task in store.config.tasks
@@ -117,18 +111,18 @@ def attempts(store: RunStore) -> list[Attempt]:
     for record in store.records():
         if (record.task, record.sample) in played:
             played[record.task, record.sample].append(record)
-    kept = []
+    finished = []
     for (task, sample), records in played.items():
         turns = tuple(r for r in records if r.evaluation.outcome is not Outcome.INFRA)
         if turns or not records:
-            kept.append(Attempt(task, sample, turns))
-    return kept
+            finished.append(Attempt(task, sample, turns))
+    return finished
 
 
-def by_task(found: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+def by_task(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
     """The attempts of each task."""
     tasks: dict[str, list[Attempt]] = {}
-    for attempt in found:
+    for attempt in attempts:
         tasks.setdefault(attempt.task, []).append(attempt)
     return tasks
 
@@ -139,14 +133,21 @@ def mean_over(
     link: Callable[[Floats], Floats] = np.positive,
     counts: Callable[[Attempt], bool] = lambda attempt: True,
 ) -> Estimate:
-    """The mean of a value over the attempts that count, with its interval over tasks."""
+    """The mean of a value over attempts, with its interval over tasks.
+
+    Args:
+        groups: The attempts of each task.
+        value: The value of an attempt.
+        link: Applied to the mean, such as `numpy.exp` for a geometric mean.
+        counts: Whether an attempt counts.
+    """
     chosen = [[value(a) for a in group if counts(a)] for group in groups]
     return ratio([math.fsum(values) for values in chosen], [len(v) for v in chosen], link)
 
 
-def headline(found: Sequence[Attempt]) -> dict[str, Estimate]:
-    """The means over all attempts, and the speedups of the correct ones."""
-    groups = list(by_task(found).values())
+def headline(attempts: Sequence[Attempt]) -> dict[str, Estimate]:
+    """The means over all attempts, and the mean speedups of the correct ones."""
+    groups = list(by_task(attempts).values())
     means = {name: mean_over(groups, *measure) for name, measure in MEASURES.items()}
 
     def right(attempt: Attempt) -> bool:
@@ -159,9 +160,9 @@ def headline(found: Sequence[Attempt]) -> dict[str, Estimate]:
     return means
 
 
-def fast_p(found: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Share of the attempts that are correct and more than p times as fast, for each p."""
-    groups = list(by_task(found).values())
+def fast_p(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """The share of attempts that are correct and have a speedup above p, for each p."""
+    groups = list(by_task(attempts).values())
 
     def share(p: float) -> Estimate:
         return mean_over(groups, lambda a: float(a.speedup > p))
@@ -169,13 +170,13 @@ def fast_p(found: Sequence[Attempt]) -> list[dict[str, Any]]:
     return [{"p": p, "share": share(p)} for p in THRESHOLDS]
 
 
-def at_k(found: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """pass@k and best@k of the speedup (failures are 0) for k = 1, 2, 4 ... and all samples.
+def at_k(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """pass@k, and best@k of the speedup (0 for a failure), for k = 1, 2, 4, ... and all samples.
 
-    Means over the tasks with at least k attempts.
+    Each is a mean over the tasks with at least k attempts.
     """
-    groups = [[a.speedup for a in group] for group in by_task(found).values()]
-    right = [sum(a.correct for a in group) for group in by_task(found).values()]
+    groups = [[a.speedup for a in group] for group in by_task(attempts).values()]
+    right = [sum(a.correct for a in group) for group in by_task(attempts).values()]
     most = max(map(len, groups), default=0)
     powers = [2**i for i in range(most.bit_length()) if 2**i < most]
     rows = []

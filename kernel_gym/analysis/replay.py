@@ -1,4 +1,4 @@
-"""Recorded runs again: scored under another reward, or evaluated anew and compared."""
+"""Scores a recorded run with another reward, or evaluates it again and compares."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_gym.episodes.history import reward_context
 from kernel_gym.records import Clock, Evaluation, Outcome
-from kernel_gym.rewards import Context, Reward
+from kernel_gym.rewards import Reward
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
-    """The records of a run under another reward; nothing is evaluated.
+    """The records of a run with another reward; nothing is evaluated.
 
     Args:
         store: The run.
@@ -29,28 +30,27 @@ def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
     """
     rescored = []
     for turns in _by_episode(store.records()).values():
-        context = Context()
-        for turn in turns:
-            source = store.folder / turn.source
-            chars = len(store.source(turn)) if source.is_file() else None
-            result = reward(turn.evaluation, Context(context.best_speedup, chars))
+        for number, turn in enumerate(turns):
+            context = reward_context(turns[:number])
+            if (store.folder / turn.source).is_file():
+                context = context.of(store.source(turn))
+            result = reward(turn.evaluation, context)
             update = {"reward": result.value, "terms": dict(result.terms)}
             rescored.append(turn.model_copy(update=update))
-            context = context.after(turn.evaluation)
     return rescored
 
 
 def write_rescored(
     store: RunStore, records: Iterable[TurnRecord], reward: str, out: Path, overwrite: bool = False
 ) -> RunStore:
-    """Writes rescored records as a run of its own.
+    """Writes rescored records as a new run.
 
     Args:
-        store: The run they come from; its sources are copied.
-        records: What :func:`rescore` gave.
+        store: The original run; its sources are copied.
+        records: The records that :func:`rescore` returned.
         reward: The name of the other reward.
         out: The folder of the new run.
-        overwrite: Throw away a run that `out` holds.
+        overwrite: Delete the run in `out`, if there is one.
 
     Returns:
         The new run.
@@ -70,9 +70,9 @@ class Replayed:
     """One recorded submission, evaluated again.
 
     Attributes:
-        record: What was recorded.
-        evaluation: What was found now.
-        differences: The fields that differ.
+        record: The recorded submission.
+        evaluation: The new evaluation.
+        differences: The names of the fields that differ.
     """
 
     record: TurnRecord
@@ -81,26 +81,25 @@ class Replayed:
 
     @property
     def same(self) -> bool:
-        """Whether everything that must agree does."""
+        """Whether all fields that must agree do."""
         return not self.differences
 
 
 def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     """Evaluates every recorded submission again, with its recorded seed and the run's secret.
 
-    Where times are modelled every field must agree, bit for bit, but for wall-clock times; where
-    they are measured, only what the submission was found to be. Submissions whose record is a fault
-    of ours are left out: there is nothing to compare with.
+    If times are modelled, every field except wall-clock times must agree bit for bit. If times are
+    measured, only the verdict must agree. Submissions on which the machine failed are left out.
 
     Args:
         store: The run.
-        executor: What evaluates; on the run's device and with its secret.
+        executor: Evaluates submissions, on the run's device and with its secret.
 
     Yields:
-        One result a submission, as they finish.
+        One result for each submission, in order of completion.
 
     Raises:
-        StoreError: A record was drawn with another secret than the executor has.
+        StoreError: The executor has another secret than the run.
     """
     from kernel_gym.executors import Request  # which loads PyTorch
 
@@ -114,10 +113,10 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
 
 
 def secret_of(store: RunStore) -> RunSecret:
-    """What the records of a run were drawn with: `PUBLIC` where their seeds alone decided.
+    """The secret with which the records of a run were drawn; `PUBLIC` if they used none.
 
     Raises:
-        StoreError: The run's secret is missing, or is not the one that the records name.
+        StoreError: The run's secret is missing, or differs from the one that the records name.
     """
     named = {r.evaluation.secret_sha256 for r in store.records()}
     if named <= {""}:
@@ -128,19 +127,19 @@ def secret_of(store: RunStore) -> RunSecret:
     return secret
 
 
-def _differences(recorded: Evaluation, found: Evaluation) -> tuple[str, ...]:
+def _differences(recorded: Evaluation, repeated: Evaluation) -> tuple[str, ...]:
     if recorded.clock is Clock.MODELLED:
-        if recorded.canonical() == found.canonical():
+        if recorded.canonical() == repeated.canonical():
             return ()
-        fields = [name for name in type(found).model_fields if name != "wall_seconds"]
+        fields = [name for name in type(repeated).model_fields if name != "wall_seconds"]
     else:
         fields = ["task", "source_sha256", "outcome", "stage", "seed", "secret_sha256"]
-    dumps = (recorded.model_dump(mode="json"), found.model_dump(mode="json"))
+    dumps = (recorded.model_dump(mode="json"), repeated.model_dump(mode="json"))
     return tuple(name for name in fields if repr(dumps[0][name]) != repr(dumps[1][name]))
 
 
 def _by_episode(records: Iterable[TurnRecord]) -> dict[tuple[str, int], list[TurnRecord]]:
-    found: dict[tuple[str, int], list[TurnRecord]] = {}
+    episodes: dict[tuple[str, int], list[TurnRecord]] = {}
     for record in records:
-        found.setdefault((record.task, record.sample), []).append(record)
-    return found
+        episodes.setdefault((record.task, record.sample), []).append(record)
+    return episodes

@@ -1,4 +1,4 @@
-"""What a run comes to: the best submission of each task, and a few figures over all tasks."""
+"""The summary of a run: the best submission of each task, and a few figures over all tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from kernel_gym.records import Clock, Evaluation, Outcome
+from kernel_gym.episodes.history import best_turn
+from kernel_gym.records import Clock
 from kernel_gym.storage.run_store import RunStore, TurnRecord
 
 
@@ -16,33 +17,35 @@ class TaskSummary:
 
     task: str
     outcomes: tuple[str, ...]
+    """The outcome of each submission."""
     rewards: tuple[float | None, ...]
-    """Of each turn, like `outcomes`."""
+    """The reward of each submission."""
     samples: tuple[int, ...]
-    """Which episode each turn was in, like `outcomes`."""
+    """The episode of each submission."""
     best_turn: int | None
-    """The turn of the best correct submission; None when none is correct."""
+    """The turn of the best correct submission; None if none is correct."""
     best_sample: int | None
+    """The episode of the best correct submission; None if none is correct."""
     reward: float | None
-    """The best reward of any submission."""
+    """The highest reward of a submission."""
     speedup: float | None
     unseen_speedup: float | None
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A whole run. Speedups are geometric means over the solved tasks, of the best submissions."""
+    """A whole run. Speedups are geometric means of the best submissions of the solved tasks."""
 
     tasks: tuple[TaskSummary, ...]
     submissions: int
     unfinished: int
-    """Tasks with an episode that is not over, of those that were to be played."""
+    """Number of tasks with an episode that is not over."""
     solved: int
     speedup: float | None
     unseen_speedup: float | None
     mean_reward: float | None
     clock: Clock | None
-    """Whether the times are modelled or measured; None for a run without submissions."""
+    """Whether times are modelled or measured; None for a run without submissions."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -50,13 +53,10 @@ class RunSummary:
 
 
 def summarise(store: RunStore) -> RunSummary:
-    """Sums up a run.
+    """The summary of a run.
 
     Args:
-        store: The run.
-
-    Returns:
-        One line a task, and the figures over all of them.
+        store: The run, finished or not.
     """
     unfinished = len({task for task, _ in store.unfinished()})
     return summarise_records(store.config.tasks, store.records(), unfinished)
@@ -65,17 +65,17 @@ def summarise(store: RunStore) -> RunSummary:
 def summarise_records(
     task_ids: Iterable[str], records: Sequence[TurnRecord], unfinished: int
 ) -> RunSummary:
-    """Sums up records that need not be those of a store, over the given tasks.
+    """The summary of records, which need not be in a store.
 
     Args:
-        task_ids: The tasks, in the order wanted.
+        task_ids: The tasks, in the order of the summary.
         records: Submissions on them.
-        unfinished: How many of the tasks have an episode that is not over.
+        unfinished: The number of tasks with an episode that is not over.
     """
     turns: dict[str, list[TurnRecord]] = {task_id: [] for task_id in task_ids}
     for record in records:
         turns[record.task].append(record)
-    tasks = tuple(summarise_task(task_id, found) for task_id, found in turns.items())
+    tasks = tuple(summarise_task(task_id, own) for task_id, own in turns.items())
     solved = [task for task in tasks if task.best_turn is not None]
     rewards = [task.reward for task in tasks if task.reward is not None]
     return RunSummary(
@@ -91,9 +91,9 @@ def summarise_records(
 
 
 def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
-    """Sums up the submissions on one task."""
+    """The summary of the submissions on one task."""
     turns = list(turns)
-    best = best_submission(turns)
+    best = best_turn(turns)
     rewards = [turn.reward for turn in turns if turn.reward is not None]
     return TaskSummary(
         task=task_id,
@@ -108,18 +108,8 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
     )
 
 
-def best_submission(turns: Iterable[TurnRecord]) -> TurnRecord | None:
-    """The correct submission whose speedup has the highest lower bound, the first of equals."""
-    correct = [turn for turn in turns if turn.evaluation.outcome is Outcome.PASSED]
-    return max(correct, key=lambda turn: _least_speedup(turn.evaluation), default=None)
-
-
-def _least_speedup(evaluation: Evaluation) -> float:
-    return evaluation.speedup_low or evaluation.speedup or 0.0
-
-
 def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Geometric mean of those that are there; None when none is.
+    """The geometric mean of the values that are neither None nor 0; None if there are none.
 
     Example:
         >>> geometric_mean([2.0, 8.0, None])

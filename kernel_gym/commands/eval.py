@@ -1,10 +1,12 @@
-"""`kernel-gym eval`: play a policy on a suite and keep what came of it."""
+"""`kernel-gym eval`: play a policy on a suite and keep the results."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +35,6 @@ from kernel_gym.commands.common import (
     SeedOption,
     SuiteOption,
     console,
-    executor_arguments,
     messages,
     note,
     one_line_errors,
@@ -56,10 +57,12 @@ from kernel_gym.commands.sampling import (
 if TYPE_CHECKING:
     from rich.progress import Task as Bar
 
-    from kernel_gym.policies import Options, Policy
-    from kernel_gym.storage.run_records import RunConfig
+    from kernel_gym.analysis.breakdown import RunMetrics
+    from kernel_gym.policies.evaluate import Listener
     from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import Task
+
+_GO_ON = "; to continue, give the same command with --resume"
 
 
 def evaluate(
@@ -100,155 +103,70 @@ def evaluate(
         note("error: give --resume or --overwrite, not both")
         raise typer.Exit(BAD_INPUT)
     with one_line_errors():
-        _known_executor(executor)
-        replies = policy_options(
+        from kernel_gym.executors import require_executor
+
+        require_executor(executor)
+        options = policy_options(
             max_tokens, temperature, top_p, extra_body, parallel, rate, price_in, price_out
         )
-        device, tasks = _tasks(suite, device)
-        player = _player(policy, replies)
-        config = _config(policy, suite, tasks, device, reward, turns, samples, seed, player)
-        store = _store(out, config, resume, overwrite, secret)
-    _play_to_the_end(player, tasks, store, executor, workers)
-    with one_line_errors():
-        _show(store, json)
+        from kernel_gym.policies import evaluate_policy
+        from kernel_gym.storage.secret import read_secret
+
+        metrics = evaluate_policy(
+            policy,
+            suite,
+            device=device,
+            samples=samples,
+            turns=turns,
+            seed=seed,
+            reward=reward,
+            executor=executor,
+            workers=workers,
+            out=out,
+            resume=resume,
+            overwrite=overwrite,
+            secret=read_secret(secret) if secret else None,
+            options=options,
+            monitor=_monitor,
+            note=note,
+            command=shlex.join(["kernel-gym", *sys.argv[1:]]),
+        )
+        _show(out, metrics, json)
 
 
-def _tasks(suite: str, device: str) -> tuple[str, list[Task]]:
-    """The device's full name, and the tasks of the suite that it can build and run."""
-    from kernel_gym.devices import resolve
-    from kernel_gym.tasks import load_suite
-
-    device = resolve(device)
-    return device, _runnable(load_suite(suite).tasks, device)
-
-
-def _player(policy: str, replies: Options) -> Policy:
-    from kernel_gym.policies import make_policy
-
-    return make_policy(policy, replies)
-
-
-def _config(
-    policy: str,
-    suite: str,
-    tasks: list[Task],
-    device: str,
-    reward: str,
-    turns: int,
-    samples: int,
-    seed: int | None,
-    player: Policy,
-) -> RunConfig:
-    """What is run, as it is recorded."""
-    from kernel_gym.storage.run_records import RunConfig
-
-    return RunConfig(
-        policy=policy,
-        suite=suite,
-        tasks=tuple(task.id for task in tasks),
-        device=device,
-        reward=reward,
-        turns=turns,
-        samples=samples,
-        seed=seed,
-        sampling=getattr(player, "sampling", None),
-    )
-
-
-def _store(
-    out: Path, config: RunConfig, resume: bool, overwrite: bool, secret: Path | None
-) -> RunStore:
-    from kernel_gym.storage.run_store import RunStore
-    from kernel_gym.storage.secret import read_secret
-
-    given = read_secret(secret) if secret else None
-    return RunStore.start(out, config, resume=resume, overwrite=overwrite, secret=given)
-
-
-def _play_to_the_end(
-    player: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
-) -> None:
-    """Plays; when something ends the run before, says in one line how to go on."""
+@contextmanager
+def _monitor(store: RunStore) -> Iterator[Listener]:
+    """Shows the progress of a run; if the run stops early, says in one line how to continue."""
     from kernel_gym.policies import PolicyError
 
-    go_on = "; to continue, give the same command with --resume"
     try:
-        with one_line_errors(go_on):
+        with one_line_errors(_GO_ON):
             try:
-                with store.session(shlex.join(["kernel-gym", *sys.argv[1:]])):
-                    _play(player, tasks, store, executor, workers)
+                with _progress() as progress:
+                    yield _bar(progress, store)
             except PolicyError as error:
-                note(f"error: {error}{go_on}")
+                note(f"error: {error}{_GO_ON}")
                 raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        note(f"stopped{go_on} ({store.folder})")
+        note(f"stopped{_GO_ON} ({store.folder})")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
-    """The tasks that the device can build and run; says what was left out and how to mend it."""
-    from kernel_gym.devices import describe_devices
-    from kernel_gym.tasks.small_floats import runs_on
-
-    status = next(status for status in describe_devices() if status.name == device)
-    left_out = [task for task in tasks if task.language not in status.languages]
-    if left_out:
-        note(f"skipped, {device} cannot build them here: {', '.join(t.id for t in left_out)}")
-        for mend in status.mends:
-            note(f"  to mend it: {mend}")
-    built = [task for task in tasks if task.language in status.languages]
-    foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
-    if foreign:
-        note(f"skipped, {status.arch} has other 8-bit floats: {', '.join(foreign)}")
-    return [task for task in built if task.id not in foreign]
-
-
-def _known_executor(name: str) -> None:
-    from kernel_gym.executors import require_executor
-
-    require_executor(name)
-
-
-def _play(
-    policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
-) -> None:
-    """Plays the tasks through an executor under a progress bar."""
-    from kernel_gym.episodes.conversation import PROMPTS
-    from kernel_gym.executors import make_executor
-    from kernel_gym.executors.shared import shared_executor
-    from kernel_gym.policies.reflective import Reflective
-    from kernel_gym.policies.rollout import Rollout
-    from kernel_gym.rewards import get_reward
+def _bar(progress: Progress, store: RunStore) -> Listener:
+    """A progress bar over the turns of a run."""
+    from kernel_gym.policies.evaluate import Listener
 
     config = store.config
-    if isinstance(policy, Reflective):
-        policy.remember(store.folder)
-        policy.arch = shared_executor(config.device).evaluator.device.spec.arch
-    arguments = executor_arguments(executor, config.device, config.seed, workers)
-    arguments["secret"] = store.secret
-    total = len(tasks) * config.samples * config.turns
-    with (
-        _progress() as progress,
-        make_executor(executor, **arguments) as pool,
-    ):
-        bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
+    total = len(config.tasks) * config.samples * config.turns
+    bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
 
-        def on_end(task: Task, turns: int) -> None:
-            """Takes the turns that an episode did not use off the bar."""
-            nonlocal total
-            total -= config.turns - turns
-            progress.update(bar, total=total)
+    def on_end(task: Task, turns: int) -> None:
+        """Takes the turns that an episode did not use off the bar."""
+        nonlocal total
+        total -= config.turns - turns
+        progress.update(bar, total=total)
 
-        rollout = Rollout(
-            policy,
-            pool,
-            get_reward(config.reward),
-            store,
-            prompt=PROMPTS[getattr(policy, "prompt", "full")](config.device),
-            on_turn=lambda record: progress.advance(bar),
-            on_end=on_end,
-        )
-        rollout.play(tasks)
+    return Listener(on_turn=lambda record: progress.advance(bar), on_end=on_end)
 
 
 class _Rate(ProgressColumn):
@@ -271,12 +189,10 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _show(store: RunStore, json: bool) -> None:
-    from kernel_gym.analysis.breakdown import run_metrics, write_metrics
-    from kernel_gym.analysis.summary import summarise
+def _show(folder: Path, results: RunMetrics, json: bool) -> None:
+    from kernel_gym.storage.run_store import RunStore
 
-    summary, metrics = summarise(store), run_metrics(store)
-    write_metrics(store, metrics)
+    store, summary, metrics = RunStore(folder), results.summary, results.sections
     masked = [record for record in store.records() if record.reward is None]
     if masked:
         note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
@@ -290,7 +206,7 @@ def _show(store: RunStore, json: bool) -> None:
 
 
 def _note_ends(store: RunStore) -> None:
-    """Says why episodes ended before their last turn, the most frequent reason first."""
+    """Prints why episodes ended before their last turn, the most frequent reason first."""
     reasons = Counter(end.reason for end in store.ends() if end.reason)
     for reason, count in reasons.most_common(5):
         note(f"{count} episode{'s' if count > 1 else ''} ended early: {reason}")

@@ -1,4 +1,4 @@
-"""Which task an episode is about: one, a suite, or a list with weights."""
+"""The choice of an episode's task: one task, a suite, or several with weights."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from kernel_gym.tasks.names import PREFIX
 from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
 TaskChoice = str | Sequence[str] | Mapping[str, float]
-"""A task id (also `generated:seed=1,depth=3`), a suite (by name or `.toml` path), a list of these,
-or their weights."""
+"""A task id (also `generated:seed=1,depth=3`), a suite (a name or a `.toml` path), a list of these,
+or a mapping from these to weights."""
 
 
 class Tasks:
     """Draws tasks.
 
-    A suite's weight is shared evenly by its tasks; one that is named twice has both weights.
+    The tasks of a suite share its weight evenly. The weights of a task that occurs twice add up.
 
     Args:
-        choice: A task id, a suite, a list of ids and suites, or a table of their weights.
-        arch: The device's architecture; what it lacks the instructions for is left out of suites.
+        choice: A task id, a suite, a list of ids and suites, or a mapping from these to weights.
+        arch: The device's architecture. Tasks that it lacks the instructions for are left out of
+            suites.
 
     Raises:
-        UnfitDevice: A task was named that the architecture lacks the instructions for.
-        ValueError: The choice is empty, or a weight is no positive number.
-        KeyError: A name is unknown; the message lists near matches.
+        UnfitDevice: A task is named that the architecture lacks the instructions for.
+        ValueError: The choice is empty, or a weight is negative or not finite.
+        KeyError: A name is unknown; the message has near matches.
 
     Example:
         >>> tasks = Tasks({"triton2triton/softmax": 3.0, "triton2triton/gelu": 1.0})
@@ -55,10 +56,10 @@ class Tasks:
                 "task: found nothing to draw from, expected a task, a suite or weights"
             )
         self.probabilities = {task: weight / total for task, weight in weights.items() if weight}
-        """How likely each task is, by its id."""
+        """The probability of each task, by its id."""
 
     def draw(self, random: np.random.Generator) -> Task:
-        """One task."""
+        """Draws one task."""
         ids, shares = list(self.probabilities), list(self.probabilities.values())
         if len(set(shares)) == 1:
             return get_task(ids[int(random.integers(len(ids)))])

@@ -1,4 +1,4 @@
-"""`KernelOpt-v0`: write a GPU kernel, read what became of it, write a better one."""
+"""`KernelOpt-v0`: write a GPU kernel, read the feedback, write a better one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from kernel_gym.devices import arch_of, resolve
 from kernel_gym.devices.base import Device
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.spaces import SourceText
+from kernel_gym.episodes.episode import Episode
+from kernel_gym.episodes.history import speedup_bound
 from kernel_gym.executors.shared import shared_executor
-from kernel_gym.feedback import MAX_CHARS, feedback
-from kernel_gym.hidden import without_hidden
-from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.rewards import Context, RewardResult, get_reward
+from kernel_gym.feedback import MAX_CHARS
+from kernel_gym.records import Evaluation
+from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.terms import FASTEST
 from kernel_gym.storage.secret import PUBLIC, RunSecret, kept_secret, process_secret
 from kernel_gym.tasks import Task, prompt, train_workloads
@@ -28,23 +29,23 @@ DEFAULT_SUITE = "quickstart"
 
 
 class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
-    """One task an episode, one submission a turn.
+    """Each episode is about one task, and each turn is one submission.
 
-    Action: the source of a kernel, as text. Text that is no kernel is a submission like any other
-    and fails like one; only an action that is not a string raises.
+    Action: the source text of a kernel. Text that is not a kernel is a failed submission. Only an
+    action that is not a string raises.
 
     Observation: `task` (the prompt), `feedback` (on the last submission), `best_source` and
-    `best_speedup` (of the best correct submission of the episode; empty and 0 before there is one),
-    `turn` (submissions so far).
+    `best_speedup` (the best correct submission of the episode and the lower bound of its speedup;
+    "" and 0 before there is one), `turn` (the number of submissions so far).
 
-    Reward: that of this turn's submission, see :mod:`kernel_gym.rewards`. When the machine failed
-    and not the candidate, `info["masked"]` is true and the reward is 0.0 for want of a number:
-    leave the step out of training.
+    Reward: the reward of this turn's submission, see :mod:`kernel_gym.rewards`. If the machine
+    failed and not the candidate, `info["masked"]` is true and the reward is 0.0, because Gymnasium
+    needs a number. Leave such a step out of training.
 
-    An episode terminates when its turns are used up. Unseen workloads and data are drawn from seeds
-    that come from the environment's own generator, mixed with a secret that a policy cannot know:
-    after `reset(seed=...)` an episode on the simulator can be repeated exactly in this process, and
-    in others that get the same `secret`.
+    An episode terminates after `max_turns` submissions. The seeds of unseen workloads and data come
+    from the environment's generator, mixed with a secret that a policy cannot know. After
+    `reset(seed=...)` an episode on the simulator can be repeated exactly in this process, and in
+    another process that gets the same `secret`.
 
     Example:
         >>> import gymnasium, kernel_gym
@@ -67,25 +68,25 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         secret: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """Chooses tasks, device and reward by name, so that the spec stays plain data.
+        """Takes tasks, device and reward by name, so that the environment's spec is plain data.
 
         Args:
             task: A task id such as `triton2triton/softmax`, a suite to draw tasks from, a list of
-                these, or a table of their weights.
-            device: A device name such as `sim:gfx942`; `auto` takes a GPU when there is one.
+                these, or a mapping from these to weights.
+            device: A device name such as `sim:gfx942`; `auto` takes a GPU if there is one.
             reward: A registered reward, a `.toml` file, `module:function`, or a callable; see
                 :func:`kernel_gym.rewards.get_reward`.
-            max_turns: Submissions an episode.
-            deterministic: Draw unseen workloads and data from the same seed in every turn of every
-                episode, so that an evaluation depends on the source alone, and without a secret. A
-                policy that knows the seed knows all answers: for tests, not for training.
-            secret: A file with what seeds are mixed with, made when absent; by default it is the
-                secret of this process, which ends with it.
+            max_turns: Submissions per episode.
+            deterministic: Draw unseen workloads and data from the same seed in every turn, without
+                a secret, so that an evaluation depends on the source only. A policy that knows the
+                seed can compute all answers, so this is for tests and not for training.
+            secret: The file of the secret that seeds are mixed with; it is created if absent. By
+                default the environment uses a secret that exists only in this process.
             render_mode: `ansi`, `human` or None.
 
         Raises:
-            ValueError: A name is unknown, a number out of range, or a deterministic environment has
-                a secret.
+            ValueError: A name is unknown, a number is out of range, or a deterministic environment
+                gets a secret.
             StoreError: The file of the secret is malformed.
         """
         if deterministic and secret is not None:
@@ -100,7 +101,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self._tasks = Tasks(task, self._arch)
         self._deterministic = deterministic
         self.secret = _secret(deterministic, secret)
-        """What seeds are mixed with."""
+        """The secret that seeds are mixed with."""
         self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
@@ -114,12 +115,11 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
                 "turn": spaces.Discrete(max_turns + 1),
             }
         )
-        self._task: Task | None = None
-        self._turn = 0
+        self._episode: Episode | None = None
 
     @property
     def task_ids(self) -> tuple[str, ...]:
-        """The tasks that an episode may be about, unless `reset` is told otherwise."""
+        """The ids of the tasks that `reset` draws from, unless its options name others."""
         return tuple(self._tasks.probabilities)
 
     def reset(
@@ -128,28 +128,24 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """Starts an episode.
 
         Args:
-            seed: Seed of the environment's generator: the task drawn, unseen workloads and data.
-            options: `{"task": ...}` plays that task, or draws from that suite or those weights,
-                in this episode: the place for a curriculum.
+            seed: Seed of the generator that draws the task, unseen workloads and data.
+            options: `{"task": ...}` draws the task of this episode from another choice; a
+                curriculum can use it.
 
         Returns:
             The first observation, and an info with the task and the device.
 
         Raises:
-            ValueError: An option is unknown, or its task is.
+            ValueError: An option or its task is unknown.
         """
         super().reset(seed=seed)
-        self._task = self._choose_task(dict(options or {}))
-        self._device = shared_executor(self.device_name, self.secret).evaluator.device
-        self._prompt = _prompt(self._task, self._device)
-        self._turn = 0
-        self._feedback = ""
-        self._best_source, self._best_speedup = "", 0.0
-        self._context = Context()
-        self._last: tuple[Evaluation, RewardResult] | None = None
+        task = self._choose_task(dict(options or {}))
+        device = shared_executor(self.device_name, self.secret).evaluator.device
+        self._prompt = _prompt(task, device)
+        self._episode = episode = Episode(task)
         if self.render_mode == "human":
             print(self._text())
-        return self._observation(), {"task": self._task.id, "device": self._device.name}
+        return self._observation(episode), {"task": task.id, "device": device.name}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Evaluates one submission.
@@ -160,57 +156,60 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         Returns:
             Observation, reward, terminated, truncated (never true), and info: `task`, `turn`,
             `outcome`, `stage`, `speedup`, `unseen_speedup`, `masked`, `reward_terms` and the
-            `evaluation` but for its wall-clock times and what identifies hidden workloads.
+            `evaluation` without wall-clock times and without what identifies hidden workloads.
 
         Raises:
             InvalidAction: The action is not a string.
-            ResetNeeded: No episode is under way.
+            ResetNeeded: No episode is in progress.
         """
         request = self.request(action)
         executor = shared_executor(self.device_name, self.secret)
         return self.conclude(action, executor.evaluate(*request))
 
     def request(self, action: str) -> tuple[str, str, int]:
-        """The evaluation that a step with this action needs: task, source and seed.
+        """The evaluation that a step with this action needs: task id, source and seed.
 
-        A step is a request, its evaluation, and :meth:`conclude`. A vector environment evaluates
-        the requests of many episodes at a time.
+        A step consists of a request, its evaluation, and :meth:`conclude`. A vector environment
+        evaluates the requests of many episodes at the same time.
 
         Raises:
             InvalidAction: The action is not a string.
-            ResetNeeded: No episode is under way.
+            ResetNeeded: No episode is in progress.
         """
         if not isinstance(action, str):
             raise InvalidAction(f"expected source text as str, found {type(action).__name__}")
-        if self._task is None or self._turn >= self._max_turns:
-            raise ResetNeeded("no episode is under way: call reset() first")
+        if self._episode is None or self._over(self._episode):
+            raise ResetNeeded("no episode is in progress: call reset() first")
         seed = 0 if self._deterministic else int(self.np_random.integers(2**63))
-        return self._task.id, action, seed
+        return self._episode.task.id, action, seed
 
     def conclude(
         self, action: str, evaluation: Evaluation
     ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Ends the step that :meth:`request` began; returns what :meth:`step` does."""
-        assert self._task is not None
-        result = self._reward(evaluation, self._context.of(action))
-        self._context = self._context.after(evaluation)
-        self._turn += 1
-        self._feedback = feedback(self._task, evaluation)
-        self._remember(action, evaluation)
-        self._last = (evaluation, result)
+        """Ends the step that :meth:`request` began, with its evaluation.
+
+        Returns:
+            The same values as :meth:`step`.
+        """
+        assert self._episode is not None
+        result = self._reward(evaluation, self._episode.context.of(action))
+        self._episode = episode = self._episode.after(action, evaluation, result)
         if self.render_mode == "human":
             print(self._text())
         reward = 0.0 if result.value is None else float(result.value)
-        terminated = self._turn >= self._max_turns
-        return self._observation(), reward, terminated, False, self._info(evaluation, result)
+        over = self._over(episode)
+        return self._observation(episode), reward, over, False, _info(episode)
 
     def render(self) -> str | None:
-        """The last turn as text: returned in `ansi` mode; `human` mode prints it as it happens."""
+        """The last turn as text in `ansi` mode; `human` mode prints each turn when it ends."""
         return self._text() if self.render_mode == "ansi" else None
 
     def close(self) -> None:
         """Ends the episode. The evaluator is shared and closes with the process."""
-        self._task = None
+        self._episode = None
+
+    def _over(self, episode: Episode) -> bool:
+        return len(episode.turns) >= self._max_turns
 
     def _choose_task(self, options: dict[str, Any]) -> Task:
         chosen = options.pop("task", None)
@@ -219,45 +218,44 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             raise ValueError(f"unknown reset option {unknown}; known: 'task'")
         return (self._tasks if chosen is None else Tasks(chosen, self._arch)).draw(self.np_random)
 
-    def _remember(self, source: str, evaluation: Evaluation) -> None:
-        """Keeps the best correct submission by the lower bound of its speedup."""
-        speedup = evaluation.speedup_low
-        if evaluation.outcome is Outcome.PASSED and (speedup or 0.0) > self._best_speedup:
-            self._best_source, self._best_speedup = source, float(speedup or 0.0)
-
-    def _observation(self) -> dict[str, Any]:
+    def _observation(self, episode: Episode) -> dict[str, Any]:
+        best = episode.best
+        speedup = speedup_bound(best.evaluation) if best else 0.0
         return {
             "task": self._prompt,
-            "feedback": self._feedback,
-            "best_source": self._best_source,
-            "best_speedup": np.array(min(self._best_speedup, FASTEST), dtype=np.float32),
-            "turn": np.int64(self._turn),
-        }
-
-    def _info(self, evaluation: Evaluation, result: RewardResult) -> dict[str, Any]:
-        return {
-            "task": evaluation.task,
-            "turn": self._turn,
-            "outcome": str(evaluation.outcome),
-            "stage": str(evaluation.stage),
-            "speedup": evaluation.speedup,
-            "unseen_speedup": evaluation.unseen_speedup,
-            "masked": result.masked,
-            "reward_terms": dict(result.terms),
-            "evaluation": without_hidden(evaluation).model_dump(
-                mode="json", exclude={"wall_seconds"}
-            ),
+            "feedback": episode.turns[-1].feedback if episode.turns else "",
+            "best_source": best.source if best else "",
+            "best_speedup": np.array(min(speedup, FASTEST), dtype=np.float32),
+            "turn": np.int64(len(episode.turns)),
         }
 
     def _text(self) -> str:
-        if self._task is None:
-            return "no episode is under way"
-        header = f"{self._task.id}  turn {self._turn} of {self._max_turns}"
-        if self._last is None:
+        if self._episode is None:
+            return "no episode is in progress"
+        task, turns = self._episode.task, self._episode.turns
+        header = f"{task.id}  turn {len(turns)} of {self._max_turns}"
+        if not turns:
             return header
-        evaluation, result = self._last
-        value = "masked" if result.value is None else f"{result.value:.3f}"
-        return f"{header}  {evaluation.outcome}  reward {value}\n{self._feedback}"
+        value = turns[-1].reward.value
+        reward = "masked" if value is None else f"{value:.3f}"
+        return f"{header}  {turns[-1].evaluation.outcome}  reward {reward}\n{turns[-1].feedback}"
+
+
+def _info(episode: Episode) -> dict[str, Any]:
+    """The info of the last step."""
+    turn = episode.turns[-1]
+    evaluation = turn.evaluation
+    return {
+        "task": evaluation.task,
+        "turn": len(episode.turns),
+        "outcome": str(evaluation.outcome),
+        "stage": str(evaluation.stage),
+        "speedup": evaluation.speedup,
+        "unseen_speedup": evaluation.unseen_speedup,
+        "masked": turn.reward.masked,
+        "reward_terms": dict(turn.reward.terms),
+        "evaluation": evaluation.model_dump(mode="json", exclude={"wall_seconds"}),
+    }
 
 
 def _secret(deterministic: bool, file: str | Path | None) -> RunSecret:
@@ -267,6 +265,6 @@ def _secret(deterministic: bool, file: str | Path | None) -> RunSecret:
 
 
 def _prompt(task: Task, device: Device) -> str:
-    """The prompt, with the train workloads at the scale at which the device times them."""
+    """The prompt of a task, with the train workloads that the device times."""
     workloads = train_workloads(task.problem, device.scale)
     return prompt(task, device.facts, workloads, device.spec.arch)

@@ -12,32 +12,34 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
 from kernel_gym.devices import resolve
+from kernel_gym.episodes.episode import Episode
+from kernel_gym.episodes.history import passed
 from kernel_gym.executors.shared import shared_executor
-from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.rewards import Context, RewardResult, get_reward
+from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.terms import log_speed
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
 MOST_WORKLOADS = 6
-"""Rows of an observation; no task has more train workloads."""
+"""Rows of an observation. No task has more train workloads."""
 FEATURES = ("log10 bytes / 12", "log10 flops / 15", "last log speed", "last share of roofline")
+"""Columns of an observation: the numbers for each train workload."""
 
 
 class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One schedule a turn; the kernel around it is fixed.
+    """Each turn chooses one schedule; the rest of the kernel is fixed.
 
-    Action: the position of each parameter's value, `MultiDiscrete` over the task's schedule space
-    (`env.unwrapped.tuning.space`). With `flat` it is one number, `Discrete` over all schedules, the
-    last parameter's value changing fastest, for algorithms such as DQN that take nothing else.
+    Action: the index of each parameter's value, `MultiDiscrete` over the task's schedule space
+    (`env.unwrapped.tuning.space`). With `flat` it is one number, `Discrete` over all schedules, in
+    which the last parameter changes fastest. Algorithms such as DQN need that.
 
-    Observation: numbers from -1 to 1. Four for each train workload (its bytes and flops on a log
-    scale, the last turn's log speed and share of the roofline; 0 before there is one), padded to
-    six workloads; then the last turn's correctness, the episode's best log speed, and the share of
-    its turns that is used up.
+    Observation: 27 numbers from -1 to 1, float32. There are four for each train workload (its bytes
+    and flops on a log scale, the log speed and share of the roofline in the last turn, 0 before the
+    first turn), padded to six workloads. Then follow whether the last schedule was correct, the
+    best log speed of the episode, and the share of turns used.
 
-    Reward: as in `KernelOpt-v0`. Unseen workloads and data are drawn from the same seed in every
-    turn, so that on the simulator a schedule always earns the same and is evaluated once.
+    Reward: as in `KernelOpt-v0`. Unseen workloads and data come from the same seed in every turn,
+    so that on the simulator a schedule always earns the same reward and is evaluated once.
 
     Example:
         >>> import gymnasium, kernel_gym
@@ -60,18 +62,18 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         flat: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        """Chooses the task, device and reward by name, so that the spec stays plain data.
+        """Takes task, device and reward by name, so that the environment's spec is plain data.
 
         Args:
             task: A Triton task whose problem has a schedule space.
-            device: A device name; `auto` takes a GPU when there is one.
+            device: A device name; `auto` takes a GPU if there is one.
             reward: As for `KernelOpt-v0`.
-            max_turns: Schedules an episode.
-            flat: Take an action as one number.
+            max_turns: Schedules per episode.
+            flat: Make the action one number.
             render_mode: `ansi`, `human` or None.
 
         Raises:
-            ValueError: A name is unknown or a number out of range.
+            ValueError: A name is unknown or a number is out of range.
         """
         if max_turns < 1:
             raise ValueError(f"max_turns must be at least 1, found {max_turns}")
@@ -91,7 +93,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.action_space: Any = spaces.Discrete(math.prod(self._sizes)) if flat else schedules
         size = MOST_WORKLOADS * len(FEATURES) + 3
         self.observation_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
-        self._turn: int | None = None
+        self._episode: Episode | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -99,8 +101,8 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Starts an episode.
 
         Args:
-            seed: Seed of the environment's generator, which nothing is drawn from yet.
-            options: None are known.
+            seed: Seed of the environment's generator, from which nothing is drawn so far.
+            options: There are none.
 
         Returns:
             The first observation, and an info with the task, the device and the schedule space.
@@ -111,14 +113,12 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         super().reset(seed=seed)
         if options:
             raise ValueError(f"unknown reset option {sorted(options)[0]!r}; none is known")
-        self._turn = 0
-        self._best = 0.0
-        self._context = Context()
-        self._last: tuple[dict[str, int], Evaluation, RewardResult] | None = None
+        self._episode = episode = Episode(self.task)
+        self._schedule: dict[str, int] = {}
         info = {"task": self.task.id, "device": self._device_name, "space": dict(self.tuning.space)}
         if self.render_mode == "human":
             print(self._text())
-        return self._observation(), info
+        return self._observation(episode), info
 
     def step(
         self, action: Sequence[int] | np.ndarray | int
@@ -126,34 +126,34 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Evaluates one schedule.
 
         Args:
-            action: The position of each parameter's value, or the number of the schedule.
+            action: The index of each parameter's value, or the number of the schedule.
 
         Returns:
             Observation, reward, terminated, truncated (never true), and info: `schedule`, `turn`,
             `outcome`, `speedup`, `unseen_speedup`, `masked`, `reward_terms`.
 
         Raises:
-            InvalidAction: The action lies outside the space.
-            ResetNeeded: No episode is under way.
+            InvalidAction: The action is outside the space.
+            ResetNeeded: No episode is in progress.
         """
         choice = self._choice(action)
-        if self._turn is None or self._turn >= self._max_turns:
-            raise ResetNeeded("no episode is under way: call reset() first")
-        executor = shared_executor(self._device_name, PUBLIC)  # a choice cannot look ahead
-        evaluation = executor.evaluate(self.task.id, self.tuning.render(choice.tolist()), seed=0)
-        result = self._reward(evaluation, self._context)
-        self._context = self._context.after(evaluation)
-        self._turn += 1
-        self._last = (self.tuning.schedule(choice.tolist()), evaluation, result)
-        if evaluation.outcome is Outcome.PASSED:
-            self._best = max(self._best, log_speed(evaluation.speedup_low))
+        if self._episode is None or len(self._episode.turns) >= self._max_turns:
+            raise ResetNeeded("no episode is in progress: call reset() first")
+        source = self.tuning.render(choice.tolist())
+        # A schedule cannot make use of the seed, so that no secret is needed.
+        executor = shared_executor(self._device_name, PUBLIC)
+        evaluation = executor.evaluate(self.task.id, source, seed=0)
+        result = self._reward(evaluation, self._episode.context)
+        self._episode = episode = self._episode.after(source, evaluation, result)
+        self._schedule = self.tuning.schedule(choice.tolist())
         if self.render_mode == "human":
             print(self._text())
         reward = 0.0 if result.value is None else float(result.value)
-        return self._observation(), reward, self._turn >= self._max_turns, False, self._info()
+        over = len(episode.turns) >= self._max_turns
+        return self._observation(episode), reward, over, False, self._info(episode)
 
     def _choice(self, action: Any) -> np.ndarray:
-        """The position of each parameter's value."""
+        """The index of each parameter's value."""
         choice = np.asarray(action, dtype=np.int64)
         flat = isinstance(self.action_space, spaces.Discrete)
         if (choice[()] if flat else choice) not in self.action_space:
@@ -161,47 +161,49 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return np.array(np.unravel_index(choice, self._sizes)) if flat else choice
 
     def render(self) -> str | None:
-        """The last turn as a line: returned in `ansi` mode; `human` mode prints it."""
+        """The last turn as a line in `ansi` mode; `human` mode prints it."""
         return self._text() if self.render_mode == "ansi" else None
 
     def close(self) -> None:
         """Ends the episode. The evaluator is shared and closes with the process."""
-        self._turn = None
+        self._episode = None
 
-    def _observation(self) -> np.ndarray:
+    def _observation(self, episode: Episode) -> np.ndarray:
         scale = shared_executor(self._device_name, PUBLIC).evaluator.device.scale
         rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12
             row[1] = math.log10(max(self.task.problem.flops(workload.dims), 1)) / 15
-        if self._last is not None:
-            for row, result in zip(rows, self._last[1].by_split(Split.TRAIN), strict=False):
+        last = episode.turns[-1] if episode.turns else None
+        if last is not None:
+            for row, result in zip(rows, last.evaluation.by_split(Split.TRAIN), strict=False):
                 row[2] = 0.0 if result.speedup is None else log_speed(result.speedup)
                 if result.roofline_seconds and result.candidate_seconds:
                     row[3] = result.roofline_seconds / result.candidate_seconds
-        passed = self._last is not None and self._last[1].outcome is Outcome.PASSED
-        state = (float(passed), self._best, (self._turn or 0) / self._max_turns)
+        best = max(0.0, log_speed(episode.best.evaluation.speedup_low)) if episode.best else 0.0
+        correct = float(last is not None and passed(last))
+        state = (correct, best, len(episode.turns) / self._max_turns)
         return np.clip([*rows.ravel(), *state], -1.0, 1.0).astype(np.float32)
 
-    def _info(self) -> dict[str, Any]:
-        assert self._last is not None
-        schedule, evaluation, result = self._last
+    def _info(self, episode: Episode) -> dict[str, Any]:
+        turn = episode.turns[-1]
         return {
-            "task": evaluation.task,
-            "schedule": schedule,
-            "turn": self._turn,
-            "outcome": str(evaluation.outcome),
-            "speedup": evaluation.speedup,
-            "unseen_speedup": evaluation.unseen_speedup,
-            "masked": result.masked,
-            "reward_terms": dict(result.terms),
+            "task": turn.evaluation.task,
+            "schedule": self._schedule,
+            "turn": len(episode.turns),
+            "outcome": str(turn.evaluation.outcome),
+            "speedup": turn.evaluation.speedup,
+            "unseen_speedup": turn.evaluation.unseen_speedup,
+            "masked": turn.reward.masked,
+            "reward_terms": dict(turn.reward.terms),
         }
 
     def _text(self) -> str:
-        header = f"{self.task.id}  turn {self._turn} of {self._max_turns}"
-        if self._last is None:
+        turns = self._episode.turns if self._episode else ()
+        header = f"{self.task.id}  turn {len(turns)} of {self._max_turns}"
+        if not turns:
             return header
-        schedule, evaluation, result = self._last
-        value = "masked" if result.value is None else f"{result.value:.3f}"
-        chosen = " ".join(f"{name}={value}" for name, value in schedule.items())
-        return f"{header}  {chosen}  {evaluation.outcome}  reward {value}"
+        value = turns[-1].reward.value
+        reward = "masked" if value is None else f"{value:.3f}"
+        chosen = " ".join(f"{name}={value}" for name, value in self._schedule.items())
+        return f"{header}  {chosen}  {turns[-1].evaluation.outcome}  reward {reward}"

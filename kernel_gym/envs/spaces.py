@@ -1,4 +1,4 @@
-"""Spaces for source code and for the texts around it."""
+"""Spaces for source code and other texts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from gymnasium import spaces
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 
 MAX_SOURCE_CHARS = MAX_SOURCE_BYTES
-"""Longest text: no source with more bytes is ever accepted, and no other text comes near."""
+"""Longest text. A source with more bytes is always refused, and other texts are much shorter."""
 MAX_SAMPLE_CHARS = 1024
+"""Longest text that :meth:`SourceText.sample` draws."""
 
 
 class SourceText(spaces.Text):
-    """Any text up to a length.
+    """All texts up to a length.
 
-    `gymnasium.spaces.Text` admits only the characters of its charset, and sources and compiler
-    messages come in any alphabet. This space contains every string of legal length and samples
-    short printable ones.
+    `gymnasium.spaces.Text` allows only the characters of its charset, but sources and compiler
+    messages may have any. This space contains every string of legal length, and samples short
+    printable ones.
 
     Example:
         >>> space = SourceText(100)
@@ -30,11 +31,11 @@ class SourceText(spaces.Text):
     """
 
     def __init__(self, max_length: int = MAX_SOURCE_CHARS, *, seed: int | None = None) -> None:
-        """Bounds the length, inclusive.
+        """Sets the length.
 
         Args:
-            max_length: Longest text in characters.
-            seed: Seed for sampling.
+            max_length: Longest text in characters, inclusive.
+            seed: Seed of sampling.
         """
         super().__init__(max_length, min_length=0, charset=string.printable, seed=seed)
 

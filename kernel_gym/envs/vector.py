@@ -1,4 +1,4 @@
-"""Many `KernelOpt-v0` at a time: one evaluation each, side by side on an executor."""
+"""Many `KernelOpt-v0` environments whose evaluations run in parallel on an executor."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kernel_gym.executors import Executor, default_workers, make_executor
 
 
 class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, ...], np.ndarray]):
-    """`num_envs` episodes in step; `gymnasium.make_vec("KernelOpt-v0", num_envs=N)` makes one.
+    """`num_envs` episodes in lockstep, made by `gymnasium.make_vec("KernelOpt-v0", num_envs=N)`.
 
-    A step evaluates one submission of every episode in parallel. Equal submissions are evaluated
-    once when their seeds agree. An episode that ends is reset in the same step, so that no action
-    is ever swallowed: the last observation and info are in `info["final_obs"]` and
-    `info["final_info"]`. With `reset(seed=s)`, environment `i` plays as a `KernelOpt-v0` would
-    after `reset(seed=s + i)`, whatever the executor and however many workers. Seeds are mixed with
-    the environments' secret, or with that of an executor that is given.
+    A step evaluates one submission of every episode in parallel. Equal submissions with equal seeds
+    are evaluated once. An episode that ends is reset in the same step, so that no action is
+    ignored; its last observation and info are in `info["final_obs"]` and `info["final_info"]`. With
+    `reset(seed=s)`, environment `i` behaves like a `KernelOpt-v0` after `reset(seed=s + i)`, on any
+    executor and with any number of workers. Seeds are mixed with the secret of the environments, or
+    with the secret of an open executor.
 
-    When a worker crashes or hangs, its episode has a masked step (`info["masked"]`) and goes on.
+    If a worker crashes or hangs, its episode has a masked step (`info["masked"]`) and continues.
 
     Args:
-        num_envs: Episodes at one time.
-        executor: `local`, `ray`, `inline`, or an executor that is open already (and stays so).
-        workers: Evaluations at one time; by default one an environment, at most as many
-            as the device takes.
-        executor_kwargs: Further arguments of the executor, such as `deadline`.
+        num_envs: Number of environments.
+        executor: `local`, `ray`, `inline`, or an open executor, which stays open.
+        workers: Most evaluations at the same time; by default one per environment, and at most as
+            many as the device takes.
+        executor_kwargs: Other arguments of the executor, such as `deadline`.
         render_mode: Must be None.
         **kwargs: As for :class:`~kernel_gym.envs.kernel_opt.KernelOptEnv`.
 
@@ -86,8 +86,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
         """Starts an episode in every environment.
 
         Args:
-            seed: Of the first environment, the others count up from it; or one each.
-            options: As for a single environment, the same for all.
+            seed: Seed of the first environment, from which the others count up; or one for each.
+            options: As for a single environment; all get the same.
 
         Returns:
             Batched observations and infos.
@@ -114,7 +114,7 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
         """Evaluates one submission of every environment, in parallel.
 
         Args:
-            actions: One source text an environment.
+            actions: One source text for each environment.
 
         Returns:
             Batched observations, rewards, terminated, truncated and infos.
@@ -140,7 +140,7 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
         return self._batched(observations), rewards, terminated, truncated, infos
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends the episodes, and the executor unless it was given."""
+        """Ends the episodes, and closes the executor if it was made here."""
         for env in self.envs:
             env.close()
         if self._owned:

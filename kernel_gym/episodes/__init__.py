@@ -1,1 +1,1 @@
-"""Episodes: a task, its submissions with evaluations and feedback, and how they are played."""
+"""Episodes: a task with its submissions and their results, read and answered by policies."""

@@ -1,28 +1,26 @@
-"""Chats: the messages in which a policy sees an episode."""
+"""Conversations: what a policy is asked to answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
 
-from kernel_gym.episodes.episode import Episode
-
-
-class Message(TypedDict):
-    """One message of a chat, as chat templates and chat endpoints take it."""
-
-    role: str
-    content: str
+from kernel_gym.episodes.episode import Episode, Message, Prompt
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a policy answers.
+    """One episode that waits for a reply.
 
     Attributes:
-        episode: The task and the turns so far; scripted policies read nothing else.
-        messages: The same as a chat, the last message the user's; models read nothing else.
+        episode: The task and the turns so far. Scripted policies read this only.
+        messages: The same episode as a chat that ends with the user's message. Language models
+            read this only.
     """
 
     episode: Episode
     messages: tuple[Message, ...] = ()
+
+
+def converse(episode: Episode, prompt: Prompt) -> Conversation:
+    """The conversation of an episode whose first message the prompt writes."""
+    return Conversation(episode, episode.messages(prompt))

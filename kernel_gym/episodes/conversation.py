@@ -1,24 +1,24 @@
-"""Episodes as chats: the prompt, then submissions and feedback in turn."""
+"""Prompts: the ways to describe a task to a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel_gym.episodes.chat import Conversation, Message
+from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.edits import launches, space_of
-from kernel_gym.episodes.episode import Episode
+from kernel_gym.episodes.episode import Prompt
 from kernel_gym.executors.shared import shared_executor
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.task import Mode
 
-Prompt = Callable[[Task], str]
+__all__ = ["PROMPTS", "LaunchPrompt", "Prompt", "brief_prompt", "converse", "full_prompt"]
 
 
 def full_prompt(device: str) -> Prompt:
-    """The prompts of `KernelOpt-v0`: device, operation, sources, workloads, rules, scoring, guide.
+    """Prompts as `KernelOpt-v0` shows them: device, operation, sources, workloads, rules, guide.
 
     Args:
-        device: A device name; its facts, guide and scale of workloads are in the prompt.
+        device: A device name. The prompt states its facts and has its guide.
     """
 
     def write(task: Task) -> str:
@@ -30,7 +30,11 @@ def full_prompt(device: str) -> Prompt:
 
 
 def brief_prompt(device: str) -> Prompt:
-    """Prompts of a few lines, for policies with a short context: task, signature, workloads."""
+    """Prompts of a few lines, for policies with a short context: task, signature, workloads.
+
+    Args:
+        device: A device name. The workloads have the sizes that it is timed with.
+    """
 
     def write(task: Task) -> str:
         scale = shared_executor(device).evaluator.device.scale
@@ -43,25 +47,25 @@ def brief_prompt(device: str) -> Prompt:
 
 
 class LaunchPrompt:
-    """Prompts of one statement, the launch of the start kernel, to be answered with an edit of it.
+    """Prompts with one statement, the launch of the start kernel; the answer is an edit of it.
 
-    For policies that are too small to read a kernel.
+    They are for policies that are too small to read a kernel.
 
     Args:
-        device: A device name; the prompt says nothing of it.
+        device: A device name. It decides which numbers a launch may have, but not the text.
 
     Attributes:
-        space: The numbers that a launch may be given on it.
+        space: The numbers that a launch may have.
     """
 
     def __init__(self, device: str) -> None:
         self.space = space_of(device)
 
     def __call__(self, task: Task) -> str:
-        """The prompt of a task.
+        """The prompt for a task.
 
         Raises:
-            ValueError: The task starts from nothing, or from no Triton kernel.
+            ValueError: The task has no start kernel in Triton.
         """
         if task.start_source is None or task.language != "triton":
             raise ValueError(
@@ -71,7 +75,7 @@ class LaunchPrompt:
         return self.of(task, task.start_source)
 
     def of(self, task: Task, source: str) -> str:
-        """The same with another source to edit, such as one that was edited before."""
+        """The prompt for a task with another source to edit."""
         return "# Edit\n" + "\n".join(launches(source)) + "\n"
 
 
@@ -80,21 +84,4 @@ PROMPTS: dict[str, Callable[[str], Prompt]] = {
     "brief": brief_prompt,
     "launch": LaunchPrompt,
 }
-"""Ways to put a task to a policy, by name; each is made for a device."""
-
-
-def converse(episode: Episode, prompt: Prompt) -> Conversation:
-    """An episode as a chat.
-
-    Args:
-        episode: The task and the turns so far.
-        prompt: How the task is put.
-
-    Returns:
-        The chat; a turn is the policy's reply and then the feedback on it.
-    """
-    messages = [Message(role="user", content=prompt(episode.task))]
-    for turn in episode.turns:
-        messages.append(Message(role="assistant", content=turn.text or turn.source))
-        messages.append(Message(role="user", content=turn.feedback))
-    return Conversation(episode, tuple(messages))
+"""The kinds of prompts by name; each is made for a device."""

@@ -1,7 +1,7 @@
-"""Edits: replies that change a kernel instead of writing it anew.
+"""Edits: replies that change a kernel instead of writing all of it.
 
-A reply may hold blocks of text to find and text to put in its place, the format that aider and
-AlphaEvolve (Novikov et al., 2025) have models write:
+A reply may contain blocks with a text to find and the text to replace it with. Aider and
+AlphaEvolve (Novikov et al., 2025) use the same format:
 
     | <<<<<<< SEARCH
     | BLOCK=256
@@ -9,10 +9,10 @@ AlphaEvolve (Novikov et al., 2025) have models write:
     | BLOCK=4096, num_warps=8
     | >>>>>>> REPLACE
 
-The bars are not part of it: they keep doctest from reading the last line. What is searched for must
-occur once; an edit that ends with `REPLACE ALL`, our addition, is made wherever it occurs, if it
-does. Edits are applied to the fastest kernel of the episode that passed, at first to the task's
-start kernel. So a policy may improve kernels that it could not write.
+The bars are not part of the format: they keep doctest from reading the last line. The text to find
+must occur exactly once. An edit that ends with `REPLACE ALL`, which this project adds, is made at
+every occurrence, if there is any. Edits apply to the best correct kernel of the episode, and before
+there is one to the task's start kernel. So a policy can improve kernels that it could not write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.episodes.rewrites import FORM, REWRITES
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
-from kernel_gym.records import Outcome
 
 _SEARCH = re.compile(r"^<<<<<<< SEARCH\n", re.MULTILINE)
 _MIDDLE = "\n=======\n"
@@ -38,12 +37,18 @@ _REPLACE = re.compile(r"\n?>>>>>>> REPLACE( ALL)?$", re.MULTILINE)
 _LAUNCH = re.compile(r"\bBLOCK=\d+(?:, num_warps=\d+)?(?=[,)\s])")
 
 STARTS = 48
-"""Starts from which each drawn schedule is reached."""
+"""Number of start kernels from which the corpus reaches each drawn schedule."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The numbers that a launch may be given, and the rewrites that its kernel may have."""
+    """The numbers that a launch may have, and the rewrites that its kernel may have.
+
+    Attributes:
+        blocks: Block sizes, in elements.
+        warps: Numbers of warps.
+        rewrites: Names in :data:`~kernel_gym.episodes.rewrites.REWRITES`.
+    """
 
     blocks: tuple[int, ...]
     warps: tuple[int, ...]
@@ -51,18 +56,26 @@ class Space:
 
 
 SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
-"""Rows are short on a simulator, and a long block takes it long."""
+"""The space for simulated devices, where rows are short and long blocks are slow to simulate."""
 MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
-"""Rows are long. Sixteen warps of 64 lanes are the most that a workgroup of an AMD GPU has."""
+"""The space for GPUs, where rows are long. A workgroup of an AMD GPU has at most 16 warps of 64
+lanes."""
 
 
 class EditError(ValueError):
-    """An edit does not apply; the message says which and why."""
+    """An edit does not apply; the message says which one and why."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a launch, as a reply, with what it leads to."""
+    """A change of a launch.
+
+    Attributes:
+        start: The source before it.
+        reply: The change in the format of edits.
+        source: The source after it.
+        schedule: The choices that it makes, by name.
+    """
 
     start: str
     reply: str
@@ -71,18 +84,18 @@ class Edit:
 
 
 def apply_edits(source: str, reply: str) -> str:
-    r"""Applies the edits in a reply, one after the other.
+    r"""Applies the edits of a reply in order.
 
     Args:
-        source: What is changed.
-        reply: Text with one edit or more.
+        source: The source to change.
+        reply: Text with at least one edit.
 
     Returns:
         The changed source.
 
     Raises:
-        EditError: A text to replace once does not occur exactly once, or the result is longer than
-            any source may be.
+        EditError: A text that must occur exactly once does not, or the result is longer than
+            `MAX_SOURCE_BYTES`.
 
     Example:
         >>> apply_edits("f(B=1)\n", "<<<<<<< SEARCH\nB=1\n=======\nB=2\n>>>>>>> REPLACE\n")
@@ -99,9 +112,10 @@ def apply_edits(source: str, reply: str) -> str:
 
 
 def _edits(reply: str) -> Iterator[tuple[str, str, bool]]:
-    """Each edit in a reply: what to find, what to put in its place, whether everywhere.
+    """Yields each edit: the text to find, its replacement, whether to replace all occurrences.
 
-    A reply is untrusted: where no end is left for an edit, nothing behind it is tried.
+    A reply is untrusted. At the first edit without an end the search stops, so that it takes
+    linear time.
     """
     at = 0
     while begin := _SEARCH.search(reply, at):
@@ -115,15 +129,15 @@ def _edits(reply: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def submission(episode: Episode, reply: str) -> str:
-    """The source that a reply submits: the one it holds, or the one that its edits lead to.
+    """The source that a reply submits: the one in it, or the result of its edits.
 
     Args:
-        episode: What the edits apply to: its fastest kernel that passed, or the start kernel.
-        reply: What a policy wrote.
+        episode: The edits apply to its best correct kernel, or to the start kernel.
+        reply: The policy's text.
 
     Returns:
-        The source. Edits that do not apply are submitted as they are, below a comment that says
-        why: they do not compile, and whoever reads the submission learns the reason.
+        The source. If an edit does not apply, it is the reply below a comment that gives the
+        reason: it does not compile, and the policy can read why.
     """
     if next(_edits(reply), None) is None:
         return extract_source(reply, episode.task)
@@ -134,52 +148,53 @@ def submission(episode: Episode, reply: str) -> str:
 
 
 def editable(episode: Episode) -> str:
-    """What edits apply to: the fastest kernel that passed, or the start; "" without one."""
-    right = [turn for turn in episode.turns if turn.evaluation.outcome is Outcome.PASSED]
-    best = max(right, key=lambda turn: turn.evaluation.speedup or 0.0, default=None)
-    return best.source if best else episode.start or episode.task.start_source or ""
+    """The source that edits apply to: the best submission, or the start kernel, or ""."""
+    if episode.best:
+        return episode.best.source
+    return episode.start or episode.task.start_source or ""
 
 
 def launches(source: str) -> list[str]:
-    """The calls of a Triton module that launch kernels, without their positional arguments.
+    """The kernel launches in a Triton module, without their positional arguments.
 
     Args:
-        source: Python.
+        source: Python source.
 
     Returns:
-        `kernel[grid](..., NAME=value)` for each; none where the source is malformed.
+        `kernel[grid](..., NAME=value)` for each launch; none if the source is malformed.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    found = []
+    calls = []
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript):
             call.args = [ast.Constant(...)] if call.args else []
-            found.append(ast.unparse(call))
-    return found
+            calls.append(ast.unparse(call))
+    return calls
 
 
 def space_of(device: str) -> Space:
-    """The numbers for launches on a device."""
+    """The numbers that a launch may have on a device."""
     return SIMULATED if device.startswith("sim:") else MEASURED
 
 
 def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:
-    """What may be chosen for a launch: block size, warps, and whether each rewrite is made.
+    """The choices for a launch: block size, warps, and whether each rewrite is made.
 
     Args:
-        source: A Triton kernel whose launch has a literal `BLOCK=NUMBER`, once.
-        space: The numbers.
+        source: A Triton kernel whose only launch has a literal `BLOCK=NUMBER`.
+        space: The numbers that a launch may have.
 
     Returns:
-        The values by name; none without such a launch, or where it names its warps elsewhere.
+        The values to choose from, by name. It is empty if there is no such launch, or if the
+        source sets `num_warps` somewhere else.
     """
-    found = _LAUNCH.findall(source)
-    if len(found) != 1 or source.count(found[0]) != 1:
+    matches = _LAUNCH.findall(source)
+    if len(matches) != 1 or source.count(matches[0]) != 1:
         return {}
-    if source.count("num_warps=") != found[0].count("num_warps="):
+    if source.count("num_warps=") != matches[0].count("num_warps="):
         return {}
     rewrites = {name: (0, 1) if _applies(source, name) else (0,) for name in space.rewrites}
     return {"BLOCK": space.blocks, "num_warps": space.warps, **rewrites}
@@ -191,9 +206,6 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
     Args:
         source: As for :func:`choices`.
         schedule: One of the choices for each name.
-
-    Returns:
-        The edit.
     """
     launch = "BLOCK={BLOCK}, num_warps={num_warps}".format_map(schedule)
     reply = FORM.format(_LAUNCH.findall(source)[0], launch, "")
@@ -202,7 +214,7 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
 
 
 def _applies(source: str, rewrite: str) -> bool:
-    """Whether a rewrite can be made, and changes anything."""
+    """Whether a rewrite applies to a source and changes it."""
     try:
         return apply_edits(source, REWRITES[rewrite]) != source
     except EditError:
@@ -210,64 +222,64 @@ def _applies(source: str, rewrite: str) -> bool:
 
 
 def varied_starts(source: str, space: Space) -> list[str]:
-    """A kernel as it would start with each block size, each edit of which is one of its own.
+    """A kernel with each block size in its launch, as start kernels of different episodes.
 
     Args:
         source: As for :func:`choices`.
-        space: The same.
+        space: As for :func:`choices`.
 
     Returns:
-        The sources; none where there is no such launch.
+        The sources; none if there is no launch with a literal block size.
     """
     blocks = choices(source, space).get("BLOCK", ())
     return [_LAUNCH.sub(f"BLOCK={block}", source) for block in blocks]
 
 
 def draw_edits(source: str, count: int, seed: int | str, space: Space) -> list[list[Edit]]:
-    """Edits to schedules drawn at random, each from several starts.
+    """Edits to schedules drawn at random, each from several start kernels.
 
-    Each choice comes as often as any other for the same name, within one, so that whoever imitates
-    them prefers none by chance.
+    The counts of the values of one choice differ by at most one, so that a policy that imitates
+    the edits has no accidental preference.
 
-    The first edits the source itself, the others edit it with another block size and other names of
-    its kernel and grid, so that whoever imitates them learns to read what there is to replace, and
-    that names do not matter.
+    The first edit of a schedule starts from the source itself. The others start from it with
+    another block size and other names of its kernel and grid, so that a policy learns to read the
+    text to replace and to ignore names.
 
     Args:
         source: As for :func:`choices`.
-        count: Schedules drawn; one that is drawn again is left out.
-        seed: What is drawn from.
+        count: Number of schedules drawn; duplicates are dropped.
+        seed: Seed of the draws.
         space: As for :func:`choices`.
 
     Returns:
-        For each schedule, :data:`STARTS` edits that lead to the same kernel.
+        For each schedule, :data:`STARTS` edits that reach it.
     """
     draw = random.Random(seed)
     drawn = {name: _evenly(values, count, draw) for name, values in choices(source, space).items()}
     schedules = dict.fromkeys(zip(*drawn.values(), strict=True))
-    found = []
+    edits = []
     for values in schedules:
         schedule = dict(zip(drawn, values, strict=True))
         blocks = draw.choices(space.blocks, k=STARTS - 1)
         others = [_renamed(_LAUNCH.sub(f"BLOCK={block}", source), draw) for block in blocks]
-        found.append([edit_launch(start, schedule) for start in (source, *others)])
-    return found
+        edits.append([edit_launch(start, schedule) for start in (source, *others)])
+    return edits
 
 
 def _evenly(values: Sequence[int], count: int, draw: random.Random) -> list[int]:
-    """So many of the values in a random order, each as often as any other, within one."""
+    """`count` of the values in a random order; their frequencies differ by at most one."""
     rounds = [draw.sample(values, len(values)) for _ in range(-(-count // len(values)))]
     return list(itertools.chain(*rounds))[:count]
 
 
 def _renamed(source: str, draw: random.Random) -> str:
-    """The source with another name of its kernel and, in two of three, another grid."""
+    """The source with another kernel name and, in two of three cases, another grid."""
     grid = draw.choice([r"\1", f"{_name(draw)},", f"{_name(draw)} * {_name(draw)},"])
     return re.sub(r"\w+\[\(([^\n]*)\)\]\(", rf"{_name(draw)}[({grid})](", source)
 
 
 def _name(draw: random.Random) -> str:
-    """One to four words of two to eight letters, and no keyword of Python."""
+    """One to four words of two to eight letters each; never a keyword of Python."""
     words = ("".join(draw.choices(ascii_lowercase, k=draw.randint(2, 8))) for _ in range(4))
     name = "_".join(itertools.islice(words, draw.randint(1, 4)))
     return _name(draw) if iskeyword(name) else name

@@ -1,17 +1,40 @@
-"""An episode as a policy sees it: the task and the turns so far."""
+"""An episode: a task and the submissions on it so far, as a policy sees them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
+from kernel_gym.episodes.history import best_turn, reward_context
+from kernel_gym.feedback import feedback
+from kernel_gym.hidden import without_hidden
 from kernel_gym.records import Evaluation
-from kernel_gym.rewards import RewardResult
+from kernel_gym.rewards import Context, RewardResult
 from kernel_gym.tasks import Task
+
+Prompt = Callable[[Task], str]
+"""Writes the first message of an episode on a task."""
+
+
+class Message(TypedDict):
+    """One message of a chat, in the form that chat templates and chat endpoints take."""
+
+    role: str
+    content: str
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One submission and what came of it. `text` is the reply it was in, where that is known."""
+    """One submission and its result.
+
+    Attributes:
+        source: The submission.
+        evaluation: Its evaluation, without what identifies hidden workloads.
+        reward: Its reward.
+        feedback: The text that the policy reads about it.
+        text: The reply that contained it; "" if that is not known.
+    """
 
     source: str
     evaluation: Evaluation
@@ -22,9 +45,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """Up to `max_turns` submissions on one task; `sample`, from 1, tells its episodes apart.
+    """A task and the submissions on it. It is immutable: :meth:`after` makes a longer one.
 
-    Edits apply at first to `start`, or to the task's start kernel where it is empty.
+    Attributes:
+        task: The task.
+        turns: The submissions so far, in order.
+        sample: The number of this episode among those of its task, from 1.
+        start: The source that edits apply to first; "" stands for the task's start kernel.
     """
 
     task: Task
@@ -32,6 +59,50 @@ class Episode:
     sample: int = 1
     start: str = ""
 
-    def after(self, turn: Turn) -> Episode:
-        """The episode with one more turn."""
+    def after(
+        self,
+        source: str,
+        evaluation: Evaluation,
+        reward: RewardResult,
+        *,
+        text: str = "",
+        problem: str = "",
+    ) -> Episode:
+        """The episode with one more submission.
+
+        Args:
+            source: The submission.
+            evaluation: Its whole evaluation. What identifies hidden workloads is not kept.
+            reward: Its reward, given :attr:`context`.
+            text: The reply that contained it, if known.
+            problem: A sentence on what was wrong with the reply. It precedes the feedback.
+        """
+        lines = [problem] if problem else []
+        message = "\n".join([*lines, feedback(self.task, evaluation)])
+        turn = Turn(source, without_hidden(evaluation), reward, message, text)
         return replace(self, turns=(*self.turns, turn))
+
+    @property
+    def context(self) -> Context:
+        """What the reward of the next submission may know about the earlier ones."""
+        return reward_context(self.turns)
+
+    @property
+    def best(self) -> Turn | None:
+        """The best correct submission, see :func:`~kernel_gym.episodes.history.best_turn`."""
+        return best_turn(self.turns)
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        """The episode as a chat: the prompt, then replies and feedback in turn.
+
+        Args:
+            prompt: Writes the first message.
+
+        Returns:
+            The messages; the last one is the user's. A turn without a reply shows its source.
+        """
+        messages = [Message(role="user", content=prompt(self.task))]
+        for turn in self.turns:
+            messages.append(Message(role="assistant", content=turn.text or turn.source))
+            messages.append(Message(role="user", content=turn.feedback))
+        return tuple(messages)

@@ -1,4 +1,4 @@
-"""From what a language model writes to a submission."""
+"""Extracts the submission from a reply of a language model."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ _DEFINITIONS = {
     "triton": r"^(?:async[ \t]+)?(?:def[ \t]+{name}\b|{name}[ \t]*=)",
     "hip": r"\b{name}\s*\([^;{{}}]{{0,4000}}\)\s*\{{",
 }
-"""What defines a function, by the language of the task."""
+"""Patterns that match the definition of a function, by the language of the task."""
 
 
 def extract_source(text: str, task: Task | None = None) -> str:
     r"""The submission in a reply.
 
     Args:
-        text: The reply. What a model wrote while it was thinking, up to `</think>`, is left out
-            where a fenced block follows.
-        task: What is answered.
+        text: The reply. The reasoning of the model, up to `</think>`, is ignored if the answer
+            after it has a fenced block or defines the entry point.
+        task: The task; its entry point tells a submission from an example of its use.
 
     Returns:
-        The last fenced block that defines the task's entry point, so that an example of its use
-        behind it is no submission; else the last fenced block; else all of the text. A block that
-        was cut off ends with the text.
+        The last fenced block that defines the task's entry point; else the last fenced block; else
+        the whole text. A block without an end extends to the end of the text.
 
     Example:
         >>> extract_source("Better:\n```python\nx = 1\n```\nDone.")
@@ -44,7 +43,7 @@ def extract_source(text: str, task: Task | None = None) -> str:
 
 
 def _defines(source: str, task: Task | None) -> bool:
-    """Whether a text defines the function that is called."""
+    """Whether a text defines the entry point of the task."""
     if task is None:
         return False
     pattern = _DEFINITIONS[task.language].format(name=re.escape(task.entry))

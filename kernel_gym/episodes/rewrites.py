@@ -1,20 +1,20 @@
 """Rewrites: edits that are the same for every kernel.
 
-They need no name of a kernel's, and may be combined, in this order:
+They do not depend on names in the kernel and can be combined, in this order:
 
-- `shaped`: a kernel for the shapes it is given. A block is no wider than a row of the first tensor
-  and has no more warps than one for 512 elements, and sizes and strides are constants.
-- `rows`: a program computes several rows, where they are short and many. Everything in the kernel
-  gets one more dimension: the row of a program becomes a column of rows, what is reduced is reduced
-  row by row, and rows that the last program has too many are masked. Where a program has one row
-  all the same, it is compiled to what it would be without; so is a kernel that does not compile
-  with several, such as one whose loop runs to a number that differs by row.
+- `shaped`: specialises the kernel for its inputs. A block is no wider than a row of the first
+  tensor and has at most one warp per 512 elements. Sizes and strides become constants.
+- `rows`: a program computes several rows if rows are short and numerous. Everything in the kernel
+  gets one more dimension: the row index becomes a column of row indices, reductions run along each
+  row, and surplus rows of the last program are masked. If a program has one row, it compiles to
+  the code without the rewrite. So does a kernel that does not compile with several rows, such as
+  one whose loop bound differs between rows.
 """
 
 from __future__ import annotations
 
 FORM = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE{}\n"
-"""An edit: what is searched for, what it becomes, and " ALL" where it may occur any times."""
+"""Format of an edit: the text to find, its replacement, and " ALL" to replace all occurrences."""
 
 
 def _once(changes: dict[str, str]) -> str:
@@ -122,4 +122,4 @@ _ROWS = _once({"@triton.jit": "@_Rows\n@triton.jit"}) + _all(
     }
 )
 REWRITES = {"shaped": _SHAPED, "rows": _ROWS}
-"""The edits by name, in the order in which they are made."""
+"""The rewrites by name, in the order in which they are applied."""

@@ -1,4 +1,4 @@
-"""What the answer of a chat server says: the reply, what it took, and what was odd about it."""
+"""Parses the answer of a chat server: the reply, its tokens, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _MOST_TOKENS = 2**40
 
 
 class UnusableAnswer(ValueError):
-    """An answer with status 200 that holds no reply; the message says what it is instead."""
+    """An answer with status 200 that has no reply; the message says what it is instead."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply.
+    """A parsed answer.
 
     Attributes:
-        text: What the model says to its user; what it thought before is not in it.
-        read: Tokens read, as far as the server counts them.
-        written: Tokens written, thoughts among them.
-        problem: Why the reply may not be what was asked for, as a sentence; "" if nothing is odd.
+        text: The reply, without the model's reasoning.
+        read: Number of tokens read; 0 if the server does not count them.
+        written: Number of tokens written, including reasoning; 0 if the server does not count them.
+        problem: A sentence on what is wrong with the reply; "" if nothing is.
     """
 
     text: str
@@ -35,13 +35,13 @@ def read_answer(data: Any) -> Answer:
     """Reads an answer of `POST /chat/completions`.
 
     Args:
-        data: Its JSON, or its text where it was none.
+        data: The JSON of the answer, or its text if it is not JSON.
 
     Returns:
-        The reply, which may be empty: then `problem` says why.
+        The answer. If its text is empty, `problem` says why.
 
     Raises:
-        UnusableAnswer: It holds no reply.
+        UnusableAnswer: The answer has no reply.
     """
     if not isinstance(data, dict):
         raise UnusableAnswer(f"an answer that is no JSON object: {message_in(data)}")
@@ -62,7 +62,7 @@ def read_answer(data: Any) -> Answer:
 
 
 def _text(content: Any) -> str:
-    """The words in a content, which servers send as text, as a list of parts, or not at all."""
+    """The text of a content field, which may be a string, a list of parts, or absent."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -73,7 +73,7 @@ def _text(content: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    """The words of a part; pictures, thoughts and the like have none."""
+    """The text of a part; "" for images, reasoning and other kinds."""
     if isinstance(part, str):
         return part
     text = part.get("text") if isinstance(part, dict) else None
@@ -82,7 +82,7 @@ def _part(part: Any) -> str:
 
 
 def _problem(text: str, message: dict[str, Any], ended: Any) -> str:
-    """What is odd about a reply, as a sentence."""
+    """A sentence on what is wrong with a reply; "" if nothing is."""
     if ended == "length":
         return "The reply was cut off: it reached its limit of tokens."
     if ended == "content_filter":
@@ -100,16 +100,13 @@ def _problem(text: str, message: dict[str, Any], ended: Any) -> str:
 
 def _names(calls: Any) -> str:
     """The names of the tools that were called."""
-    functions = (
-        [call.get("function") for call in calls if isinstance(call, dict)]
-        if (isinstance(calls, list))
-        else []
-    )
+    listed = calls if isinstance(calls, list) else []
+    functions = [call.get("function") for call in listed if isinstance(call, dict)]
     names = [str(f.get("name"))[:40] for f in functions[:5] if isinstance(f, dict)]
     return " ".join(", ".join(names).split()) or "without a name"
 
 
 def _tokens(count: Any) -> int:
-    """A count of tokens; 0 where the server gives none that can be."""
-    fine = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MOST_TOKENS
-    return count if fine else 0
+    """A count of tokens; 0 if the server sends none that is plausible."""
+    plausible = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MOST_TOKENS
+    return count if plausible else 0

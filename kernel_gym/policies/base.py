@@ -1,15 +1,18 @@
-"""What every policy promises: conversations in, replies out, many at a time."""
+"""The interface of policies: conversations in, replies out, many at a time."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from kernel_gym.episodes.chat import Conversation, Message
-from kernel_gym.episodes.episode import Episode
+from kernel_gym.devices import arch_of
+from kernel_gym.episodes.chat import Conversation
+from kernel_gym.episodes.episode import Episode, Message
 from kernel_gym.policies.names import PolicyError
+from kernel_gym.storage.run_records import Sampling
 
 __all__ = [
     "Conversation",
@@ -18,6 +21,7 @@ __all__ = [
     "PolicyError",
     "Reply",
     "Response",
+    "Run",
     "Scripted",
     "Stop",
 ]
@@ -25,16 +29,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Reply:
-    """What a policy wrote.
+    """One reply of a policy.
 
     Attributes:
-        text: All of it.
+        text: The whole text.
         source: The submission in it.
-        prompt_tokens: Tokens read, where they are counted.
-        completion_tokens: Tokens written.
-        cost: US dollars, where they are charged.
-        problem: Why the reply may not be what was asked for, as a sentence: it was cut off, or
-            empty. The policy reads it with the feedback.
+        prompt_tokens: Number of tokens read, if known.
+        completion_tokens: Number of tokens written, if known.
+        cost: Cost in US dollars, if known.
+        problem: A sentence on what is wrong with the reply, such as that it was cut off; "" if
+            nothing is. The policy reads it with the feedback.
     """
 
     text: str
@@ -47,38 +51,74 @@ class Reply:
 
 @dataclass(frozen=True)
 class Stop:
-    """Ends an episode for a reason that is recorded with it."""
+    """Ends an episode. The reason is recorded with it."""
 
     reason: str
 
 
 Response = Reply | Stop | None
-"""What a policy does in a turn; None ends the episode with nothing more to say."""
+"""The answer of a policy to one conversation; None ends the episode without a reason."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that a policy is about to play.
+
+    Attributes:
+        folder: The run folder. A policy may keep state there for a resumed run.
+        device: The full name of the device that evaluates submissions.
+    """
+
+    folder: Path
+    device: str
+
+    @property
+    def arch(self) -> str:
+        """The architecture of the device, such as `gfx942`."""
+        return arch_of(self.device)
 
 
 class Policy(Protocol):
-    """Anything that writes kernels."""
+    """Anything that writes kernels. Subclass it and write :meth:`reply`; the rest has defaults.
 
+    Attributes:
+        prompt: The kind of prompts that it reads, one of
+            :data:`kernel_gym.episodes.conversation.PROMPTS`.
+        sampling: How it draws replies, for the record; None if it draws none.
+    """
+
+    prompt: str = "full"
+    sampling: Sampling | None = None
+
+    def begin(self, run: Run) -> None:
+        """Called once before the first turn of a run, also of a resumed one.
+
+        Args:
+            run: The run.
+        """
+
+    @abstractmethod
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
         """Answers many conversations.
 
         Args:
-            conversations: Any number of them, in any order.
+            conversations: Any number of conversations, in any order.
 
         Returns:
-            One reply a conversation, in their order; a :class:`Stop` or None ends its episode.
+            One reply for each conversation, in the same order. A :class:`Stop` or None ends the
+            episode.
         """
         ...
 
 
-class Scripted(ABC):
-    """A policy that looks at the task and the turns, not at the words."""
+class Scripted(Policy):
+    """A policy that reads the task and the turns of an episode, but no messages."""
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
-        """One submission after another; each is the whole reply."""
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
+        """Submits one source for each conversation."""
         sources = [self.submit(conversation.episode) for conversation in conversations]
         return [None if source is None else Reply(source, source) for source in sources]
 
     @abstractmethod
     def submit(self, episode: Episode) -> str | None:
-        """The next submission of an episode, or None to end it."""
+        """The next submission of an episode; None ends the episode."""

@@ -1,4 +1,4 @@
-"""JSON over HTTP to a server that may be busy, restarting or away for a while."""
+"""JSON over HTTP to a server that may be busy, restarting or unreachable for a while."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from kernel_gym.policies.pace import Pace
 
 log = logging.getLogger(__name__)
 KEY = "OPENAI_API_KEY"
-AGAIN = (408, 409, 425, 429)
-"""Statuses after which a request is sent again, with those from 500 on."""
+"""The environment variable with the API key."""
+RETRIED = (408, 409, 425, 429)
+"""Statuses below 500 after which a request is sent again; all statuses from 500 on are too."""
 FIRST_CONTACT = 15.0
-"""Seconds that a server which has not answered yet is waited for: the address may be wrong."""
+"""Seconds to wait for a server that has never answered; its address may be wrong."""
 PATIENCE = 1800.0
-"""Seconds that a server which has answered before is waited for, by each request."""
+"""Seconds that each request waits for a server that has answered before."""
 FAILURES = 6
-"""Failures with a status from 500 on after which a request is given up while others succeed."""
-SAID_EVERY = 30.0
-"""Seconds between two messages that say what is waited for."""
+"""Tries after which a request with a status from 500 on is given up if other requests succeed."""
+LOG_EVERY = 30.0
+"""Least seconds between two log messages about waiting."""
 
 
 class Endpoint:
     """Sends requests until they are answered.
 
-    A request is sent again after a lost connection or a status that says so: later each time, by a
-    random part less so that requests do not come all at once, and not before the moment that the
-    server names in `Retry-After`. The key is taken from the environment, `OPENAI_API_KEY`.
+    A request is sent again after a lost connection or a status in :data:`RETRIED` or from 500 on.
+    Waits grow exponentially with random jitter, and respect `Retry-After`. The API key is read from
+    the environment variable `OPENAI_API_KEY`.
 
     Args:
-        url: Up to and with `/v1`.
-        parallel: Requests at a time.
-        per_minute: Requests a minute, at most; None for no limit.
-        patience: Seconds that a server which has answered before is waited for.
-        first_wait: Seconds before the second try, at most; each later wait is twice as long.
-        longest_wait: Seconds between two tries, at most.
+        url: The base URL, which ends in `/v1`.
+        parallel: Most requests at the same time.
+        per_minute: Most requests per minute; None for no limit.
+        patience: Seconds to wait for a server that has answered before.
+        first_wait: Most seconds before the second try; each later wait is twice as long.
+        longest_wait: Most seconds between two tries.
 
     Raises:
         PolicyError: urllib3 is missing.
@@ -60,7 +61,7 @@ class Endpoint:
         self._patience, self._first, self._longest = patience, first_wait, longest_wait
         self._pace, self._http = Pace(per_minute), _client(parallel)
         self._answered = False
-        self._succeeded = self._said = -float("inf")
+        self._succeeded = self._logged = -float("inf")
         self._lock = threading.Lock()
 
     def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -68,20 +69,20 @@ class Endpoint:
 
         Args:
             method: `GET` or `POST`.
-            path: Behind the URL.
-            body: Data for JSON.
+            path: The path after the base URL.
+            body: The data to send as JSON.
 
         Returns:
-            The status, and the JSON of the answer, or its text where it is none. A status from 500
-            on, or 0 for no answer at all: the server fails on this request and not on others.
+            The status, and the JSON of the answer or its text if it is not JSON. A status from 500
+            on, or 0 for no answer, means that the server fails on this request but not on others.
 
         Raises:
-            PolicyError: There was no answer for as long as is waited for one.
+            PolicyError: The server did not answer in time.
         """
         began = time.monotonic()
         for tries in count(1):
             status, answer, after = self._try(method, path, body)
-            if status and not (status in AGAIN or status >= 500):
+            if status and not (status in RETRIED or status >= 500):
                 self._succeeded = time.monotonic() if status == 200 else self._succeeded
                 return status, answer
             wait = max(self._backoff(tries), after)
@@ -92,16 +93,16 @@ class Endpoint:
             what = f"status {status}: {message_in(answer)}" if status else f"no answer: {answer}"
             if left < 0:
                 raise self.error(what)
-            self._say(f"{what}; waiting for it, {left:.0f} s more at most")
+            self._log(f"{what}; waiting for it, {left:.0f} s more at most")
             time.sleep(wait)
         raise AssertionError
 
     def error(self, what: str) -> PolicyError:
-        """An error that names the server."""
+        """A :class:`PolicyError` that names the server."""
         return PolicyError(f"policy 'openai': {self.url}: {what}")
 
     def _try(self, method: str, path: str, body: Any) -> tuple[int, Any, float]:
-        """One request: status, answer and the seconds to wait for; status 0 without an answer."""
+        """Sends one request; returns status (0 without answer), answer and seconds to wait."""
         from urllib3.exceptions import HTTPError, LocationValueError
 
         key = os.environ.get(KEY)
@@ -117,27 +118,27 @@ class Endpoint:
         return answer.status, _parsed(answer.data), _retry_after(answer.headers)
 
     def _backoff(self, tries: int) -> float:
-        """Seconds to wait for after so many tries."""
+        """Seconds to wait after a number of failed tries."""
         longest = min(self._first * 2 ** min(tries - 1, 20), self._longest)
         return longest * random.uniform(0.5, 1.0)
 
     def _patience_left(self, began: float) -> float:
-        """Seconds that a request is still waited for."""
+        """Seconds for which a request may still wait."""
         patience = self._patience if self._answered else min(self._patience, FIRST_CONTACT)
         return began + patience - time.monotonic()
 
-    def _say(self, what: str) -> None:
-        """Logs what is waited for, now and then."""
+    def _log(self, what: str) -> None:
+        """Logs why a request waits, but not too often."""
         with self._lock:
             now = time.monotonic()
-            if now - self._said < SAID_EVERY:
+            if now - self._logged < LOG_EVERY:
                 return
-            self._said = now
+            self._logged = now
         log.warning("%s: %s", self.url, what)
 
 
 def message_in(answer: Any) -> str:
-    """What a server says went wrong; servers differ in where they say it."""
+    """The error message in an answer; servers differ in where they put it."""
     inside = answer.get("error", answer) if isinstance(answer, dict) else answer
     text = inside.get("message", inside) if isinstance(inside, dict) else inside
     return " ".join(str(text).split())[:300]
@@ -151,7 +152,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _retry_after(headers: Any) -> float:
-    """Seconds that a server asks to wait for; 0 where it says nothing that can be read."""
+    """Seconds that the server asks to wait; 0 if the header is absent or malformed."""
     import urllib3
     from urllib3.exceptions import InvalidHeader
 
@@ -165,7 +166,7 @@ def _client(parallel: int) -> Any:
     try:
         import urllib3
     except ImportError as error:
-        mend = "install kernel-gym[openai]"
-        raise PolicyError(f"policy 'openai': {error.name} is missing; {mend}") from error
+        fix = "install kernel-gym[openai]"
+        raise PolicyError(f"policy 'openai': {error.name} is missing; {fix}") from error
     timeout = urllib3.Timeout(connect=10, read=1200)
     return urllib3.PoolManager(maxsize=parallel, retries=False, timeout=timeout)

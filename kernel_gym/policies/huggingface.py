@@ -1,4 +1,4 @@
-"""A checkpoint of transformers as a policy."""
+"""A causal language model of transformers as a policy."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym.episodes.edits import submission
-from kernel_gym.policies.base import Conversation, PolicyError, Reply, Response
+from kernel_gym.policies.base import Conversation, Policy, PolicyError, Reply, Response
 from kernel_gym.policies.options import Options
+from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_records import Sampling
 
 if TYPE_CHECKING:
     import torch
 
-MANNER = "gym.json"
+SAMPLING_PARAMS = "gym.json"
+"""The file in a checkpoint that has its :class:`SamplingParams`."""
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a checkpoint is played; one that this project trained carries it, as `gym.json`.
+class SamplingParams:
+    """How a checkpoint is prompted and sampled. `gym.json` in a checkpoint of this project has it.
 
     Attributes:
-        prompt: How tasks are put, one of `kernel_gym.episodes.conversation.PROMPTS`.
-        max_tokens: Length of a reply, at most.
-        temperature: 0 takes the likeliest token.
-        top_p: Tokens are drawn from the likeliest whose chances add up to this.
+        prompt: The kind of prompts, one of `kernel_gym.episodes.conversation.PROMPTS`.
+        max_tokens: Longest reply, in tokens.
+        temperature: Sampling temperature; 0 takes the most likely token.
+        top_p: Probability mass of nucleus sampling, from 0 to 1.
     """
 
     prompt: str = "full"
@@ -36,45 +38,43 @@ class Manner:
     top_p: float = 1.0
 
     @classmethod
-    def of(cls, folder: Path) -> Manner:
-        """That of a checkpoint; the usual one where it carries none."""
-        path = folder / MANNER
+    def of(cls, folder: Path) -> SamplingParams:
+        """Reads the parameters of a checkpoint; a checkpoint without a file has the defaults."""
+        path = folder / SAMPLING_PARAMS
         return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else cls()
 
     def write(self, folder: Path) -> None:
-        """Puts it into a checkpoint."""
-        (folder / MANNER).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+        """Writes the parameters into a checkpoint."""
+        (folder / SAMPLING_PARAMS).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
 
-class HuggingFace:
-    """Writes with a causal language model and its chat template.
+class HuggingFace(Policy):
+    """Generates replies with a causal language model and its chat template.
 
     Args:
-        path: A checkpoint folder with model and tokenizer, or of a LoRA adapter; a model's name
-            where the Hugging Face hub can be reached.
-        manner: How it is played; by default as the checkpoint says.
-        batch_size: Conversations at a time; generation with continuous batching ignores it.
-        continuous: Continuous batching, which transformers offers on GPUs.
-        seed: What is drawn depends on it and on the calls before.
+        path: A checkpoint folder with model and tokenizer or with a LoRA adapter, or the name of a
+            model on the Hugging Face hub.
+        params: How it is prompted and sampled; by default the parameters in the checkpoint.
+        batch_size: Number of conversations in a batch.
+        seed: Seed of sampling. Replies also depend on the calls before.
 
     Raises:
-        PolicyError: transformers is missing, or the path holds no checkpoint.
+        PolicyError: transformers is missing, or the path has no checkpoint.
     """
 
     def __init__(
         self,
         path: str | Path,
-        manner: Manner | None = None,
+        params: SamplingParams | None = None,
         batch_size: int = 32,
-        continuous: bool = False,
         seed: int = 0,
     ) -> None:
         try:
             import torch
             import transformers
         except ImportError as error:
-            mend = "install kernel-gym[train]"
-            raise PolicyError(f"policy 'hf': {error.name} is missing; {mend}") from error
+            fix = "install kernel-gym[train]"
+            raise PolicyError(f"policy 'hf': {error.name} is missing; {fix}") from error
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(path, padding_side="left")
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(path)
@@ -82,38 +82,28 @@ class HuggingFace:
             what = str(error).splitlines()[0]
             raise PolicyError(f"policy 'hf': no checkpoint at {path}: {what}") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._set(model.to(device).eval(), tokenizer, manner or Manner.of(Path(path)), batch_size)
-        self.continuous = continuous and hasattr(model, "generate_batch")
+        params = params or SamplingParams.of(Path(path))
+        self._set(model.to(device).eval(), tokenizer, params, batch_size)
         torch.manual_seed(seed)
 
     @classmethod
-    def at(cls, path: str, options: Options) -> HuggingFace:
-        """The policy with what was asked for in place of what the checkpoint says."""
-        asked = options.only_sampling("hf")
-        return cls(path, replace(Manner.of(Path(path)), **asked))
-
-    @property
-    def sampling(self) -> Sampling:
-        """How replies are drawn."""
-        manner = self.manner
-        return Sampling(
-            max_tokens=manner.max_tokens, temperature=manner.temperature, top_p=manner.top_p
-        )
-
-    @classmethod
-    def of(cls, model: Any, tokenizer: Any, manner: Manner, batch_size: int = 32) -> HuggingFace:
-        """The policy of a model that is in memory already, such as one in training."""
+    def of(
+        cls, model: Any, tokenizer: Any, params: SamplingParams, batch_size: int = 32
+    ) -> HuggingFace:
+        """The policy of a model that is in memory, such as one in training."""
         policy = cls.__new__(cls)
-        policy._set(model, tokenizer, manner, batch_size)
-        policy.continuous = False
+        policy._set(model, tokenizer, params, batch_size)
         return policy
 
-    def _set(self, model: Any, tokenizer: Any, manner: Manner, batch_size: int) -> None:
+    def _set(self, model: Any, tokenizer: Any, params: SamplingParams, batch_size: int) -> None:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
-        self.manner, self.prompt = manner, manner.prompt
+        self.params, self.prompt = params, params.prompt
+        self.sampling = Sampling(
+            max_tokens=params.max_tokens, temperature=params.temperature, top_p=params.top_p
+        )
 
-    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
-        """Answers all, the batch at a time."""
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
+        """Answers all conversations, one batch after another."""
         prompts = [self.prompt_ids(conversation) for conversation in conversations]
         replies: list[Response] = []
         for chat, prompt, written in zip(
@@ -125,7 +115,7 @@ class HuggingFace:
         return replies
 
     def prompt_ids(self, conversation: Conversation) -> list[int]:
-        """The tokens of a chat, up to where the reply begins."""
+        """The token ids of a chat, up to the beginning of the reply."""
         encoded = self.tokenizer.apply_chat_template(
             list(conversation.messages), add_generation_prompt=True, return_dict=True
         )
@@ -135,16 +125,11 @@ class HuggingFace:
         """Continues token sequences.
 
         Args:
-            prompts: Token ids.
+            prompts: Token ids of each sequence.
 
         Returns:
-            What was written after each, up to and with the end token.
+            The token ids after each sequence, up to and including the end token.
         """
-        if self.continuous:
-            found = self.model.generate_batch(
-                inputs=list(prompts), generation_config=self._generation()
-            )
-            return [list(output.generated_tokens) for output in found.values()]
         written: list[list[int]] = []
         for first in range(0, len(prompts), self.batch_size):
             written += self._generate(prompts[first : first + self.batch_size])
@@ -163,18 +148,34 @@ class HuggingFace:
         return [self._cut(row) for row in out[:, ids.shape[1] :].tolist()]
 
     def _cut(self, row: list[int]) -> list[int]:
-        """The tokens up to and with the first end token."""
+        """The tokens up to and including the first end token."""
         end = self.tokenizer.eos_token_id
         return row[: row.index(end) + 1] if end in row else row
 
     def _generation(self) -> Any:
         from transformers import GenerationConfig
 
-        heat = self.manner.temperature
-        sampling = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": self.manner.top_p}
+        params = self.params
+        sampling = {
+            "do_sample": True,
+            "temperature": params.temperature,
+            "top_k": 0,
+            "top_p": params.top_p,
+        }
         return GenerationConfig(
-            max_new_tokens=self.manner.max_tokens,
+            max_new_tokens=params.max_tokens,
             eos_token_id=self.tokenizer.eos_token_id,
             pad_token_id=self.tokenizer.pad_token_id,
-            **(sampling if heat > 0 else {"do_sample": False}),
+            **(sampling if params.temperature > 0 else {"do_sample": False}),
         )
+
+
+@register_policy("hf")
+def hugging_face(path: Path, options: Options) -> HuggingFace:
+    """The policy of a checkpoint, with options in place of the checkpoint's parameters.
+
+    Raises:
+        PolicyError: An option is for requests to a server, or there is no checkpoint.
+    """
+    given = options.only_sampling("hf")
+    return HuggingFace(path, replace(SamplingParams.of(path), **given))

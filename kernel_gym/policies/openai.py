@@ -1,4 +1,4 @@
-"""A server with OpenAI's chat completions as a policy: vLLM, SGLang, llama.cpp and others."""
+"""A server with OpenAI's chat completions API as a policy: vLLM, SGLang, llama.cpp and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kernel_gym.policies.answers import Answer, UnusableAnswer, read_answer
 from kernel_gym.policies.base import (
     Conversation,
     Message,
+    Policy,
     PolicyError,
     Reply,
     Response,
@@ -21,34 +22,37 @@ from kernel_gym.policies.base import (
 from kernel_gym.policies.endpoint import KEY, Endpoint, message_in
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.pace import side_by_side
+from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_records import Sampling
 
 log = logging.getLogger(__name__)
 FOR_ALL = (401, 402, 403, 404)
-"""Statuses that are not about one chat: the key, the account, the model or the address."""
+"""Statuses that concern all chats: the key, the account, the model or the address is wrong."""
 ANSWERS = 3
-"""Answers that cannot be used after which a turn is given up."""
+"""Number of unusable answers after which a turn is given up."""
 PARALLEL = 16
+"""Default number of requests at the same time."""
 _PROBE = Message(role="user", content="Answer with one word.")
 _LIMITS = ("max_tokens", "max_completion_tokens")
-"""What servers call the longest reply; newer models of OpenAI refuse the first name."""
+"""The names that servers use for the longest reply. Newer OpenAI models refuse the first one."""
 
 
-class OpenAI:
-    """Writes through `POST URL/chat/completions`.
+class OpenAI(Policy):
+    """Gets replies from `POST URL/chat/completions`.
 
-    What goes wrong with one chat ends that chat alone. An answer that cannot be used is asked for
-    again and then scored as a submission that failed. A chat that the server refuses, as it does
-    when the context is full, ends its episode. Only where the server refuses a chat of four words
-    as well is something wrong for all of them.
+    A failure of one chat ends that chat only. An unusable answer is requested again and, after
+    :data:`ANSWERS` tries, scored as a failed submission. If the server refuses a chat, for example
+    because the context is full, its episode ends. If the server refuses a chat of four words too,
+    the failure concerns all chats and is raised.
 
     Args:
-        url: Up to and with `/v1`; `#NAME` behind it names the model, else it is the first served.
-        sampling: How replies are drawn, what a token costs, and how requests are sent.
+        url: The base URL, which ends in `/v1`. `#NAME` after it names the model; by default it is
+            the first model that the server lists.
+        sampling: How replies are drawn, the price of tokens, and how requests are sent.
         **waiting: As for :class:`~kernel_gym.policies.endpoint.Endpoint`.
 
     Raises:
-        PolicyError: urllib3 is missing, the address is none, or the server does not answer.
+        PolicyError: urllib3 is missing, the URL is malformed, or the server does not answer.
     """
 
     def __init__(self, url: str, sampling: Sampling | None = None, **waiting: Any) -> None:
@@ -57,56 +61,51 @@ class OpenAI:
             raise PolicyError(
                 f"policy 'openai': found {address!r}, expected a URL such as http://HOST:8000/v1"
             )
-        self.sampling = sampling or Sampling()
-        self._parallel = self.sampling.parallel or PARALLEL
-        self._endpoint = Endpoint(address, self._parallel, self.sampling.per_minute, **waiting)
+        self.sampling = self._sampling = sampling or Sampling()
+        self._parallel = self._sampling.parallel or PARALLEL
+        self._endpoint = Endpoint(address, self._parallel, self._sampling.per_minute, **waiting)
         self._limit, self._works, self._probing = _LIMITS[0], False, threading.Lock()
         self.model = model or self._first_served()
 
-    @classmethod
-    def of(cls, url: str, options: Options) -> OpenAI:
-        """The policy with what was asked for in place of the usual."""
-        return cls(url, options.over(Sampling()))
-
-    def reply(self, conversations: Sequence[Conversation]) -> list[Response]:
-        """Answers all, side by side.
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
+        """Answers all conversations in parallel.
 
         Raises:
-            PolicyError: Something is wrong for all chats, or the server is away for too long.
+            PolicyError: A failure concerns all chats, or the server does not answer in time.
         """
         return side_by_side(self._answer, conversations, self._parallel)
 
     def _answer(self, conversation: Conversation) -> Reply | Stop:
-        """The reply to one chat, or why it has none."""
+        """The reply to one chat, or the reason why there is none."""
         why = ""
         for _ in range(ANSWERS):
             status, data = self._ask(conversation.messages)
             if status != 200:
                 return self._refused(conversation.episode, status, data)
             try:
-                found = read_answer(data)
+                answer = read_answer(data)
             except UnusableAnswer as error:
                 why = str(error)
             else:
                 self._works = True
-                return self._reply(conversation.episode, found)
+                return self._reply(conversation.episode, answer)
         self._require_works(why)
         log.warning("%s: %s", conversation.episode.task.id, why)
         return self._reply(conversation.episode, Answer("", 0, 0, f"The server gave {why}"))
 
     def _ask(self, messages: Sequence[Message]) -> tuple[int, Any]:
-        """Sends a chat, once more where the server wants the limit by its other name."""
+        """Sends a chat; tries the other name of the token limit if the server refuses the first."""
         limit = self._limit
         status, data = self._endpoint.send("POST", "/chat/completions", self._body(messages, limit))
         other = _LIMITS[1 - _LIMITS.index(limit)]
-        if status in (400, 422) and limit in (said := message_in(data)) and other in said:
+        if status in (400, 422) and limit in (message := message_in(data)) and other in message:
             self._limit = other
             body = self._body(messages, other)
             status, data = self._endpoint.send("POST", "/chat/completions", body)
         return status, data
 
     def _body(self, messages: Sequence[Message], limit: str) -> dict[str, Any]:
-        sampling = self.sampling
+        sampling = self._sampling
         top_p = {} if sampling.top_p == 1.0 else {"top_p": sampling.top_p}
         return {
             "model": self.model,
@@ -118,7 +117,7 @@ class OpenAI:
         }
 
     def _refused(self, episode: Episode, status: int, data: Any) -> Stop:
-        """Ends the episode of a chat that the server refuses; raises where it refuses all."""
+        """Ends the episode of a chat that the server refuses; raises if it refuses all chats."""
         why = f"status {status}: {message_in(data)}" if status else f"no answer: {data}"
         if status in FOR_ALL:
             hint = f"; {KEY} holds its key" if status in (401, 403) else ""
@@ -128,7 +127,7 @@ class OpenAI:
         return Stop(f"the server did not answer the chat: {why}")
 
     def _require_works(self, why: str) -> None:
-        """Raises where not even a short chat has an answer, which is then not about one chat."""
+        """Raises if not even a short chat gets an answer: then the failure concerns all chats."""
         with self._probing:
             if self._works:
                 return
@@ -142,13 +141,13 @@ class OpenAI:
         if not self._works:
             raise self._endpoint.error(why)
 
-    def _reply(self, episode: Episode, found: Answer) -> Reply:
-        source = submission(episode, found.text)
+    def _reply(self, episode: Episode, answer: Answer) -> Reply:
+        source = submission(episode, answer.text)
         if not source.strip():
-            source = f"{'//' if episode.task.language == 'hip' else '#'} {found.problem}\n"
-        prices = self.sampling
-        cost = found.read * prices.prompt_price + found.written * prices.completion_price
-        return Reply(found.text, source, found.read, found.written, cost / 1e6, found.problem)
+            source = f"{'//' if episode.task.language == 'hip' else '#'} {answer.problem}\n"
+        prices = self._sampling
+        cost = answer.read * prices.prompt_price + answer.written * prices.completion_price
+        return Reply(answer.text, source, answer.read, answer.written, cost / 1e6, answer.problem)
 
     def _first_served(self) -> str:
         status, data = self._endpoint.send("GET", "/models")
@@ -159,3 +158,9 @@ class OpenAI:
             return str(data["data"][0]["id"])
         except (KeyError, IndexError, TypeError) as error:
             raise self._endpoint.error("it serves no model; name one, URL#NAME") from error
+
+
+@register_policy("openai")
+def openai_policy(url: str, options: Options) -> OpenAI:
+    """The policy of a server, with options in place of the default sampling."""
+    return OpenAI(url, options.over(Sampling()))

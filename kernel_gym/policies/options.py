@@ -1,4 +1,4 @@
-"""How replies are asked for: what a user may say about it, and what a policy makes of it."""
+"""Options of policies that draw replies from a model."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _SAMPLING = ("max_tokens", "temperature", "top_p")
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked for; None leaves it to the policy.
+    """What a user sets; None keeps the policy's default.
 
     Attributes:
-        max_tokens: Length of a reply, at most.
-        temperature: 0 takes the likeliest token.
-        top_p: Tokens are drawn from the likeliest whose chances add up to this.
-        extra: Further keys of a request, as a server documents them.
-        parallel: Requests at a time.
-        per_minute: Requests a minute, at most.
-        prompt_price: US dollars a million tokens read.
-        completion_price: US dollars a million tokens written.
+        max_tokens: Longest reply, in tokens.
+        temperature: Sampling temperature; 0 takes the most likely token.
+        top_p: Probability mass of nucleus sampling, from 0 to 1.
+        extra: Additional keys of a request, as the server documents them.
+        parallel: Most requests at the same time.
+        per_minute: Most requests per minute.
+        prompt_price: US dollars per million tokens read.
+        completion_price: US dollars per million tokens written.
     """
 
     max_tokens: int | None = None
@@ -37,27 +37,27 @@ class Options:
     completion_price: float | None = None
 
     def given(self) -> dict[str, Any]:
-        """The options that are not left to the policy."""
+        """The options that are set, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
-    def over(self, usual: Sampling) -> Sampling:
-        """The usual sampling with what is asked for in its place."""
-        return usual.model_copy(update=self.given())
+    def over(self, default: Sampling) -> Sampling:
+        """A policy's default sampling, with the options that are set in its place."""
+        return default.model_copy(update=self.given())
 
     def only_sampling(self, policy: str) -> dict[str, Any]:
-        """The options of a policy that sends no requests.
+        """The options that are set, for a policy that sends no requests to a server.
 
         Raises:
-            PolicyError: One of them is for requests.
+            PolicyError: An option for requests is set.
         """
         return _only(self.given(), _SAMPLING, policy)
 
     def none(self, policy: str) -> None:
-        """Refuses every option, for a policy that draws no replies.
+        """Checks that no option is set, for a policy that draws no replies.
 
         Raises:
-            PolicyError: There is one.
+            PolicyError: An option is set.
         """
         _only(self.given(), (), policy)
 

@@ -1,4 +1,4 @@
-"""Requests side by side, and not more of them a minute than a server allows."""
+"""Runs requests in parallel, within the rate that a server allows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ B = TypeVar("B")
 
 
 class Pace:
-    """Lets so many through a minute, evenly, from any thread.
+    """A rate limit that threads share. It spaces calls evenly.
 
     Args:
-        per_minute: How many; None for no limit.
-        clock: Seconds that only grow.
-        sleep: Waits for seconds.
+        per_minute: Most calls per minute; None for no limit.
+        clock: Returns monotonic seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Pace:
         self._next, self._lock = 0.0, threading.Lock()
 
     def wait(self) -> None:
-        """Returns when it is this caller's turn."""
+        """Blocks until the caller may go on."""
         if not self._gap:
             return
         with self._lock:
@@ -45,26 +45,28 @@ class Pace:
 
 
 def side_by_side(work: Callable[[A], B], items: Sequence[A], threads: int) -> list[B]:
-    """Does work on every item, in threads that do not hold up an interrupted program.
+    """Calls a function on every item in parallel.
+
+    The threads are daemons, so that an interrupted program does not wait for them.
 
     Args:
-        work: What is done.
-        items: On what.
-        threads: Items at a time, at most.
+        work: The function.
+        items: Its arguments.
+        threads: Most calls at the same time.
 
     Returns:
         The results in the order of the items.
 
     Raises:
-        Exception: What the work raised on the first item on which it did. Items that had not begun
-            by then are left out.
+        Exception: The exception of the first item that raised one. Calls that have not begun by
+            then are not made.
     """
     waiting: SimpleQueue[tuple[A, Future[B]]] = SimpleQueue()
     futures: list[Future[B]] = [Future() for _ in items]
     for pair in zip(items, futures, strict=True):
         waiting.put(pair)
     for _ in range(min(threads, len(items))):
-        threading.Thread(target=_work_off, args=(work, waiting), daemon=True).start()
+        threading.Thread(target=_work_through, args=(work, waiting), daemon=True).start()
     try:
         return [future.result() for future in futures]
     except BaseException:
@@ -72,8 +74,8 @@ def side_by_side(work: Callable[[A], B], items: Sequence[A], threads: int) -> li
         raise
 
 
-def _work_off(work: Callable[[A], B], waiting: SimpleQueue[tuple[A, Future[B]]]) -> None:
-    """Takes items until there are none."""
+def _work_through(work: Callable[[A], B], waiting: SimpleQueue[tuple[A, Future[B]]]) -> None:
+    """Takes items until the queue is empty."""
     while True:
         try:
             item, future = waiting.get_nowait()

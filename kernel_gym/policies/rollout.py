@@ -1,6 +1,6 @@
-"""Plays a policy: the turns of a task one after another, the tasks side by side.
+"""Plays a policy: the turns of an episode in sequence, many episodes in parallel.
 
-A policy that generates is asked for all episodes that wait for it at once, while evaluations run.
+The policy answers all waiting episodes in one call, while evaluations run in the background.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Protocol
 
-from kernel_gym.episodes.conversation import Prompt, converse
-from kernel_gym.episodes.episode import Episode, Turn
-from kernel_gym.feedback import feedback
-from kernel_gym.hidden import without_hidden
-from kernel_gym.policies import Conversation, Policy, Reply, Scripted
+from kernel_gym.episodes.chat import converse
+from kernel_gym.episodes.episode import Episode, Prompt
+from kernel_gym.policies.base import Conversation, Policy, Reply, Run, Scripted
 from kernel_gym.records import Evaluation
-from kernel_gym.rewards import Context, Reward, RewardResult
+from kernel_gym.rewards import Reward, RewardResult
 from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.tasks import Task
 
 REPLIES_AHEAD = 64
-"""Replies asked for at once, at most, where the pool has less room: a model writes many side by
-side. A run that is killed loses those that were not evaluated."""
+"""Most replies asked for in one call if the pool has less room. A model writes a large batch
+faster than many small ones, but a killed run loses the replies that were not evaluated."""
 
 
 class Pool(Protocol):
     """Anything that evaluates submissions in the background."""
 
     room: int
-    """Submissions that it holds before it blocks."""
+    """Number of submissions that it holds before :meth:`submit` blocks."""
 
     def submit(self, task_id: str, source: str, /) -> Future[Evaluation]:
         """Queues one evaluation."""
@@ -40,19 +38,20 @@ class Pool(Protocol):
 class Rollout:
     """Plays a policy on tasks through a pool and writes every turn to a store.
 
-    Turns that the store holds already are not played again. An interruption, a kill included, loses
-    what is under way and nothing else: a result is on disk before the next is waited for, and the
-    run can be resumed.
+    Turns that the store has already are not played again. Each result is on disk before the next
+    one is awaited, so that an interrupted or killed run can be resumed and loses only the work in
+    progress.
 
     Args:
-        policy: What submits.
-        pool: What evaluates.
-        reward: What scores.
-        store: Where the turns go; its configuration says how many a task, and how often
-            each task is played.
-        on_turn: Called after each new turn.
-        on_end: Called with each task whose episode is over.
-        prompt: How tasks are put to a policy that reads; without one it gets no messages.
+        policy: The policy.
+        pool: Evaluates submissions.
+        reward: Scores evaluations.
+        store: Receives the turns. Its configuration has the turns of an episode and the episodes
+            of a task.
+        on_turn: Called with each new turn.
+        on_end: Called at the end of each episode with its task and its number of turns.
+        prompt: Writes the first message of each conversation; without it, conversations have no
+            messages.
     """
 
     def __init__(
@@ -74,12 +73,13 @@ class Rollout:
         self._finished: SimpleQueue[Future[Evaluation]] = SimpleQueue()
 
     def play(self, tasks: Iterable[Task]) -> None:
-        """Plays every task to its end.
+        """Plays all episodes of all tasks.
 
         Args:
-            tasks: The tasks, each of which the run's configuration names.
+            tasks: Tasks that the run's configuration names.
         """
         samples = range(1, self.store.config.samples + 1)
+        self.policy.begin(Run(self.store.folder, self.store.config.device))
         try:
             self._waiting.extend(self._unfinished(tasks, samples))
             while self._waiting or self._ready or self._pending:
@@ -92,7 +92,7 @@ class Rollout:
             self.store.finish()
 
     def _ask(self) -> None:
-        """Asks the policy for the next turn of those who wait; ends episodes that are over."""
+        """Asks the policy for the next turn of waiting episodes; ends those that are over."""
         most = max(self.pool.room, REPLIES_AHEAD)
         going: list[Episode] = []
         while self._waiting and len(going) < most:
@@ -111,7 +111,7 @@ class Rollout:
                 self.on_end(episode.task, len(episode.turns))
 
     def _submit(self) -> None:
-        """Queues as many replies as the pool takes without blocking."""
+        """Submits as many replies as the pool takes without blocking."""
         while self._ready and len(self._pending) < self.pool.room:
             episode, reply = self._ready.popleft()
             future = self.pool.submit(episode.task.id, reply.source)
@@ -119,11 +119,11 @@ class Rollout:
             future.add_done_callback(self._finished.put)
 
     def _take(self) -> None:
-        """Waits for a result and records it, and those that came with it."""
+        """Waits for a result, and records it and all other results that are ready."""
         episodes = [self._next()]
         while not self._finished.empty():
             episodes.append(self._next())
-        self._waiting.extendleft(reversed(episodes))  # an episode that has begun is ended first
+        self._waiting.extendleft(reversed(episodes))  # finish episodes before new ones start
 
     def _next(self) -> Episode:
         future = self._finished.get()
@@ -136,7 +136,7 @@ class Rollout:
         return converse(episode, self.prompt)
 
     def _unfinished(self, tasks: Iterable[Task], samples: range) -> Iterator[Episode]:
-        """The episodes that are not over, as far as the store has them."""
+        """The episodes that are not over, with the turns that the store has."""
         for task in tasks:
             for sample in samples:
                 if self.store.is_over(task.id, sample):
@@ -145,20 +145,18 @@ class Rollout:
                     yield self._recorded(task, sample)
 
     def _recorded(self, task: Task, sample: int) -> Episode:
-        """The episode as far as the store has it."""
+        """An episode with the turns that the store has."""
         episode = Episode(task, sample=sample)
         for record in self.store.turns(task.id, sample):
             result = RewardResult(record.reward, record.terms)
-            text = _told(record.problem, feedback(task, record.evaluation))
-            episode = episode.after(
-                Turn(self.store.source(record), without_hidden(record.evaluation), result, text)
-            )
+            source = self.store.source(record)
+            episode = episode.after(source, record.evaluation, result, problem=record.problem)
         return episode
 
     def _record(self, episode: Episode, reply: Reply, evaluation: Evaluation) -> Episode:
         """Scores and stores one turn."""
         task, number, source = episode.task, len(episode.turns) + 1, reply.source
-        result = self.reward(evaluation, _context(episode).of(source))
+        result = self.reward(evaluation, episode.context.of(source))
         record = TurnRecord(
             task=task.id,
             turn=number,
@@ -174,18 +172,4 @@ class Rollout:
         )
         self.store.append(record, source)
         self.on_turn(record)
-        told = _told(reply.problem, feedback(task, evaluation))
-        return episode.after(Turn(source, without_hidden(evaluation), result, told, reply.text))
-
-
-def _told(problem: str, text: str) -> str:
-    """The feedback, with what was wrong with the reply before it."""
-    return f"{problem}\n{text}" if problem else text
-
-
-def _context(episode: Episode) -> Context:
-    """What the turns so far say about the next."""
-    context = Context()
-    for turn in episode.turns:
-        context = context.after(turn.evaluation)
-    return context
+        return episode.after(source, evaluation, result, text=reply.text, problem=reply.problem)

@@ -1,4 +1,4 @@
-"""Policies that follow a script: the baseline, files of a folder, a recorded run."""
+"""Policies that follow a script: baseline, reference, files of a folder, a recorded run."""
 
 from __future__ import annotations
 
@@ -7,57 +7,56 @@ from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies.base import PolicyError, Scripted
+from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
 from kernel_gym.tasks import Task
 
 
+@register_policy("baseline")
 class Baseline(Scripted):
-    """Submits the kernel that comes with the problem, once."""
+    """Submits the problem's own kernel once."""
 
     def submit(self, episode: Episode) -> str | None:
         """The problem's own kernel in the task's language."""
-        if episode.turns:
-            return None
-        task = episode.task
-        return task.kernel_source
+        return None if episode.turns else episode.task.kernel_source
 
 
+@register_policy("reference")
 class Reference(Scripted):
-    """Submits the PyTorch reference, once: what a policy that writes no kernel earns."""
+    """Submits the PyTorch reference once. It shows what a policy that writes no kernel earns."""
 
     def submit(self, episode: Episode) -> str | None:
-        """The reference as a module."""
+        """The source of the reference."""
         return None if episode.turns else episode.task.reference_source
 
 
+@register_policy("folder")
 class Folder(Scripted):
-    """Submits files: `<mode>/<problem>.py`, or the numbered files of `<mode>/<problem>/` in turn.
+    """Submits `<mode>/<problem>.py`, or the numbered files of `<mode>/<problem>/` in order.
 
     HIP sources end in `.hip`. A task without a file gets no submission.
 
     Args:
-        root: The folder.
+        path: The folder.
+
+    Raises:
+        PolicyError: The path is not a folder.
     """
 
-    def __init__(self, root: Path) -> None:
-        if not root.is_dir():
-            raise PolicyError(f"{root} is no folder")
-        self.root = root
-
-    @classmethod
-    def at(cls, path: str) -> Folder:
-        """The policy for the folder at a path."""
-        return cls(Path(path))
+    def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            raise PolicyError(f"{path} is no folder")
+        self.root = path
 
     def submit(self, episode: Episode) -> str | None:
-        """The file for this turn."""
+        """The contents of the file for this turn."""
         files = self.files(episode.task)
         if len(episode.turns) >= len(files):
             return None
         return files[len(episode.turns)].read_text(encoding="utf-8")
 
     def files(self, task: Task) -> list[Path]:
-        """The files for a task, in the order in which they are submitted."""
+        """The files for a task, in the order of submission."""
         suffix = SUFFIX[task.language]
         single = self.root / f"{task.id}{suffix}"
         if single.is_file():
@@ -66,15 +65,16 @@ class Folder(Scripted):
         return sorted(numbered, key=lambda path: (int(_number(path)), path.name))
 
 
+@register_policy("examples")
 class Examples(Folder):
-    """Submits three kernels a task: a wrong one, one for the shapes shown only, and a good one."""
+    """Submits three kernels per task: a wrong one, one for train shapes only, and a good one."""
 
     def __init__(self) -> None:
         super().__init__(Path(__file__).parent / "examples")
 
 
 class Recorded(Scripted):
-    """Submits what a recorded run submitted, turn by turn.
+    """Submits the sources of a recorded run, turn by turn.
 
     Args:
         store: The run.
@@ -82,18 +82,6 @@ class Recorded(Scripted):
 
     def __init__(self, store: RunStore) -> None:
         self.store = store
-
-    @classmethod
-    def of(cls, folder: str) -> Recorded:
-        """The policy that replays the run in a folder.
-
-        Raises:
-            PolicyError: The folder holds no run.
-        """
-        try:
-            return cls(RunStore(Path(folder)))
-        except StoreError as error:
-            raise PolicyError(f"policy 'replay': {error}") from error
 
     def submit(self, episode: Episode) -> str | None:
         """The recorded submission of this turn."""
@@ -104,7 +92,20 @@ class Recorded(Scripted):
         return None
 
 
+@register_policy("replay")
+def replay_policy(run: Path) -> Recorded:
+    """The policy that submits what the run in a folder submitted.
+
+    Raises:
+        PolicyError: The folder has no run.
+    """
+    try:
+        return Recorded(RunStore(run))
+    except StoreError as error:
+        raise PolicyError(f"policy 'replay': {error}") from error
+
+
 def _number(path: Path) -> str:
-    """The number that a file name starts with, or nothing."""
+    """The number at the beginning of a file name, or ""."""
     match = re.match(r"\d+", path.name)
     return match.group() if match else ""

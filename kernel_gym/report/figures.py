@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.analysis.summary import RunSummary, best_submission, geometric_mean
+from kernel_gym.analysis.summary import RunSummary, geometric_mean
+from kernel_gym.episodes.history import best_turn
 from kernel_gym.formatting import describe, roofline_share
 from kernel_gym.records import Evaluation, WorkloadResult
 from kernel_gym.storage.run_store import FIGURES, RunStore
@@ -140,7 +141,7 @@ def _categories(attempts: list[Row]) -> list[Row]:
 def _roofline(store: RunStore) -> Iterable[Row]:
     """A row a timed workload of each task's best submission, with its least traffic and work."""
     for task_id in store.config.tasks:
-        best = best_submission(store.turns(task_id))
+        best = best_turn(store.turns(task_id))
         for result in _timed(best.evaluation) if best else ():
             problem = get_task(task_id).problem
             yield {

@@ -1,1 +1,1 @@
-"""Policies, rollouts and the evaluation of a policy."""
+"""Training of policies on rewards from the gym: corpus, SFT, GRPO and assessment."""

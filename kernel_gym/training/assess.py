@@ -1,4 +1,4 @@
-"""What a checkpoint is worth: replies drawn for each task, evaluated and averaged."""
+"""Assesses a checkpoint: draws replies for each task, evaluates and averages them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kernel_gym.analysis.estimators import Estimate, paired
-from kernel_gym.episodes.conversation import Prompt, converse
-from kernel_gym.episodes.episode import Episode
+from kernel_gym.episodes.chat import converse
+from kernel_gym.episodes.episode import Episode, Prompt
 from kernel_gym.policies import Policy, Reply
 from kernel_gym.tasks import get_task
 from kernel_gym.training.journal import gym_metrics
@@ -21,15 +21,15 @@ ASSESSMENT = "evaluation.json"
 
 @dataclass(frozen=True)
 class Assessment:
-    """The mean over replies, by task and over tasks.
+    """Mean rewards of a checkpoint.
 
     Attributes:
         train: Mean reward over the tasks trained on.
-        held_out: Mean reward over the others.
+        held_out: Mean reward over the held-out tasks.
         tasks: Metrics of each task, and the rewards of its replies.
-        samples: Replies a task.
-        device: What evaluated them.
-        step: Of GRPO; 0 for its start.
+        samples: Number of replies per task.
+        device: The device that evaluated them.
+        step: The step of GRPO; 0 before the first one.
     """
 
     train: float
@@ -40,18 +40,18 @@ class Assessment:
     step: int
 
     def write(self, folder: Path) -> None:
-        """Puts it beside a checkpoint."""
+        """Writes the assessment into a checkpoint."""
         path = folder / ASSESSMENT
         path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> Assessment:
-        """The assessment beside a checkpoint."""
+        """Reads the assessment in a checkpoint."""
         return cls(**json.loads((folder / ASSESSMENT).read_text(encoding="utf-8")))
 
     def metrics(self) -> dict[str, float]:
-        """The two means and those of each task."""
-        by_task = {name: float(str(found["gym/reward"])) for name, found in self.tasks.items()}
+        """The two means, and the mean reward of each task."""
+        by_task = {name: float(str(task["gym/reward"])) for name, task in self.tasks.items()}
         return {"train": self.train, "held_out": self.held_out, **by_task}
 
 
@@ -64,19 +64,19 @@ def assess(
     samples: int,
     step: int = 0,
 ) -> Assessment:
-    """Measures a policy.
+    """Assesses a policy.
 
     Args:
-        policy: What replies.
-        scorer: What evaluates and scores.
-        prompt: How tasks are put.
+        policy: The policy.
+        scorer: Evaluates and scores submissions.
+        prompt: Writes the prompts.
         train: Ids of the tasks trained on.
-        held_out: Ids of the others.
-        samples: Replies a task.
-        step: Noted in the result.
+        held_out: Ids of the held-out tasks.
+        samples: Number of replies per task.
+        step: The step of GRPO, for the record.
 
     Returns:
-        The means. Tasks count equally; masked replies do not count.
+        The mean rewards. Tasks have equal weight; masked replies are left out.
     """
     ids = [task for task in (*train, *held_out) for _ in range(samples)]
     replies = policy.reply([converse(Episode(get_task(task)), prompt) for task in ids])
@@ -84,13 +84,13 @@ def assess(
         (task, reply.source if isinstance(reply, Reply) else "")
         for task, reply in zip(ids, replies, strict=True)
     ]
-    scored = scorer(batch, draw="assess")  # the same at every checkpoint: they are compared
+    scored = scorer(batch, draw="assess")  # the same draw at every checkpoint makes them comparable
     tasks: dict[str, dict[str, object]] = {}
     for i, task in enumerate((*train, *held_out)):
         own = scored[i * samples : (i + 1) * samples]
         rewards = [s.reward for s in own]
         tasks[task] = {**gym_metrics(own), "rewards": rewards}
-    means = {name: float(str(found["gym/reward"])) for name, found in tasks.items()}
+    means = {name: float(str(task["gym/reward"])) for name, task in tasks.items()}
 
     def mean(names: Sequence[str]) -> float:
         return statistics.fmean(means[name] for name in names) if names else 0.0
@@ -99,16 +99,16 @@ def assess(
 
 
 def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> Estimate:
-    """By how much the mean reward rose over tasks.
+    """The rise of the mean reward between two checkpoints.
 
     Args:
-        before: Of the earlier checkpoint.
-        after: Of the later one.
-        tasks: Which of the assessed tasks count, each equally.
+        before: The assessment of the earlier checkpoint.
+        after: The assessment of the later checkpoint.
+        tasks: The assessed tasks that count, with equal weights.
 
     Returns:
-        The rise with the interval of a paired bootstrap over the tasks, as `kernel-gym compare`
-        gives it: what makes a task hard cancels.
+        The rise with the interval of a paired bootstrap over tasks, as in `kernel-gym compare`.
+        Pairing removes the differences in difficulty between tasks.
     """
     first, last = before.metrics(), after.metrics()
     return paired([first[task] for task in tasks], [last[task] for task in tasks])

@@ -1,4 +1,7 @@
-"""What a training run does: one dataclass a TOML table. docs/training.md explains every key."""
+"""The configuration of a training run: one dataclass per TOML table.
+
+docs/training.md explains every key.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,25 @@ from typing import Any, Literal
 
 
 class ConfigError(ValueError):
-    """A configuration is malformed: which file and key, what was found, what was expected."""
+    """A configuration is malformed. The message names the file, the key, and the expected value."""
 
 
 @dataclass(frozen=True)
 class Gym:
-    """Where and how submissions are evaluated."""
+    """How submissions are evaluated."""
 
     device: str = "auto"
     executor: str = "local"
     workers: int = 2
     reward: str = "kernel-opt"
     seed: int = 0
-    """What unseen workloads and data are drawn from, with the step and the run's secret."""
+    """Seed of unseen workloads and data, together with the step and the secret of the run."""
     prompt: Literal["full", "brief", "launch"] = "full"
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """Which tasks are trained on, and which only measured."""
+    """The tasks to train on, and those that are only assessed."""
 
     train: tuple[str, ...]
     held_out: tuple[str, ...]
@@ -42,14 +45,14 @@ class Corpus:
     """The kernels that SFT imitates."""
 
     path: str = ""
-    """A JSONL corpus; without one it is generated from the tasks' templates."""
+    """A corpus in JSON Lines; "" generates one."""
     per_task: int = 24
-    """Variants drawn and evaluated a task."""
+    """Kernels drawn and evaluated per task."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """The policy: a checkpoint, or a small one made from nothing."""
+    """The policy: a checkpoint, or a small model with random weights."""
 
     path: str = ""
     vocabulary: int = 4096
@@ -61,7 +64,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Sft:
-    """The warm start. No steps, no warm start."""
+    """The warm start by supervised fine-tuning; 0 steps skip it."""
 
     steps: int = 200
     batch: int = 16
@@ -74,21 +77,21 @@ class Grpo:
 
     steps: int = 40
     prompts: int = 4
-    """Prompts a step."""
+    """Prompts per step."""
     generations: int = 8
-    """Samples a prompt and step: the group whose mean is the baseline."""
+    """Samples per prompt and step: the group whose mean reward is the baseline."""
     learning_rate: float = 1e-3
     temperature: float = 1.0
     max_tokens: int = 512
-    """Length of a reply, at most."""
+    """Longest reply, in tokens."""
     starts: Literal["given", "varied"] = "given"
-    """What is edited: the task's start kernel, or that with each block size in its launch."""
+    """The sources to edit: the task's start kernel, or the same with each block size."""
     turns: int = 1
     gamma: float = 0.0
     credit: Literal["turn", "episode"] = "turn"
-    """Whether each turn is a sample of its own or the whole episode is one."""
+    """Whether a sample is one turn or a whole episode."""
     feedback_chars: int = 1000
-    """Of the feedback on a turn, at most so much is shown."""
+    """Most characters of the feedback on a turn that the policy reads."""
     scale: Literal["group", "batch", "none"] = "group"
     leave_one_out: bool = False
     beta: float = 0.0
@@ -98,7 +101,7 @@ class Grpo:
 
 @dataclass(frozen=True)
 class Lora:
-    """Low-rank adapters instead of full weights. Rank 0 trains all weights."""
+    """Low-rank adapters. Rank 0 trains all weights instead."""
 
     rank: int = 0
     alpha: int = 32
@@ -107,18 +110,18 @@ class Lora:
 
 @dataclass(frozen=True)
 class Assess:
-    """How a checkpoint is measured."""
+    """How a checkpoint is assessed."""
 
     samples: int = 32
-    """Replies drawn a task."""
+    """Replies per task."""
     temperature: float = 0.5
     every: int = 20
-    """Steps of GRPO between checkpoints that are measured; 0 measures its start and end alone."""
+    """Steps of GRPO between assessed checkpoints; 0 assesses only the first and the last."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run."""
+    """A whole training run."""
 
     out: str
     tasks: Tasks
@@ -171,7 +174,7 @@ def read_config(path: Path) -> TrainConfig:
         The configuration, checked.
 
     Raises:
-        ConfigError: The file is absent or malformed; the message has the nearest known key.
+        ConfigError: The file is missing or malformed; the message has the nearest known key.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -208,7 +211,7 @@ def _build(kind: Any, data: Any, where: str) -> Any:
 
 
 def _value(kind: Any, value: Any, where: str) -> Any:
-    """The value as the field's type, which is plain, a literal, a tuple of words or a table."""
+    """The value in the type of its field: a scalar, a literal, a tuple of strings or a table."""
     if dataclasses.is_dataclass(kind):
         return _build(kind, value, where)
     if typing.get_origin(kind) is Literal:
@@ -216,8 +219,8 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         _expect(value in options, where, value, f"one of {', '.join(options)}")
         return value
     if isinstance(kind, types.GenericAlias):
-        fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        _expect(fine, where, value, "a list of words")
+        strings = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        _expect(strings, where, value, "a list of words")
         return tuple(value)
     if kind is float and type(value) is int:
         return float(value)

@@ -1,8 +1,8 @@
-"""A corpus: kernels with what they were found to be, one a line of JSONL.
+"""A corpus: correct kernels and their evaluations, in JSON Lines.
 
-`generate` draws kernels for each task, evaluates them and keeps the ones that pass, fast and slow
-alike: variants of its problem's templates, or edits of its start kernel. They say how to write
-kernels and not which kernels are good: that is for reinforcement learning to find.
+`generate` draws kernels for each task, evaluates them and keeps those that pass, both fast and
+slow. They are variants of the problem's templates, or edits of the start kernel. A policy learns
+from them how to write kernels; reinforcement learning finds out which kernels are good.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from kernel_gym.episodes.conversation import LaunchPrompt, Prompt
+from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.episodes.edits import draw_edits
-from kernel_gym.episodes.episode import Episode
+from kernel_gym.episodes.episode import Episode, Prompt
 from kernel_gym.policies.search import ScheduleSearch
 from kernel_gym.records import Outcome, Record
 from kernel_gym.tasks import Task, get_task
@@ -27,14 +27,14 @@ class CorpusError(ValueError):
 
 
 class CorpusRow(Record):
-    """One kernel. Times behind its speedups are modelled or measured, as `clock` says."""
+    """One kernel. `clock` says whether its speedups are from modelled or measured times."""
 
     task: str
     source: str
     prompt: str = ""
-    """What the reply answers; without one the task's own prompt."""
+    """The prompt that the reply answers; "" stands for the task's own prompt."""
     reply: str = ""
-    """What led to the source; without one it is the source itself."""
+    """The reply that gives the source; "" stands for the source itself."""
     structure: str = ""
     schedule: dict[str, int] = Field(default_factory=dict)
     outcome: Outcome
@@ -59,28 +59,28 @@ def generate(
     """Draws, evaluates and keeps kernels.
 
     Args:
-        scorer: What evaluates; what it knows already is not evaluated again.
+        scorer: Evaluates kernels; cached results are not evaluated again.
         tasks: Task ids.
-        per_task: Kernels drawn a task.
-        seed: What they are drawn from.
-        prompt: How tasks are put: edits are drawn where edits are asked for.
+        per_task: Kernels drawn per task.
+        seed: Seed of the draws.
+        prompt: Writes the prompts. For a :class:`LaunchPrompt` edits are drawn, otherwise variants.
 
     Returns:
-        The kernels that passed, in the order drawn, by task.
+        The kernels that passed, by task and in the order drawn.
 
     Raises:
-        CorpusError: There is nothing to draw from for a task.
+        CorpusError: A task has neither templates nor a launch to draw from.
     """
     drawn = []
     for name in tasks:
         task = get_task(name)
         if isinstance(prompt, LaunchPrompt):
-            found, lacks = _edits(task, per_task, seed, prompt), "launch with BLOCK=NUMBER"
+            kernels, missing = _edits(task, per_task, seed, prompt), "launch with BLOCK=NUMBER"
         else:
-            found, lacks = _variants(task, per_task, seed), "templates in Triton"
-        if not found:
-            raise CorpusError(f"task {name!r} has no {lacks}: give corpus.path")
-        drawn += [(name, one) for one in found]
+            kernels, missing = _variants(task, per_task, seed), "templates in Triton"
+        if not kernels:
+            raise CorpusError(f"task {name!r} has no {missing}: give corpus.path")
+        drawn += [(name, kernel) for kernel in kernels]
     scored = scorer([(task, one.source) for task, one in drawn], draw="corpus")
     return [
         _row(one, result)
@@ -103,25 +103,26 @@ def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Dra
     ]
 
 
-def _row(drawn: _Drawn, found: Scored) -> CorpusRow:
-    assert found.evaluation is not None
+def _row(drawn: _Drawn, scored: Scored) -> CorpusRow:
+    evaluation = scored.evaluation
+    assert evaluation is not None
     return CorpusRow(
-        task=found.task,
+        task=scored.task,
         source=drawn.source,
         prompt=drawn.prompt,
         reply=drawn.reply,
         structure=drawn.structure,
         schedule=drawn.schedule,
-        outcome=found.evaluation.outcome,
-        clock=found.evaluation.clock,
-        speedup=found.evaluation.speedup,
-        unseen_speedup=found.evaluation.unseen_speedup,
-        reward=found.reward,
+        outcome=evaluation.outcome,
+        clock=evaluation.clock,
+        speedup=evaluation.speedup,
+        unseen_speedup=evaluation.unseen_speedup,
+        reward=scored.reward,
     )
 
 
 def write_corpus(path: Path, rows: Iterable[CorpusRow]) -> None:
-    """Writes rows, one a line."""
+    """Writes a corpus, one row per line."""
     text = "".join(row.model_dump_json() + "\n" for row in rows)
     path.write_text(text, encoding="utf-8")
 
@@ -130,7 +131,7 @@ def read_corpus(path: Path) -> list[CorpusRow]:
     """Reads a corpus.
 
     Raises:
-        CorpusError: The file is absent or a line is malformed.
+        CorpusError: The file is missing or a line is malformed.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,7 +1,7 @@
 """GRPO through TRL, with rewards from the gym.
 
-One turn a sample: TRL generates, and the reward function evaluates the whole batch side by side.
-Several turns: :mod:`kernel_gym.training.turns` plays the episodes.
+With one turn per episode, TRL generates the replies and the reward function evaluates the whole
+batch in parallel. With several turns, :mod:`kernel_gym.training.turns` plays the episodes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from kernel_gym.training.turns import Episodes, step_draw
 class GymReward:
     """The reward function of a trainer: evaluates and scores a batch of completions.
 
-    It never raises and is never infinite. A fault of ours is None, which TRL leaves out. Each step
-    draws unseen workloads and data anew, the same for all samples of a task.
+    Evaluation never raises, and rewards are finite. If the machine or the gym fails, the reward is
+    None, which TRL ignores. Each step draws new unseen workloads and data, the same for all samples
+    of a task.
 
     Args:
-        scorer: What evaluates.
-        group: Samples a group.
-        leave_one_out: Scale rewards so that TRL's deviation from the mean of the group is the
-            deviation from the mean of the others: `r - mean(others) = n / (n - 1) (r - mean(all))`
-            (RLOO, Ahmadian et al., 2024).
+        scorer: Evaluates and scores submissions.
+        group: Number of samples in a group.
+        leave_one_out: Scale rewards so that their deviation from the mean of the group, which TRL
+            uses, is their deviation from the mean of the other samples:
+            `r - mean(others) = n / (n - 1) (r - mean(all))` (RLOO, Ahmadian et al., 2024).
     """
 
     __name__ = "gym"
@@ -52,7 +53,7 @@ class GymReward:
         trainer_state: Any = None,
         **_: Any,
     ) -> list[float | None]:
-        """One reward a completion; `credit` is what played episodes earned already.
+        """One reward for each completion; `credit` has those of episodes played by `Episodes`.
 
         Raises:
             ValueError: Neither `credit` nor the trainer's state is given, so the step is unknown.
@@ -113,24 +114,24 @@ def grpo(
 ) -> Any:
     """Trains on the gym's rewards; continues from the last checkpoint in the folder, if any.
 
-    A SIGINT or SIGTERM ends it with a checkpoint after the step that is under way.
+    SIGINT or SIGTERM ends the training with a checkpoint after the current step.
 
     Args:
-        config: The run's.
+        config: The configuration of the run.
         model: A causal language model, or the path of its checkpoint.
         tokenizer: Its tokenizer, with a chat template.
-        scorer: What evaluates.
-        prompt: How tasks are put.
-        folder: Where checkpoints go: weights, optimizer, state of the generators and of the run.
-        journal: Where metrics go.
-        on_save: Called with the model, the folder and the step of each checkpoint, and whether it
-            is the last.
+        scorer: Evaluates and scores submissions.
+        prompt: Writes the prompts.
+        folder: The folder for checkpoints: weights, optimizer, random generators and trainer state.
+        journal: Receives metrics.
+        on_save: Called at each checkpoint with the model, the folder, the step, and whether it is
+            the last one.
 
     Returns:
         The trained model.
 
     Raises:
-        KeyboardInterrupt: It was asked to stop, and has saved a checkpoint.
+        KeyboardInterrupt: A signal ended the training, and a checkpoint has been saved.
     """
     import os
 
@@ -139,7 +140,7 @@ def grpo(
     from transformers.trainer_utils import get_last_checkpoint
     from trl import GRPOTrainer
 
-    options, stopping = config.grpo, Stopping(journal.say)
+    options, stopping = config.grpo, Stopping(journal.console)
     rows = dataset_rows(config.tasks.train, prompt, options)
     episodes = Episodes(options, rows, scorer) if options.turns > 1 else None
     trainer = GRPOTrainer(
@@ -161,18 +162,18 @@ def grpo(
 
 
 def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[dict[str, Any]]:
-    """The prompts, each start as often as the others, a whole number of steps in all.
+    """The prompts, each with the same frequency, for a whole number of steps.
 
     Args:
         tasks: Task ids.
-        prompt: How tasks are put.
-        options: Prompts a step, and what episodes start from.
+        prompt: Writes the prompts.
+        options: The number of prompts in a step, and the sources that episodes start from.
 
     Returns:
-        Rows of a trainer's dataset; `start` is what edits apply to.
+        Rows of a trainer's dataset; edits apply to their `start`.
 
     Raises:
-        ValueError: A task has no launch whose block could be varied.
+        ValueError: A task has no launch whose block size can be varied.
     """
     rows = []
     for name in tasks:
@@ -183,7 +184,7 @@ def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[di
 
 
 def _starts(task: Task, prompt: Prompt, options: Grpo) -> list[tuple[str, str]]:
-    """What episodes of a task start from, with the prompt that shows it."""
+    """The sources that episodes of a task start from, each with its prompt."""
     if options.starts == "given" or not isinstance(prompt, LaunchPrompt):
         return [(task.start_source or "", prompt(task))]
     starts = varied_starts(task.start_source or "", prompt.space)
@@ -218,12 +219,12 @@ def _arguments(config: TrainConfig, folder: Path) -> Any:
 
 
 def _vllm(options: Grpo) -> dict[str, Any]:
-    """VLLM's arguments, where it is asked for; it is never a dependency of ours."""
+    """The arguments for vLLM, which is not a dependency of this package."""
     return {} if options.vllm == "off" else {"use_vllm": True, "vllm_mode": options.vllm}
 
 
 def _saving(on_save: Callable[[Any, Path, int, bool], object], folder: Path) -> Any:
-    """Tells about each checkpoint; what is done with the model draws no number of the trainer's."""
+    """A callback that calls `on_save` at each checkpoint and keeps the trainer's random state."""
     import torch
     from transformers import TrainerCallback
 

@@ -15,7 +15,7 @@ from kernel_gym.storage.json_lines import drop_cut_off, write_whole
 from kernel_gym.training.scoring import Scored
 
 METRICS, BOARD = "metrics.jsonl", "tensorboard"
-SHOWN = (
+_CONSOLE = (
     "loss",
     "gym/reward",
     "gym/passed",
@@ -27,15 +27,15 @@ SHOWN = (
 
 
 class Journal:
-    """Writes metrics down.
+    """Writes the metrics of a run to the console, to `metrics.jsonl` and to TensorBoard.
 
     Args:
         folder: The run folder.
-        say: Takes the lines for the console.
+        console: Called with each line for the console.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None] = lambda line: None) -> None:
-        self.path, self.say = folder / METRICS, say
+    def __init__(self, folder: Path, console: Callable[[str], None] = lambda line: None) -> None:
+        self.path, self.console = folder / METRICS, console
         drop_cut_off(self.path)
         self._board: Any = None
         try:
@@ -49,10 +49,10 @@ class Journal:
 
         Args:
             phase: `corpus`, `sft`, `grpo` or `assess`.
-            step: Of that phase.
-            values: Metrics by name; what is no finite number is left out.
-            progress: How far the phase is, for the console. A step whose metrics are none of those
-                shown there has no line on it.
+            step: The step of that phase.
+            values: Metrics by name; values that are not finite numbers are left out.
+            progress: Text on the progress of the phase, for the console. A step without any of the
+                metrics shown there has no line on it.
         """
         numbers = {key: _number(value) for key, value in values.items()}
         finite = {key: value for key, value in numbers.items() if value is not None}
@@ -63,18 +63,18 @@ class Journal:
             for key, value in finite.items():
                 self._board.add_scalar(f"{phase}/{key}", value, step)
             self._board.flush()
-        shown = [f"{k.removeprefix('gym/')} {finite[k]:.3g}" for k in SHOWN if k in finite]
+        shown = [f"{k.removeprefix('gym/')} {finite[k]:.3g}" for k in _CONSOLE if k in finite]
         if shown:
-            self.say(f"{phase} {step}{progress}: {', '.join(shown)}")
+            self.console(f"{phase} {step}{progress}: {', '.join(shown)}")
 
     def rewind(self, step: int) -> None:
-        """Forgets what was written of GRPO after a step: a resumed run goes there again."""
+        """Deletes the metrics of GRPO after a step, which a resumed run takes again."""
         if self.path.exists():
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
             write_whole(self.path, "".join(line for line in lines if _before(line, step)))
 
     def callback(self, phase: str) -> Any:
-        """A callback for a trainer of transformers that writes its logs here."""
+        """A callback for a trainer of transformers that writes its logs to this journal."""
         from transformers import TrainerCallback
 
         journal = self
@@ -93,19 +93,19 @@ class Journal:
         return Written()
 
     def close(self) -> None:
-        """Ends TensorBoard's file."""
+        """Closes the TensorBoard file."""
         if self._board is not None:
             self._board.close()
 
 
 def progress(first: int, step: int, steps: int, seconds: float) -> str:
-    """How far a phase is, and how long the rest takes at the pace so far.
+    """The progress of a phase, with an estimate of the time left.
 
     Args:
-        first: The step that it began or was resumed at.
-        step: The step that is done.
-        steps: Steps in all.
-        seconds: Since it began or was resumed.
+        first: The step at which the phase began or was resumed.
+        step: The last finished step.
+        steps: The total number of steps.
+        seconds: Seconds since the phase began or was resumed.
 
     Example:
         >>> progress(0, 15, 60, 100.0)
@@ -118,18 +118,20 @@ def progress(first: int, step: int, steps: int, seconds: float) -> str:
 
 
 def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
-    """What a batch of submissions was found to be.
+    """The metrics of a batch of submissions.
 
     Args:
         scored: The batch.
 
     Returns:
-        `gym/reward`, the mean of those not masked; `gym/outcome/NAME` and `gym/hacks`, shares of
-        all; geometric means `gym/speedup` and `gym/unseen_speedup` of those that passed, and
-        `gym/transfer`, the second over the first; `gym/cache_hits`, a share; `gym/seconds`, the
-        mean from submission to result of those evaluated, and `gym/evaluation_seconds`, without
-        the time that they waited; `gym/masked`, a share; `gym/errors`, how often something of ours
-        raised.
+        `gym/reward`: the mean reward of submissions that are not masked.
+        `gym/outcome/NAME`, `gym/passed`, `gym/hacks`, `gym/masked`, `gym/cache_hits`: shares of all
+        submissions.
+        `gym/speedup`, `gym/unseen_speedup`: geometric means over submissions that passed.
+        `gym/transfer`: the ratio of unseen speedup to speedup.
+        `gym/seconds`: the mean time from submission to result of those not in the cache.
+        `gym/evaluation_seconds`: the same without time in the queue.
+        `gym/errors`: the number of exceptions in the gym itself.
     """
     total = max(len(scored), 1)
     rewards = [s.reward for s in scored if s.reward is not None]
@@ -140,7 +142,7 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
     taken = [
         sum(s.evaluation.wall_seconds.values()) for s in scored if s.evaluation and not s.cached
     ]
-    found = {
+    metrics = {
         "gym/reward": _mean(rewards),
         "gym/passed": len(passed) / total,
         "gym/hacks": outcomes[Outcome.HACK] / total,
@@ -154,16 +156,16 @@ def gym_metrics(scored: Sequence[Scored]) -> dict[str, float]:
     train = [record.speedup for record in passed if record.speedup]
     unseen = [record.unseen_speedup for record in passed if record.unseen_speedup]
     if train and unseen:
-        found["gym/speedup"] = math.exp(_mean([math.log(s) for s in train]))
-        found["gym/unseen_speedup"] = math.exp(_mean([math.log(s) for s in unseen]))
-        found["gym/transfer"] = found["gym/unseen_speedup"] / found["gym/speedup"]
-    return found
+        metrics["gym/speedup"] = math.exp(_mean([math.log(s) for s in train]))
+        metrics["gym/unseen_speedup"] = math.exp(_mean([math.log(s) for s in unseen]))
+        metrics["gym/transfer"] = metrics["gym/unseen_speedup"] / metrics["gym/speedup"]
+    return metrics
 
 
 def _before(line: str, step: int) -> bool:
-    """Whether a line is not of GRPO after a step."""
-    found = json.loads(line)
-    return found["phase"] not in ("grpo", "assess") or found["step"] <= step
+    """Whether a line does not belong to GRPO after a step."""
+    metrics = json.loads(line)
+    return metrics["phase"] not in ("grpo", "assess") or metrics["step"] <= step
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -171,7 +173,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """The value as a finite number; some trainers log numbers as text."""
+    """The value as a finite number, or None; some trainers log numbers as text."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Evaluations and rewards for training: many at a time, kept on disk, and never an exception.
+"""Evaluates and scores batches for training. Results are kept on disk, and nothing raises.
 
-Every evaluation is appended to `evaluations.jsonl` of the run. A resumed run reads it back, so that
-nothing is evaluated twice.
+Every evaluation is appended to `evaluations.jsonl` in the run folder. A resumed run reads it back,
+so that nothing is evaluated twice.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from kernel_gym.storage.secret import PUBLIC
 
 log = logging.getLogger(__name__)
 LEDGER = "evaluations.jsonl"
-MOST = 1e6
-"""No reward that reaches a trainer is larger than this in magnitude."""
+MAX_REWARD = 1e6
+"""Largest magnitude of a reward that a trainer gets."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One submission: its evaluation, its reward, and what getting them took.
+    """The result of one submission.
 
     Attributes:
-        task: The task.
-        source: What was submitted.
-        evaluation: None when something of ours failed before there was a record.
-        reward: None when something of ours failed: to be left out of training.
-        seconds: From submission to result; 0 when it was known.
-        cached: Whether it was known.
-        error: What was raised, where something was; it has been logged.
+        task: The task id.
+        source: The submission.
+        evaluation: The evaluation; None if the gym failed before there was one.
+        reward: The reward; None if the machine or the gym failed, which masks the submission.
+        seconds: Time from submission to result, in seconds; 0 for a cached result.
+        cached: Whether the result was in the cache.
+        error: The exception in the gym as one line, which has been logged; "" if there was none.
     """
 
     task: str
@@ -54,17 +54,18 @@ class Scored:
 class Scorer:
     """Evaluates and scores batches through an executor with a seed.
 
-    Each batch names its draw: what unseen workloads and data are drawn from, beside the executor's
-    seed and secret. Equal sources are evaluated once in a draw, and anew in another one.
+    Each batch names its draw. Unseen workloads and data depend on that name and on the executor's
+    seed and secret. Equal sources are evaluated once per draw.
 
     Args:
-        executor: What evaluates; its cache is filled from the run's ledger.
-        reward: What scores.
+        executor: Evaluates submissions. Its cache is filled from the ledger of the run.
+        reward: Scores evaluations.
         folder: The run folder.
 
     Raises:
-        StoreError: A line of the ledger is no evaluation.
-        ValueError: The executor has no seed, or no secret: a policy would learn what is drawn.
+        StoreError: A line of the ledger is not an evaluation.
+        ValueError: The executor has no seed or no secret. Without a secret a policy could learn
+            what is drawn.
     """
 
     def __init__(self, executor: Executor, reward: Reward, folder: Path) -> None:
@@ -78,8 +79,7 @@ class Scorer:
         self._read()
         self._ended = time.perf_counter()
         self.busy = 0.0
-        """Of the evaluators' time since the batch before the last one, the share that they spent
-        evaluating."""
+        """The share of the workers' time since the previous batch that they spent evaluating."""
 
     def __call__(
         self,
@@ -92,12 +92,12 @@ class Scorer:
 
         Args:
             batch: Task ids and sources.
-            draw: What is drawn from: the same name, the same workloads and data of a task.
-            contexts: What the earlier turns of each submission's episode say.
+            contexts: The reward contexts of the submissions' episodes; by default empty ones.
+            draw: The name of the draw. Equal names give equal workloads and data of a task.
 
         Returns:
-            One result a submission, in order. A fault of ours is a masked one; what was raised is
-            logged with its traceback.
+            One result for each submission, in order. If the gym fails, the result is masked and the
+            exception is logged with its traceback.
         """
         seed = draw_seed(self.seed, draw)
         waiting = [self._submit(task, source, seed) for task, source in batch]
@@ -140,7 +140,7 @@ class Scorer:
         return Scored(one.task, one.source, evaluation, value, seconds, one.cached, error)
 
     def _account(self, scored: Sequence[Scored]) -> None:
-        """Works out the share of the evaluators' time that was used."""
+        """Computes the share of the workers' time that was used."""
         now = time.perf_counter()
         fresh = [s.evaluation for s in scored if s.evaluation is not None and not s.cached]
         spent = sum(sum(evaluation.wall_seconds.values()) for evaluation in fresh)
@@ -148,23 +148,23 @@ class Scorer:
         self._ended = now
 
     def _read(self) -> None:
-        """Fills the cache; a line that was cut off by a crash is evaluated again."""
+        """Fills the cache from the ledger. A line that a crash cut off is evaluated again."""
         drop_cut_off(self.ledger)
-        for found in read_lines(self.ledger, Evaluation):
+        for evaluation in read_lines(self.ledger, Evaluation):
             key = Key(
-                found.task,
-                found.source_sha256,
-                found.device,
-                found.seed or 0,
-                secret_sha256=found.secret_sha256,
+                evaluation.task,
+                evaluation.source_sha256,
+                evaluation.device,
+                evaluation.seed or 0,
+                secret_sha256=evaluation.secret_sha256,
             )
-            if found.protocol_version == key.protocol:
-                self.executor.cache.put(key, found)
+            if evaluation.protocol_version == key.protocol:
+                self.executor.cache.put(key, evaluation)
                 self._known.add(key)
 
 
 def draw_seed(seed: int, draw: str) -> int:
-    """The public seed of a draw, of 63 bits.
+    """The public seed of a draw, an integer of 63 bits.
 
     Example:
         >>> draw_seed(0, "step 1") == draw_seed(0, "step 1") != draw_seed(0, "step 2")
@@ -175,7 +175,7 @@ def draw_seed(seed: int, draw: str) -> int:
 
 
 class _Waiting:
-    """A submission under way."""
+    """A submission in progress."""
 
     def __init__(self, task: str, source: str, key: Key, cached: bool) -> None:
         self.task, self.source, self.key, self.cached = task, source, key, cached
@@ -183,18 +183,18 @@ class _Waiting:
         self.seconds, self._start = 0.0, time.perf_counter()
 
     def end(self) -> None:
-        """Notes how long it took."""
+        """Records the time that it took."""
         self.seconds = time.perf_counter() - self._start
 
 
 def _logged(what: str, error: Exception) -> str:
-    """Logs an error of ours with its traceback; what it says in one line."""
-    said = f"{type(error).__name__}: {error}"
-    log.error("%s: %s", what, said, exc_info=error)
-    return said
+    """Logs an exception in the gym with its traceback; returns it as one line."""
+    line = f"{type(error).__name__}: {error}"
+    log.error("%s: %s", what, line, exc_info=error)
+    return line
 
 
 def _finite(value: float | None) -> float | None:
     if value is None or math.isnan(value):
         return None
-    return min(max(value, -MOST), MOST)
+    return min(max(value, -MAX_REWARD), MAX_REWARD)

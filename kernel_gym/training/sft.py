@@ -1,4 +1,4 @@
-"""SFT: the policy learns to write kernels by imitating a corpus."""
+"""Supervised fine-tuning (SFT): the policy learns to write kernels by imitating a corpus."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def sft(
     folder: Path,
     journal: Journal,
 ) -> Any:
-    """Trains on a corpus with TRL, the loss on the replies alone.
+    """Trains on a corpus with TRL. The loss covers the replies only.
 
     Args:
-        config: The run's.
+        config: The configuration of the run.
         model: A causal language model.
         tokenizer: Its tokenizer, with a chat template.
-        rows: What is imitated.
-        prompt: How tasks are put.
-        folder: Where the trainer keeps its files.
-        journal: Where metrics go.
+        rows: The corpus.
+        prompt: Writes the prompts.
+        folder: The folder for the trainer's files.
+        journal: Receives metrics.
 
     Returns:
         The trained model.
@@ -73,7 +73,7 @@ def sft(
 
 
 def machine() -> dict[str, Any]:
-    """Arguments of a trainer that depend on the machine: bfloat16 on a GPU, float32 without."""
+    """Arguments of a trainer that depend on the machine: bfloat16 on a GPU, otherwise float32."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -87,7 +87,7 @@ def machine() -> dict[str, Any]:
 
 
 def lora(config: TrainConfig) -> Any:
-    """The adapters' configuration, or None to train all weights."""
+    """The configuration of LoRA adapters; None trains all weights."""
     if not config.lora.rank:
         return None
     from peft import LoraConfig
@@ -102,7 +102,7 @@ def lora(config: TrainConfig) -> Any:
 
 
 def quiet(trainer: Any) -> None:
-    """Stops printing each log as a dictionary, and warnings about what TRL calls."""
+    """Stops printed logs, progress bars, and warnings about deprecated calls in TRL."""
     import warnings
 
     from transformers import PrinterCallback

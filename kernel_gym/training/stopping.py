@@ -1,4 +1,4 @@
-"""Stopping a training at the end of a step, with a checkpoint, when it is asked to stop."""
+"""Stops a training after its current step, with a checkpoint, on SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,51 +12,54 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopping:
-    """Notes the first SIGINT or SIGTERM, and lets a trainer save and end after its step.
+    """Lets a trainer save a checkpoint and end after its step when the first signal arrives.
 
-    The second one interrupts at once.
+    The second signal interrupts at once.
 
     Args:
-        say: Takes a line for the console.
+        log: Called with each line for the console.
+
+    Attributes:
+        requested: Whether a signal has arrived.
     """
 
-    def __init__(self, say: Callable[[str], None] = lambda line: None) -> None:
-        self.asked, self._say = False, say
+    def __init__(self, log: Callable[[str], None] = lambda line: None) -> None:
+        self.requested, self._log = False, log
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Takes the signals for as long as it is open; only a main thread gets any.
+        """Handles the signals inside a `with` block. Outside the main thread it does nothing.
 
         Raises:
-            KeyboardInterrupt: When it closes, if the training was asked to stop.
+            KeyboardInterrupt: At the end of the block, if a signal has arrived.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._ask) for number in SIGNALS}
+        before = {number: signal.signal(number, self._request) for number in SIGNALS}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
 
-    def _ask(self, number: int, frame: Any) -> None:
-        if self.asked:
+    def _request(self, number: int, frame: Any) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
-        self._say("stopping with a checkpoint after this step; again to stop at once")
+        self.requested = True
+        self._log("stopping with a checkpoint after this step; again to stop at once")
 
     def callback(self) -> Any:
-        """A callback for a trainer of transformers, which ends it where that was asked."""
+        """A callback for a trainer of transformers that ends the training on request."""
         from transformers import TrainerCallback
 
         stopping = self
 
         class Stopped(TrainerCallback):
             def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-                if stopping.asked:
+                if stopping.requested:
                     control.should_save = control.should_training_stop = True
                 return control
 

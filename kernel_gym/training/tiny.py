@@ -1,10 +1,10 @@
-"""A policy made from nothing: a tokenizer learnt from the corpus and a small Llama decoder.
+"""A small policy from scratch: a tokenizer trained on the corpus and a small Llama decoder.
 
-The tokenizer's pieces are at most a word long, and in many of its texts, so that a text it has not
-seen is made of pieces that it has: names are spelled by the letter. Numbers at the end of a line or
-behind a `=` are pieces of their own, so that each number of a schedule is one choice. A line
-without such numbers that many texts share is one too, and so is an edit that is made everywhere:
-what is always the same costs one token.
+A token is at most one word and occurs in many texts of the corpus, so that unseen texts consist of
+known tokens and rare names are spelled letter by letter. A number at the end of a line or after a
+`=` is one token, so that each number of a schedule is one choice. A line without such numbers that
+many texts share is one token too, and so is an edit of all occurrences: constant text costs one
+token.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ CHAT = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""ChatML, the format of many open models."""
+"""The chat template: ChatML, the format of many open models."""
 _NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
 _WORD = r"\n *| ?\w+| ?[^\w\s]+"
 _EVERYWHERE = r"<<<<<<< SEARCH\n(?:(?!>>>>>>>).*\n)*>>>>>>> REPLACE ALL\n"
 
 
 def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
-    """Learns a tokenizer.
+    """Trains a tokenizer.
 
     Args:
-        texts: What it will have to write: kernels and prompts.
-        vocabulary: Tokens, at most.
+        texts: Prompts and replies.
+        vocabulary: Most tokens.
 
     Returns:
-        A fast tokenizer of transformers with a chat template; it pads on the left.
+        A fast tokenizer of transformers with a chat template and padding on the left.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -67,9 +67,9 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
 
 
 def _shared_lines(texts: Sequence[str]) -> list[str]:
-    """Lines that an eighth of the texts have and that hold nothing to choose, most common first.
+    """Lines that occur in an eighth of the texts and contain no choice, most common first.
 
-    An edit that is made everywhere is a line of them.
+    An edit of all occurrences counts as one line.
     """
     parts = re.compile(rf"{_EVERYWHERE}|.*\n|.+")
     lines = Counter(line for text in texts for line in dict.fromkeys(parts.findall(text)))
@@ -81,15 +81,15 @@ def _shared_lines(texts: Sequence[str]) -> list[str]:
 def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:
     """A small decoder with random weights.
 
-    Llama, since a checkpoint of it takes any tokenizer as it is; Qwen brings its own. Weights are
-    drawn with a variance of one over the width, which keeps that of activations (LeCun et al.,
-    1998): with the 0.02 that suits wide models a narrow one attends to everything alike, and in a
-    short training never learns to copy from its prompt.
+    It is a Llama, because a Llama checkpoint accepts any tokenizer, while Qwen comes with its own.
+    The standard deviation of the weights is `hidden**-0.5`, which preserves the variance of
+    activations (LeCun et al., 1998). With the usual 0.02 for wide models, a narrow model attends to
+    all tokens alike and does not learn to copy from its prompt in a short training.
 
     Args:
-        tokenizer: What it reads and writes.
-        shape: Its sizes.
-        seed: What the weights are drawn from.
+        tokenizer: The tokenizer of its prompts and replies.
+        shape: The sizes of the model.
+        seed: Seed of the weights.
 
     Returns:
         A causal language model of transformers in float32.

@@ -1,18 +1,17 @@
-"""A training run from start to end: corpus, warm start, reinforcement learning, measurement.
+"""A training run from start to end: corpus, warm start, reinforcement learning, assessment.
 
-    corpus.jsonl        what SFT imitated, with what each kernel was found to be
-    evaluations.jsonl   every evaluation made
+    corpus.jsonl        the kernels that SFT imitated, with their evaluations
+    evaluations.jsonl   every evaluation
     metrics.jsonl       every metric, by phase and step; tensorboard/ has them too
     sft/                the checkpoint that GRPO starts from
-    grpo/checkpoint-N/  what the run can be resumed from
-    final/              the checkpoint that it ends with
-    config.json         what was asked for
-    secret.json         what draws were mixed with; only its owner may read it
-    held_out.toml       a suite of the tasks held out, for `kernel-gym eval`
+    grpo/checkpoint-N/  the state from which the run can be resumed
+    final/              the last checkpoint
+    config.json         the configuration
+    secret.json         the secret that draws are mixed with; only its owner may read it
+    held_out.toml       a suite of the held-out tasks, for `kernel-gym eval`
 
-The checkpoints that are measured have an `evaluation.json`: the first, the final one and, of those
-between, as many as the configuration asks for. A run that was interrupted continues where it
-stopped.
+An assessed checkpoint has an `evaluation.json`. The first and the final checkpoint are assessed,
+and those between as the configuration says. An interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import Executor
-from kernel_gym.policies.huggingface import HuggingFace, Manner
+from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.secret import SECRET, RunSecret, kept_secret, read_secret
 from kernel_gym.tasks import get_task
@@ -43,16 +42,16 @@ CORPUS, START, STEPS, FINAL = "corpus.jsonl", "sft", "grpo", "final"
 
 
 class Training:
-    """One run in one folder.
+    """One training run in one folder.
 
     Args:
-        config: What to do.
-        executor: What evaluates, with the seed `config.gym.seed` and the secret of the folder.
-        resume: Continue the run that the folder holds.
-        say: Takes lines for the console.
+        config: The configuration.
+        executor: Evaluates submissions, with the seed `config.gym.seed` and the folder's secret.
+        resume: Continue the run in the folder.
+        log: Called with each line for the console.
 
     Raises:
-        ConfigError: The folder holds a run and it is not to be resumed, or one of another
+        ConfigError: The folder has a run that is not to be resumed, or a run with another
             configuration.
     """
 
@@ -61,58 +60,58 @@ class Training:
         config: TrainConfig,
         executor: Executor,
         resume: bool = False,
-        say: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.config, self.folder = config, Path(config.out)
         _claim(self.folder, config, resume)
         self.scorer = Scorer(executor, get_reward(config.gym.reward), self.folder)
         self.prompt = PROMPTS[config.gym.prompt](executor.device)
-        self.journal = Journal(self.folder, say)
-        self.say = say
+        self.journal = Journal(self.folder, log)
+        self.log = log
 
     def run(self) -> tuple[Assessment, Assessment]:
-        """Runs what is left of it.
+        """Runs the phases that are not finished.
 
         Returns:
-            What the policy was worth before and after reinforcement learning.
+            The assessments before and after reinforcement learning.
         """
         try:
-            start = self.start()
+            start = self.run_sft()
             final = self.folder / FINAL
             if not (final / ASSESSMENT).exists():
-                self.learn()
+                self.run_grpo()
         finally:
             self.journal.close()
         return start, Assessment.read(final)
 
     def corpus(self) -> list[CorpusRow]:
-        """The corpus: the configured one, that of the run so far, or a new one."""
+        """The corpus: the configured one, the one in the run folder, or a new one."""
         config, path = self.config, self.folder / CORPUS
         if config.corpus.path:
             return read_corpus(Path(config.corpus.path))
         if path.exists():
             return read_corpus(path)
-        self.say("corpus: evaluating variants")
+        self.log("corpus: evaluating variants")
         per_task = config.corpus.per_task
         rows = generate(self.scorer, config.tasks.train, per_task, config.seed, self.prompt)
         write_corpus(path, rows)
-        self.say(f"corpus: {len(rows)} kernels")
+        self.log(f"corpus: {len(rows)} kernels")
         return rows
 
-    def start(self) -> Assessment:
-        """The warm start: a policy that writes kernels."""
+    def run_sft(self) -> Assessment:
+        """Makes the policy that GRPO starts from, and assesses it."""
         folder = self.folder / START
         if (folder / ASSESSMENT).exists():
             return Assessment.read(folder)
         rows = self.corpus()
         model, tokenizer = self._fresh(rows)
-        self.say(f"sft: a policy of {model.num_parameters() / 1e6:.2f} M parameters")
+        self.log(f"sft: a policy of {model.num_parameters() / 1e6:.2f} M parameters")
         if self.config.sft.steps:
             model = sft(self.config, model, tokenizer, rows, self.prompt, folder, self.journal)
         return self._keep(model, tokenizer, folder, 0)
 
-    def learn(self) -> Assessment:
-        """The reinforcement learning, from the warm start or the last checkpoint."""
+    def run_grpo(self) -> Assessment:
+        """Trains from the warm start or the last checkpoint, and assesses the result."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(self.folder / START, padding_side="left")
@@ -130,7 +129,7 @@ class Training:
         return self._keep(model, tokenizer, self.folder / FINAL, self.config.grpo.steps)
 
     def _fresh(self, rows: list[CorpusRow]) -> tuple[Any, Any]:
-        """The model and tokenizer that SFT starts from."""
+        """The model and the tokenizer that SFT starts from."""
         shape = self.config.model
         if shape.path:
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -143,7 +142,7 @@ class Training:
         return make_model(tokenizer, shape, self.config.seed), tokenizer
 
     def _keep(self, model: Any, tokenizer: Any, folder: Path, step: int) -> Assessment:
-        """Saves a checkpoint, adapters merged, and measures it."""
+        """Saves a checkpoint with its adapters merged, and assesses it."""
         if hasattr(model, "merge_and_unload"):
             model = model.merge_and_unload()
         model.save_pretrained(folder)
@@ -153,66 +152,68 @@ class Training:
     def _at_checkpoint(
         self, tokenizer: Any, model: Any, folder: Path, step: int, last: bool
     ) -> None:
-        """Makes a checkpoint one that can be played, and measures it where that is due.
+        """Adds sampling parameters to a checkpoint, and assesses it if that is due.
 
-        The last is measured when it has been saved as the final one, or not yet.
+        The last checkpoint is assessed after it has been saved as the final one.
         """
-        self._manner().write(folder)
+        self._sampling_params().write(folder)
         every = self.config.assess.every
         if every and step % every == 0 and not last:
             self._measure(model, tokenizer, folder, step)
 
-    def _manner(self) -> Manner:
-        """How a checkpoint of this run is played."""
+    def _sampling_params(self) -> SamplingParams:
+        """The sampling parameters for the checkpoints of this run."""
         config = self.config
-        return Manner(config.gym.prompt, config.grpo.max_tokens, config.assess.temperature)
+        return SamplingParams(config.gym.prompt, config.grpo.max_tokens, config.assess.temperature)
 
     def _measure(self, model: Any, tokenizer: Any, folder: Path, step: int) -> Assessment:
         import torch
 
-        config, manner = self.config, self._manner()
+        config, params = self.config, self._sampling_params()
         model.eval()
         torch.manual_seed(config.seed)
         tasks, samples = config.tasks, config.assess.samples
-        manner.write(folder)
-        policy = HuggingFace.of(model, tokenizer, manner, batch_size=samples)
-        found = assess(policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step)
-        found.write(folder)
-        self.journal.log("assess", step, found.metrics())
-        self.say(
-            f"step {step}: mean reward {found.train:.3f} over tasks trained on, "
-            f"{found.held_out:.3f} over those held out"
+        params.write(folder)
+        policy = HuggingFace.of(model, tokenizer, params, batch_size=samples)
+        assessment = assess(
+            policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step
         )
-        return found
+        assessment.write(folder)
+        self.journal.log("assess", step, assessment.metrics())
+        self.log(
+            f"step {step}: mean reward {assessment.train:.3f} over tasks trained on, "
+            f"{assessment.held_out:.3f} over those held out"
+        )
+        return assessment
 
 
 def secret_of(folder: Path) -> RunSecret:
-    """The secret of a run, made when the folder holds no run yet.
+    """The secret of a run. It is created if the folder has no run.
 
     Raises:
-        StoreError: The folder holds a run without one, or the file is malformed.
+        StoreError: The run in the folder has no secret, or its file is malformed.
     """
     path = folder / SECRET
     return read_secret(path) if (folder / CONFIG).exists() else kept_secret(path)
 
 
 def _claim(folder: Path, config: TrainConfig, resume: bool) -> None:
-    """Makes the folder this run's, or checks that it is."""
+    """Writes the configuration into a new folder, or compares it with the run in the folder."""
     path = folder / CONFIG
-    asked = json.loads(json.dumps(asdict(config)))
+    wanted = json.loads(json.dumps(asdict(config)))
     if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        recorded = json.loads(path.read_text(encoding="utf-8"))
         if not resume:
             raise ConfigError(f"{folder} holds another run: give --resume or another folder")
-        for key, value in asked.items():
-            if found.get(key) != value:
+        for key, value in wanted.items():
+            if recorded.get(key) != value:
                 raise ConfigError(
-                    f"{folder} holds another run: its {key} is {found.get(key)}, not {value}"
+                    f"{folder} holds another run: its {key} is {recorded.get(key)}, not {value}"
                 )
         return
     folder.mkdir(parents=True, exist_ok=True)
     if config.tasks.held_out:
-        tasks = json.dumps(config.tasks.held_out)  # a list of words is the same in TOML
+        tasks = json.dumps(config.tasks.held_out)  # a list of strings looks the same in TOML
         text = f'name = "held-out"\nsummary = "Tasks held out of {folder.name}."\ntasks = {tasks}\n'
         (folder / HELD_OUT).write_text(text, encoding="utf-8")
-    path.write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")

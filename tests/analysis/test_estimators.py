@@ -23,11 +23,11 @@ VALUES = [0.0, 0.0, 0.7, 1.3, 1.3, 4.0]
 def test_pass_at_k_is_the_share_of_subsets_with_a_success_and_the_products_of_chen(k):
     n, correct = len(VALUES), sum(v > 1 for v in VALUES)
     subsets = list(itertools.combinations(VALUES, k))
-    found = pass_at_k(n, correct, k)
-    assert found == pytest.approx(statistics.fmean(max(s) > 1 for s in subsets))
+    chance = pass_at_k(n, correct, k)
+    assert chance == pytest.approx(statistics.fmean(max(s) > 1 for s in subsets))
     product = 1.0 - np.prod(1.0 - k / np.arange(n - correct + 1, n + 1)) if n - correct >= k else 1
-    assert found == pytest.approx(product)
-    assert found == pytest.approx(1 - stats.hypergeom(n, correct, k).pmf(0))
+    assert chance == pytest.approx(product)
+    assert chance == pytest.approx(1 - stats.hypergeom(n, correct, k).pmf(0))
 
 
 @pytest.mark.parametrize("k", range(1, 7))
@@ -69,24 +69,24 @@ def test_the_interval_is_that_of_scipy():
         method="percentile",
         rng=2,
     ).confidence_interval
-    found = ratio(sums, counts, np.exp)
-    assert found.value == pytest.approx(statistic(sums, counts))
+    estimate = ratio(sums, counts, np.exp)
+    assert estimate.value == pytest.approx(statistic(sums, counts))
     width = other.high - other.low
-    assert found.low == pytest.approx(other.low, abs=0.06 * width)
-    assert found.high == pytest.approx(other.high, abs=0.06 * width)
-    assert found == ratio(sums, counts, np.exp)
-    assert found != ratio(sums, counts, np.exp, seed=1)
+    assert estimate.low == pytest.approx(other.low, abs=0.06 * width)
+    assert estimate.high == pytest.approx(other.high, abs=0.06 * width)
+    assert estimate == ratio(sums, counts, np.exp)
+    assert estimate != ratio(sums, counts, np.exp, seed=1)
 
 
 def test_a_paired_interval_is_that_of_all_resamples():
     before, after = [0.1, 0.2, 0.3, 0.3, 0.2], [0.2, 0.5, 0.4, 0.9, 0.2]
     differences = np.subtract(after, before)
     means = [np.mean(drawn) for drawn in itertools.product(differences, repeat=5)]
-    found = paired(before, after)
-    assert found.value == pytest.approx(0.22)
-    assert found.low == pytest.approx(np.quantile(means, 0.025), abs=0.01)
-    assert found.high == pytest.approx(np.quantile(means, 0.975), abs=0.01)
-    assert paired(before, after) == found != paired(before, after, seed=1)
+    estimate = paired(before, after)
+    assert estimate.value == pytest.approx(0.22)
+    assert estimate.low == pytest.approx(np.quantile(means, 0.025), abs=0.01)
+    assert estimate.high == pytest.approx(np.quantile(means, 0.975), abs=0.01)
+    assert paired(before, after) == estimate != paired(before, after, seed=1)
     assert paired([0.5], [0.7]).low is None
 
 
@@ -99,22 +99,22 @@ def test_one_task_has_no_interval_and_none_has_no_value():
 def test_explained_deviance_is_the_g_test_over_the_null_deviance():
     groups, tried = list("aaabbbccc"), np.full(9, 10)
     passed = np.array([9, 8, 10, 5, 4, 6, 1, 0, 2])
-    found = explained_deviance(groups, passed, tried)
+    deviance = explained_deviance(groups, passed, tried)
     table = [[passed[i : i + 3].sum(), (tried - passed)[i : i + 3].sum()] for i in (0, 3, 6)]
     g, _, degrees, _ = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")
     share = passed.sum() / tried.sum()
     null = 2 * tried.sum() * stats.entropy([share, 1 - share])
-    assert found.explained == pytest.approx(g / null)
-    assert found.degrees == degrees
-    assert found.p_value < 0.01
-    assert 0 < found.expected < found.explained
+    assert deviance.explained == pytest.approx(g / null)
+    assert deviance.degrees == degrees
+    assert deviance.p_value < 0.01
+    assert 0 < deviance.expected < deviance.explained
 
 
 def test_a_factor_that_means_nothing_explains_what_chance_does():
     rng = np.random.default_rng(0)
-    found = explained_deviance(list("abcd") * 10, rng.binomial(4, 0.5, 40), [4] * 40)
-    assert found.p_value > 0.1
-    assert found.explained < 4 * found.expected
+    deviance = explained_deviance(list("abcd") * 10, rng.binomial(4, 0.5, 40), [4] * 40)
+    assert deviance.p_value > 0.1
+    assert deviance.explained < 4 * deviance.expected
 
 
 @pytest.mark.parametrize(("groups", "passed"), [("aa", [1, 0]), ("ab", [1, 1]), ("ab", [0, 0])])

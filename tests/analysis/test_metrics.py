@@ -42,8 +42,8 @@ def make(folder, played=PLAYED, **fields):
     samples = max(sample for _, sample in played)
     config = CONFIG.model_copy(update={"tasks": tasks, "samples": samples, "turns": 3, **fields})
     store = RunStore.start(folder, config)
-    for (task, sample), found in played.items():
-        for turn, evaluation in enumerate(found, start=1):
+    for (task, sample), evaluations in played.items():
+        for turn, evaluation in enumerate(evaluations, start=1):
             one = record(task, turn, evaluation)
             update = {
                 "sample": sample,
@@ -62,7 +62,7 @@ def metrics(tmp_path):
 
 
 SPEEDUPS = [2.0, 0.5, 8.0, 0.0, 0.0]
-"""Of the attempts that count: that on which the machine failed does not."""
+"""The speedups of the attempts that count; the one on which the machine failed does not."""
 
 
 def value(metrics, name):
@@ -167,9 +167,9 @@ def test_they_are_plain_data_even_of_an_empty_run(tmp_path, metrics):
 
 
 def test_the_fastest_correct_submission_stands_for_its_attempt(tmp_path):
-    found = {(a.task, a.sample): a.speedup for a in attempts(make(tmp_path))}
-    assert list(found.values()) == SPEEDUPS
-    assert (C, 1) not in found
+    speedups = {(a.task, a.sample): a.speedup for a in attempts(make(tmp_path))}
+    assert list(speedups.values()) == SPEEDUPS
+    assert (C, 1) not in speedups
 
 
 TASKS = ("add_rms_norm", "cross_entropy", "gelu", "layer_norm", "softmax", "swiglu")
@@ -186,20 +186,20 @@ def speeds(folder, *values, **fields):
 def test_a_paired_comparison_takes_out_how_hard_tasks_are(tmp_path):
     before = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     after = speeds(tmp_path / "b", 0.21, 0.55, 1.1, 2.1, 4.4, 8.4)
-    found = compare(before, after).changes["geometric_speedup_of_all"]
+    speedup = compare(before, after).changes["geometric_speedup_of_all"]
     factors = [1.05, 1.1, 1.1, 1.05, 1.1, 1.05]
-    assert found.factor
-    assert found.change.value == pytest.approx(stats.gmean(factors))
-    assert found.after / found.before == pytest.approx(found.change.value)
-    assert 1.05 <= found.change.low <= found.change.value <= found.change.high <= 1.1
+    assert speedup.factor
+    assert speedup.change.value == pytest.approx(stats.gmean(factors))
+    assert speedup.after / speedup.before == pytest.approx(speedup.change.value)
+    assert 1.05 <= speedup.change.low <= speedup.change.value <= speedup.change.high <= 1.1
     same = compare(before, before).changes["arithmetic_speedup_of_all"].change
     assert (same.value, same.low, same.high) == (0, 0, 0)
 
 
 def test_the_paired_interval_is_that_of_scipy(tmp_path):
     x, y = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0), (0.4, 0.4, 1.5, 1.8, 5.0, 9.5)
-    found = compare(speeds(tmp_path / "a", *x), speeds(tmp_path / "b", *y))
-    change = found.changes["arithmetic_speedup_of_all"].change
+    comparison = compare(speeds(tmp_path / "a", *x), speeds(tmp_path / "b", *y))
+    change = comparison.changes["arithmetic_speedup_of_all"].change
     differences = [b - a for a, b in zip(x, y, strict=True)]
     other = stats.bootstrap(
         (differences,), lambda d, axis: d.mean(axis=axis), method="percentile", rng=1
@@ -213,12 +213,12 @@ def test_the_paired_interval_is_that_of_scipy(tmp_path):
 def test_what_cannot_be_compared_is_left_out_or_refused(tmp_path):
     first = make(tmp_path / "a")
     other = make(tmp_path / "b", {(A, 1): [WRONG]}, reward="kevin")
-    found = compare(first, other)
-    assert found.tasks == (A,)
-    assert found.left_out == (C, B)
-    assert "reward" not in found.changes
-    assert found.changes["execution_accuracy"].change.value == -1.0
-    assert found.changes["execution_accuracy"].change.low is None
+    comparison = compare(first, other)
+    assert comparison.tasks == (A,)
+    assert comparison.left_out == (C, B)
+    assert "reward" not in comparison.changes
+    assert comparison.changes["execution_accuracy"].change.value == -1.0
+    assert comparison.changes["execution_accuracy"].change.low is None
     with pytest.raises(StoreError, match="no task in common"):
         compare(other, make(tmp_path / "c", {(B, 1): [WRONG]}))
     with pytest.raises(StoreError, match="times cannot be compared"):
@@ -239,10 +239,10 @@ def test_attempts_that_a_stopped_run_did_not_end_are_no_failures(tmp_path):
     whole = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     part = cut(whole, tmp_path / "b", 2)
     assert len(part.records()) == 3
-    found = compare(whole, part)
-    assert (found.tasks, found.complete) == (whole.config.tasks[:2], False)
-    assert (found.unfinished, found.asked) == ((0, 4), (6, 6))
-    for name, change in found.changes.items():
+    comparison = compare(whole, part)
+    assert (comparison.tasks, comparison.complete) == (whole.config.tasks[:2], False)
+    assert (comparison.unfinished, comparison.asked) == ((0, 4), (6, 6))
+    for name, change in comparison.changes.items():
         assert (name, change.after) == (name, change.before)
     metrics = run_metrics(part)
     counted = ("attempts", "unfinished_attempts", "unfinished_tasks", "masked_attempts")
@@ -278,8 +278,8 @@ def test_the_command_compares_each_run_with_the_first(tmp_path):
     said = CliRunner().invoke(app, ["compare", *runs, runs[0]]).stdout
     assert "1.07x" in said
     assert said.count("against") == 2
-    found = json.loads(CliRunner().invoke(app, ["compare", *runs, "--json"]).stdout)
-    (other,) = found["others"]
+    output = json.loads(CliRunner().invoke(app, ["compare", *runs, "--json"]).stdout)
+    (other,) = output["others"]
     assert other["complete"] is True
     change = other["changes"]["geometric_speedup_of_all"]["change"]
     assert 1.05 <= change["low"] < change["value"] < change["high"] <= 1.1

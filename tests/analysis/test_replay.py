@@ -1,4 +1,4 @@
-"""Recorded runs again: scored otherwise, and evaluated anew."""
+"""Recorded runs again: scored otherwise, and evaluated again."""
 
 import json
 
@@ -23,8 +23,8 @@ def store(tmp_path):
     store = RunStore.start(tmp_path / "run", CONFIG)
     other = failure(Outcome.INFRA, Stage.BUILD)
     turns = [(TASK, 1, passing(1.5, 1.5)), (TASK, 2, passing(3.0, 3.0))]
-    for task, turn, found in [*turns, (CONFIG.tasks[1], 1, other)]:
-        store.append(record(task, turn, found), "x" * 10)
+    for task, turn, evaluation in [*turns, (CONFIG.tasks[1], 1, other)]:
+        store.append(record(task, turn, evaluation), "x" * 10)
     return store
 
 
@@ -99,8 +99,8 @@ def test_a_replay_needs_the_secret_of_the_run(tmp_path):
     common = ("--suite", suite, "--device", "sim:gfx942", "--executor", "inline", "--seed", 0)
     run("eval", "--policy", policy, "--out", out, *common)
     store = RunStore(out)
-    (found,) = store.records()
-    assert found.evaluation.secret_sha256 == store.secret.sha256
+    (stored,) = store.records()
+    assert stored.evaluation.secret_sha256 == store.secret.sha256
     assert "1 of 1 came out the same" in run("replay", out, "--executor", "inline").stdout
     kept = (out / "secret.json").rename(tmp_path / "kept.json")
     assert "no secret can be read" in run("replay", out, "--executor", "inline", code=2).stderr

@@ -23,7 +23,7 @@ from kernel_gym.episodes.edits import (
     submission,
     varied_starts,
 )
-from kernel_gym.episodes.episode import Episode, Turn
+from kernel_gym.episodes.episode import Episode
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult
 from kernel_gym.tasks import get_task
@@ -67,8 +67,12 @@ def test_edits_apply_to_the_fastest_kernel_that_passed_and_at_first_to_the_start
     episode = Episode(TASK)
     assert submission(episode, edit("BLOCK=256", "BLOCK=512")) == START.replace("=256", "=512")
     wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
-    for source, found in (("slow", passing(1.5, 1.5)), ("fast", passing(3.0, 3.0)), ("bad", wrong)):
-        episode = episode.after(Turn(source, found, RewardResult(0.0), ""))
+    for source, evaluation in (
+        ("slow", passing(1.5, 1.5)),
+        ("fast", passing(3.0, 3.0)),
+        ("bad", wrong),
+    ):
+        episode = episode.after(source, evaluation, RewardResult(0.0))
     assert submission(episode, edit("fast", "faster")) == "faster"
 
 

@@ -58,8 +58,8 @@ def evaluator():
 @pytest.mark.parametrize("rewrites", [{"rows": 1}, ALL], ids=["rows", "all"])
 @pytest.mark.parametrize("name", ["cumsum", "add_rms_norm_quant"])
 def test_several_rows_a_program_are_right(evaluator, name, rewrites):
-    found = evaluator.evaluate(get_task(f"triton2triton/{name}"), rewritten(name, **rewrites))
-    assert found.outcome is Outcome.PASSED, found.message
+    evaluation = evaluator.evaluate(get_task(f"triton2triton/{name}"), rewritten(name, **rewrites))
+    assert evaluation.outcome is Outcome.PASSED, evaluation.message
 
 
 def test_a_kernel_whose_loop_differs_by_row_is_launched_as_it_is(evaluator):
@@ -68,5 +68,5 @@ def test_a_kernel_whose_loop_differs_by_row_is_launched_as_it_is(evaluator):
         for chosen in (ALL, ALL | {"rows": 0})
     )
     assert rows.outcome is shaped.outcome is Outcome.PASSED
-    times = [[w.candidate_seconds for w in found.workloads] for found in (rows, shaped)]
+    times = [[w.candidate_seconds for w in evaluation.workloads] for evaluation in (rows, shaped)]
     assert times[0] == times[1]

@@ -8,16 +8,21 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
+from kernel_gym.episodes.episode import Turn
 from kernel_gym.policies import Options, PolicyError, Stop, make_policy
 from kernel_gym.policies.endpoint import FAILURES, Endpoint
 from kernel_gym.policies.openai import ANSWERS, OpenAI
 from kernel_gym.policies.pace import Pace, side_by_side
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.rewards import RewardResult
 from kernel_gym.storage.run_records import Sampling
 from kernel_gym.storage.run_store import RunStore
 from tests.policies.chat_server import GOOD, TASK, chat, completion, serving
-from tests.policies.test_policies import TURN
+from tests.records import failure
 
 BAD = (200, {"choices": []})
+WRONG = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
+TURN = Turn("x", WRONG, RewardResult(0.05), "wrong")
 
 
 @pytest.fixture
@@ -84,8 +89,8 @@ def test_the_limit_of_tokens_is_sent_by_the_name_that_the_server_wants(server):
         return (400, {"error": {"message": said}}) if "max_tokens" in body else None
 
     server.refuse = refuse
-    found = policy(server, parallel=1).reply([chat("x = 1"), chat("x = 2")])
-    assert [reply.source for reply in found] == ["x = 1\n", "x = 2\n"]
+    replies = policy(server, parallel=1).reply([chat("x = 1"), chat("x = 2")])
+    assert [reply.source for reply in replies] == ["x = 1\n", "x = 2\n"]
     assert ["max_tokens" in body for _, body, _ in server.seen] == [True, False, False]
     assert server.seen[-1][1]["max_completion_tokens"] == 4096
 
@@ -111,8 +116,8 @@ def test_a_server_that_is_away_is_waited_for_and_says_so_once(server, caplog):
 def test_waits_grow_to_a_limit_and_are_not_all_alike():
     endpoint = Endpoint("http://127.0.0.1:9/v1", first_wait=1.0, longest_wait=60.0)
     waits = [[endpoint._backoff(tries) for _ in range(20)] for tries in (1, 4, 7, 10_000)]
-    for longest, found in zip((1.0, 8.0, 60.0, 60.0), waits, strict=True):
-        assert longest / 2 <= min(found) < max(found) <= longest
+    for longest, own in zip((1.0, 8.0, 60.0, 60.0), waits, strict=True):
+        assert longest / 2 <= min(own) < max(own) <= longest
 
 
 def test_not_before_the_moment_that_the_server_names(server):
@@ -153,21 +158,21 @@ def test_a_chat_that_does_not_fit_ends_its_episode_alone(server, caplog, turns):
         return (400, {"error": {"message": "maximum context length is 10"}}) if long else None
 
     server.refuse = refuse
-    found = policy(server, parallel=1).reply([chat("long", turns), chat("x", turns)])
-    assert isinstance(found[0], Stop)
-    assert "maximum context length is 10" in found[0].reason
-    assert found[1].source == "x\n"
+    replies = policy(server, parallel=1).reply([chat("long", turns), chat("x", turns)])
+    assert isinstance(replies[0], Stop)
+    assert "maximum context length is 10" in replies[0].reason
+    assert replies[1].source == "x\n"
     assert "maximum context length is 10" in caplog.text
 
 
 def test_a_chat_on_which_the_server_always_fails_ends_its_episode_alone(server):
     server.refuse = lambda body: (500, b"bug") if "poison" in str(body) else None
     player = policy(server, parallel=2)
-    found = player.reply([chat("poison"), *(chat(f"x = {i}") for i in range(20))])
-    assert isinstance(found[0], Stop)
-    assert "status 500: bug" in found[0].reason
+    replies = player.reply([chat("poison"), *(chat(f"x = {i}") for i in range(20))])
+    assert isinstance(replies[0], Stop)
+    assert "status 500: bug" in replies[0].reason
     assert sum("poison" in str(body) for _, body, _ in server.seen) >= FAILURES
-    assert [reply.source for reply in found[1:]] == [f"x = {i}\n" for i in range(20)]
+    assert [reply.source for reply in replies[1:]] == [f"x = {i}\n" for i in range(20)]
 
 
 UNUSABLE = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.episodes.episode import Episode, Turn
+from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies import Baseline, Folder, PolicyError, make_policy
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult
@@ -10,7 +10,7 @@ from kernel_gym.tasks import get_task
 from tests.records import failure
 
 TASK = get_task("triton2triton/softmax")
-TURN = Turn("x", failure(Outcome.WRONG_VALUES, Stage.TRAIN), RewardResult(0.05), "wrong")
+WRONG = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
 
 
 def play(policy, task=TASK):
@@ -18,7 +18,7 @@ def play(policy, task=TASK):
     episode, sources = Episode(task), []
     while (source := policy.submit(episode)) is not None:
         sources.append(source)
-        episode = episode.after(TURN)
+        episode = episode.after("x", WRONG, RewardResult(0.05))
     return sources
 
 

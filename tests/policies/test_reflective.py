@@ -8,8 +8,10 @@ from kernel_gym.analysis.breakdown import run_metrics
 from kernel_gym.episodes.episode import Episode, Turn
 from kernel_gym.policies import (
     Conversation,
+    Policy,
     PolicyError,
     Reply,
+    Run,
     ScheduleSearch,
     make_policy,
 )
@@ -39,8 +41,8 @@ def episode(*turns):
 RIGHT = (turn("slow", passing(1.5, 1.5)), turn("fast", passing(3.0, 3.0)), turn("bad"))
 
 
-class Scripted:
-    """Writes a kernel one better than the best it is told about; reflects by saying so."""
+class Scripted(Policy):
+    """Writes a kernel one better than the best in its prompt; reflects by naming it."""
 
     def __init__(self):
         self.batches = []
@@ -63,9 +65,9 @@ class Ladder:
 
     def submit(self, task_id, source):
         steps = source.count("step")
-        found = passing(steps / 3, steps / 3, task=task_id) if steps > 3 else WRONG
+        evaluation = passing(steps / 3, steps / 3, task=task_id) if steps > 3 else WRONG
         future = Future()
-        future.set_result(found.model_copy(update={"task": task_id}))
+        future.set_result(evaluation.model_copy(update={"task": task_id}))
         return future
 
 
@@ -83,8 +85,8 @@ def play(folder, turns, modules=None):
 def test_ten_iterations_beat_one_and_do_not_without_the_reflector(tmp_path):
     one, ten = play(tmp_path / "1", 1), play(tmp_path / "10", 10)
     blind = play(tmp_path / "blind", 10, Modules(reflector=False))
-    found = [m["headline"]["execution_accuracy"]["value"] for m in (one, ten, blind)]
-    assert found == [0.0, 1.0, 0.0]
+    accuracies = [m["headline"]["execution_accuracy"]["value"] for m in (one, ten, blind)]
+    assert accuracies == [0.0, 1.0, 0.0]
     assert ten["headline"]["geometric_speedup_of_correct"]["value"] > 2
     assert ten["usage"]["cost"] == 4 * (10 * 1.0 + 9 * 0.5)
     assert blind["usage"]["cost"] == 4 * 10 * 1.0
@@ -171,12 +173,12 @@ def test_reflections_survive_an_interruption_and_are_paid_for_once(tmp_path):
     chat = Conversation(episode(*RIGHT), ({"role": "user", "content": "the task"},))
     first, second = Scripted(), Scripted()
     agent = Reflective(first)
-    agent.remember(tmp_path)
+    agent.begin(Run(tmp_path, "sim:gfx942"))
     (reply,) = agent.reply([chat])
     with (tmp_path / REFLECTIONS).open("a") as memory:
         memory.write('{"turn": ["cut off')
     resumed = Reflective(second)
-    resumed.remember(tmp_path)
+    resumed.begin(Run(tmp_path, "sim:gfx942"))
     (again,) = resumed.reply([chat])
     assert (len(first.batches), len(second.batches)) == (2, 1)
     assert first.batches[-1] == second.batches[-1]

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from kernel_gym.policies import Scripted
+from kernel_gym.policies import Policy, Scripted
 from kernel_gym.policies.rollout import Rollout
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.run_store import RunStore
@@ -114,10 +114,10 @@ def test_two_drivers_in_a_folder_leave_every_result_once(tmp_path):
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(play, stores, policies))
     expected = [key for key in EVERY_TURN if key[0] != IDS[1]] + [(IDS[1], 1)]
-    found = RunStore(tmp_path)
-    assert sorted(keys(found)) == sorted(expected)
+    finished = RunStore(tmp_path)
+    assert sorted(keys(finished)) == sorted(expected)
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == len(expected)
-    assert [end.task for end in found.ends()] == [IDS[1]]
+    assert [end.task for end in finished.ends()] == [IDS[1]]
 
 
 def test_a_finished_run_is_not_played_again(tmp_path):
@@ -127,7 +127,7 @@ def test_a_finished_run_is_not_played_again(tmp_path):
     assert policy.asked == []
 
 
-class Reading:
+class Reading(Policy):
     """Counts turns as the one above does, and keeps what it was given to read."""
 
     def __init__(self):
@@ -158,7 +158,7 @@ def test_a_task_is_played_as_often_as_samples_are_asked_for(tmp_path):
     left = 12 - len(resumed.records())
     play(resumed, policy)
     assert len(policy.asked) == left
-    found = [(r.task, r.sample, r.turn) for r in RunStore(tmp_path).records()]
-    assert found == [(task, k, turn) for task in IDS for k in (1, 2) for turn in (1, 2)]
+    finished = [(r.task, r.sample, r.turn) for r in RunStore(tmp_path).records()]
+    assert finished == [(task, k, turn) for task in IDS for k in (1, 2) for turn in (1, 2)]
     assert len({r.source for r in resumed.records()}) == 12
     assert [r.sample for r in resumed.turns(IDS[0], 2)] == [2, 2]

@@ -18,15 +18,15 @@ append, written = RunStore.append, []
 
 def family(pid):
     """A process and its descendants."""
-    found = [pid]
+    pids = [pid]
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
         if parent == pid:
-            found += family(int(stat.parent.name))
-    return found
+            pids += family(int(stat.parent.name))
+    return pids
 
 
 def dying_append(self, record, source):

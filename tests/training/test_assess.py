@@ -20,18 +20,18 @@ def assessment(**rewards):
 def test_the_rise_is_the_difference_of_means_over_tasks_and_masked_replies_do_not_count():
     before = assessment(a=[0.1, 0.3, None], b=[0.2, 0.2])
     after = assessment(a=[0.6, 0.6], b=[0.4, 0.6, None])
-    found = rise(before, after, ["a", "b"])
-    assert found.value == pytest.approx(0.35)
-    assert found.low == pytest.approx(0.3)
-    assert found.high == pytest.approx(0.4)
+    change = rise(before, after, ["a", "b"])
+    assert change.value == pytest.approx(0.35)
+    assert change.low == pytest.approx(0.3)
+    assert change.high == pytest.approx(0.4)
     assert rise(before, after, ["b"]) == Estimate(pytest.approx(0.3))
     assert rise(before, before, ["a", "b"]) == Estimate(0.0, 0.0, 0.0)
 
 
 def test_an_assessment_survives_its_file(tmp_path):
-    found = assessment(a=[0.1, None])
-    found.write(tmp_path)
-    assert Assessment.read(tmp_path) == found
+    assessed = assessment(a=[0.1, None])
+    assessed.write(tmp_path)
+    assert Assessment.read(tmp_path) == assessed
 
 
 @pytest.mark.parametrize(

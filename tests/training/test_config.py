@@ -23,9 +23,9 @@ def config(**tables):
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit(path):
     config = read_config(path)
-    found, space = config.tasks, space_of(config.gym.device)
+    chosen, space = config.tasks, space_of(config.gym.device)
     train, held_out = (
-        [get_task(task) for task in tasks] for tasks in (found.train, found.held_out)
+        [get_task(task) for task in tasks] for tasks in (chosen.train, chosen.held_out)
     )
     for task in (*train, *held_out):  # the launch that is shown has a number that SFT has shown
         (launch,) = launches(task.start_source)
@@ -64,9 +64,13 @@ def test_tiny_gpu_takes_all_tasks_of_its_rule():
 
 
 def test_tables_fill_in_what_is_not_given():
-    found = config(grpo={"steps": 7, "learning_rate": 1})
-    assert (found.grpo.steps, found.grpo.learning_rate, found.grpo.generations) == (7, 1.0, 8)
-    assert found.tasks.train == ("triton2triton/softmax",)
+    asked = config(grpo={"steps": 7, "learning_rate": 1})
+    assert (asked.grpo.steps, asked.grpo.learning_rate, asked.grpo.generations) == (
+        7,
+        1.0,
+        8,
+    )
+    assert asked.tasks.train == ("triton2triton/softmax",)
 
 
 @pytest.mark.parametrize(

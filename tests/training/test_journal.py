@@ -9,7 +9,7 @@ from kernel_gym.training.journal import METRICS, Journal, progress
 
 def steps(folder):
     lines = (folder / METRICS).read_text().splitlines()
-    return [(found["phase"], found["step"], found["loss"]) for found in map(json.loads, lines)]
+    return [(line["phase"], line["step"], line["loss"]) for line in map(json.loads, lines)]
 
 
 def log(folder, *entries):

@@ -59,10 +59,10 @@ def metrics(folder, phase):
     return [line for line in map(json.loads, lines) if line["phase"] == phase]
 
 
-def worth(found):
-    """What a checkpoint was found to be, but for what evaluations took."""
-    rewards = {name: task["rewards"] for name, task in found.tasks.items()}
-    return found.train, found.held_out, found.step, rewards
+def rewards_of(assessment):
+    """The rewards in an assessment, without the times of its evaluations."""
+    rewards = {name: task["rewards"] for name, task in assessment.tasks.items()}
+    return assessment.train, assessment.held_out, assessment.step, rewards
 
 
 def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
@@ -73,8 +73,8 @@ def test_sft_lowers_the_loss_and_grpo_changes_the_weights(run):
     assert [line["step"] for line in steps] == [1, 2]
     assert {"gym/cache_hits", "gym/busy", "gym/seconds", "frac_reward_zero_std"} <= set(steps[0])
     before, after = weights(folder / "sft"), weights(folder / "final")
-    moved = any((before[name] != after[name]).any() for name in before)
-    assert moved == any(line.get("grad_norm", 0) > 0 for line in steps)
+    assert any((before[name] != after[name]).any() for name in before)
+    assert any(line["grad_norm"] > 0 for line in steps)
     assert (start.step, final.step) == (0, 2)
 
 
@@ -103,11 +103,11 @@ def test_a_run_resumed_from_its_first_checkpoint_ends_the_same(run, executor, tm
     stored = json.loads((copy / "config.json").read_text()) | {"out": str(copy)}
     (copy / "config.json").write_text(json.dumps(stored))
     _, again = Training(replace(asked, out=str(copy)), executor, resume=True).run()
-    assert worth(again) == worth(final)
+    assert rewards_of(again) == rewards_of(final)
     steps = [line["step"] for line in metrics(copy, "grpo") if "gym/reward" in line]
     assert steps == [1, 2]
-    expected, found = weights(folder / "final"), weights(copy / "final")
-    assert all((expected[name] == found[name]).all() for name in expected)
+    expected, resumed = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == resumed[name]).all() for name in expected)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -123,21 +123,21 @@ def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
     asked = config(copy, save_every=60)
     (copy / "config.json").write_text(json.dumps(asdict(asked)))
 
-    def stop(scorer, batch):
+    def stop(scorer, *batch, **draw):
         """Stops the run while its first step is evaluated."""
         os.kill(os.getpid(), number)
-        return score(scorer, batch)
+        return score(scorer, *batch, **draw)
 
     monkeypatch.setattr(Scorer, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
-        Training(asked, executor, resume=True, say=said.append).run()
+        Training(asked, executor, resume=True, log=said.append).run()
     monkeypatch.setattr(Scorer, "__call__", score)
     assert "stopping with a checkpoint after this step; again to stop at once" in said
     assert [path.name for path in (copy / "grpo").iterdir() if path.is_dir()] == ["checkpoint-1"]
     _, again = Training(asked, executor, resume=True).run()
-    assert worth(again) == worth(final)
-    expected, found = weights(folder / "final"), weights(copy / "final")
-    assert all((expected[name] == found[name]).all() for name in expected)
+    assert rewards_of(again) == rewards_of(final)
+    expected, resumed = weights(folder / "final"), weights(copy / "final")
+    assert all((expected[name] == resumed[name]).all() for name in expected)
 
 
 def test_a_second_signal_stops_at_once():
@@ -164,7 +164,7 @@ def test_the_policy_reloads_with_the_same_tokens(run):
     from kernel_gym.episodes.conversation import LaunchPrompt, converse
     from kernel_gym.episodes.episode import Episode
     from kernel_gym.policies import make_policy
-    from kernel_gym.policies.huggingface import Manner
+    from kernel_gym.policies.huggingface import SamplingParams
     from kernel_gym.tasks import get_task
     from kernel_gym.training.corpus import read_corpus
 
@@ -175,8 +175,8 @@ def test_the_policy_reloads_with_the_same_tokens(run):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
     assert len(tokenizer(row.reply)["input_ids"]) < 40
     policy = make_policy(f"hf:{folder / 'final'}")
-    assert policy.manner == Manner("launch", 40, 0.5)
-    policy.manner = replace(policy.manner, max_tokens=8)
+    assert policy.params == SamplingParams("launch", 40, 0.5)
+    policy.params = replace(policy.params, max_tokens=8)
     chat = converse(Episode(get_task(TASKS["train"][0])), LaunchPrompt("sim:gfx942"))
     replies = policy.reply([chat, chat, chat])
     assert [reply.completion_tokens for reply in replies] == [8, 8, 8]
@@ -207,26 +207,29 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
     from kernel_gym.rewards import get_reward
     from kernel_gym.tasks import get_task
     from kernel_gym.training.scoring import Scorer
-    from kernel_gym.training.turns import Episodes, Transcript
+    from kernel_gym.training.turns import Episodes, TrainingEpisode
 
     policy = make_policy(f"hf:{run[0] / 'final'}")
-    policy.manner = replace(policy.manner, max_tokens=12)
+    policy.params = replace(policy.params, max_tokens=12)
     options = config(tmp_path, turns=2, credit="episode").grpo
     prompt = LaunchPrompt("sim:gfx942")
     episodes = Episodes(options, [], Scorer(executor, get_reward(), tmp_path))
     task = TASKS["train"][0]
-    (played,) = [Transcript(task, {"role": "user", "content": prompt(get_task(task))})]
+    played = TrainingEpisode(task, prompt(get_task(task)))
     for _ in range(2):
         episodes.play(policy, [played], draw="step 0")
-    tokens, mask = played.completion()
+    transcript = played.transcript
+    tokens, mask = transcript.completion()
     parts = {0: [], 1: []}
     for token, own in zip(tokens, mask, strict=True):
         parts[own].append(token)
-    assert parts[1] == [*played.written[0], *played.written[1]]
-    told = policy.tokenizer.decode(parts[0])
-    assert played.messages[2]["content"] in told
-    assert told.endswith("<|im_start|>assistant\n")
-    assert played.prompt_ids(1) == played.prompt_ids(0) + tokens[: -len(played.written[1])]
+    assert parts[1] == [*transcript.written[0], *transcript.written[1]]
+    unlearnt = policy.tokenizer.decode(parts[0])
+    assert played.episode.turns[0].feedback[: options.feedback_chars] in unlearnt
+    assert unlearnt.endswith("<|im_start|>assistant\n")
+    assert transcript.prompt_ids(1) == (
+        transcript.prompt_ids(0) + tokens[: -len(transcript.written[1])]
+    )
 
 
 def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
@@ -234,7 +237,7 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     from kernel_gym.episodes.conversation import LaunchPrompt
     from kernel_gym.episodes.edits import draw_edits, submission, varied_starts
     from kernel_gym.episodes.episode import Episode
-    from kernel_gym.policies.huggingface import HuggingFace, Manner
+    from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
     from kernel_gym.records import Outcome
     from kernel_gym.tasks import get_task
     from kernel_gym.training.corpus import CorpusRow
@@ -260,7 +263,7 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     tokenizer = make_tokenizer([text for row in rows for text in (row.prompt, row.reply)], 1024)
     model = make_model(tokenizer, asked.model, seed=0)
     model = sft(asked, model, tokenizer, rows, prompt, tmp_path, Journal(tmp_path)).eval()
-    policy = HuggingFace.of(model, tokenizer, Manner("launch", 40, temperature=0))
+    policy = HuggingFace.of(model, tokenizer, SamplingParams("launch", 40, temperature=0))
     applied = []
     for start in varied_starts(other.start_source, prompt.space):
         chat = [{"role": "user", "content": prompt.of(other, start)}]

@@ -1,4 +1,4 @@
-"""Scoring for training: order, the ledger, and what happens when something of ours fails."""
+"""Scoring for training: order, the ledger, and what happens when the gym itself fails."""
 
 import math
 from concurrent.futures import Future
@@ -36,9 +36,9 @@ class Answers(Executor):
         self.asked.append(request.source)
         self.seeds.append(request.seed)
         future = Future()
-        found = self.records[request.source]
-        if isinstance(found, Exception):
-            future.set_exception(found)
+        record = self.records[request.source]
+        if isinstance(record, Exception):
+            future.set_exception(record)
         else:
             update = {
                 "source_sha256": sha(request.source),
@@ -46,7 +46,7 @@ class Answers(Executor):
                 "secret_sha256": self.secret.sha256,
                 "task": TASK,
             }
-            future.set_result(found.model_copy(update=update))
+            future.set_result(record.model_copy(update=update))
         return future
 
     def close(self):
@@ -191,11 +191,11 @@ def test_a_ledger_with_a_broken_line_is_refused_by_name(tmp_path):
 
 
 def test_metrics_count_outcomes_and_average_what_is_there(tmp_path):
-    found = gym_metrics(score(tmp_path, ["good", "good", "bad", "infra"])[1])
-    assert found["gym/outcome/passed"] == found["gym/passed"] == 0.5
-    assert found["gym/masked"] == found["gym/cache_hits"] == 0.25
-    assert found["gym/speedup"] == pytest.approx(3.0)
-    assert found["gym/transfer"] == pytest.approx(1.0)
+    metrics = gym_metrics(score(tmp_path, ["good", "good", "bad", "infra"])[1])
+    assert metrics["gym/outcome/passed"] == metrics["gym/passed"] == 0.5
+    assert metrics["gym/masked"] == metrics["gym/cache_hits"] == 0.25
+    assert metrics["gym/speedup"] == pytest.approx(3.0)
+    assert metrics["gym/transfer"] == pytest.approx(1.0)
 
 
 def test_the_reward_function_takes_what_trl_gives(tmp_path):

@@ -1,4 +1,4 @@
-"""An episode of `KernelOpt-v0` as text in, text out, with one reward for all of it."""
+"""An episode of `KernelOpt-v0` with text in and out, and one reward per episode."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from kernel_gym.executors import Executor
 from kernel_gym.executors.shared import shared_executor
 
 FEEDBACK_CHARS = 2000
-"""Some 600 tokens. Trainers drop a tool's answer that does not fit the completion any more."""
+"""Default longest feedback, about 600 tokens. Trainers drop answers of tools that are too long."""
 CUT = "\n[shortened]"
+"""The end of feedback that was shortened."""
 
 
 class TextEpisode:
-    """Episodes, one after another, for a framework that gives one reward an episode.
+    """Episodes in sequence, for a framework that takes one reward per episode.
 
-    The reward of an episode is that of its best submission: writing a bad kernel on the way to a
-    good one costs a turn and nothing else. After a hack it is that of the worst, so that no later
-    kernel makes up for it. An episode without a submission is scored as one with an empty
-    submission: under every reward it earns what failing does, and no more.
+    The reward of an episode is the highest reward of its submissions, so that a bad kernel on the
+    way to a good one costs only a turn. After a hack it is the lowest reward, so that no later
+    kernel compensates for the hack. An episode without a submission is scored as an empty
+    submission, which earns the reward of a failure.
 
     Args:
-        executor: Where evaluations run; by default in this thread, on an executor that the process
-            shares. One that is given mixes seeds with its own secret.
+        executor: Evaluates submissions, with its own secret. By default evaluations run in this
+            thread on an executor that the process shares.
         feedback_chars: Longest feedback, in characters.
         **kwargs: As for :class:`~kernel_gym.envs.kernel_opt.KernelOptEnv`.
 
     Raises:
-        ValueError: A name is unknown or a number out of range.
+        ValueError: A name is unknown or a number is out of range.
 
     Example:
         >>> episode = TextEpisode(task="triton2triton/softmax", max_turns=1)
@@ -55,26 +56,28 @@ class TextEpisode:
         self._executor = executor
         self._feedback_chars = feedback_chars
         self.over = True
-        """Whether a submission would be refused, for want of an episode or of turns."""
+        """Whether a submission would be refused, because there is no episode or no turn left."""
         self.task = ""
-        """The id of the task under way."""
+        """The task id of the episode."""
         self.best_speedup = 0.0
-        """Lower bound of the best correct submission's speedup; 0 before there is one."""
+        """Lower bound of the speedup of the best correct submission; 0 before there is one."""
         self.turns: list[dict[str, Any]] = []
-        """The info of each turn so far, and its reward under `reward`, None if masked."""
+        """The info of each turn, with its reward under the key `reward` (None if masked)."""
 
     def begin(self, task: Any = None, seed: int | None = None) -> str:
         """Starts an episode.
 
         Args:
-            task: Plays that task; by default one is drawn. Whatever the environment's `task` takes.
+            task: The task, or another choice as for the environment's `task`; by default the
+                environment's own choice.
             seed: As for the environment's `reset`.
 
         Returns:
             The prompt.
 
         Raises:
-            ValueError: The task is unknown (or KeyError, with near matches).
+            ValueError: The task is unknown.
+            KeyError: The task is unknown; the message has near matches.
         """
         options = None if task is None else {"task": task}
         observation, info = self.env.reset(seed=seed, options=options)
@@ -89,10 +92,10 @@ class TextEpisode:
             source: Any text.
 
         Returns:
-            The feedback, shortened.
+            The feedback, shortened if necessary.
 
         Raises:
-            ResetNeeded: No episode is under way, or its turns are used up.
+            ResetNeeded: There is no episode or no turn left.
         """
         request = self.env.request(source)
         executor = self._executor or shared_executor(self.env.device_name, self.env.secret)
@@ -100,14 +103,14 @@ class TextEpisode:
         observation, reward, self.over, _, info = self.env.conclude(source, evaluation)
         self.turns.append({**info, "reward": None if info["masked"] else reward})
         self.best_speedup = float(observation["best_speedup"])
-        told = str(observation["feedback"])
-        return told if len(told) <= self._feedback_chars else self._shortened(told)
+        text = str(observation["feedback"])
+        return text if len(text) <= self._feedback_chars else self._shortened(text)
 
     def reward(self) -> float | None:
-        """The reward of the episode; ends it when there was no submission.
+        """The reward of the episode. An episode without a submission ends.
 
         Returns:
-            The reward, or None when the machine failed in every turn: leave the episode out.
+            The reward; None if the machine failed in every turn. Leave such an episode out.
         """
         if not self.turns:
             self.submit("")
@@ -116,5 +119,5 @@ class TextEpisode:
         hacked = any(turn["outcome"] == "hack" for turn in self.turns)
         return (min if hacked else max)(rewards, default=None)
 
-    def _shortened(self, told: str) -> str:
-        return told[: self._feedback_chars - len(CUT)] + CUT
+    def _shortened(self, text: str) -> str:
+        return text[: self._feedback_chars - len(CUT)] + CUT

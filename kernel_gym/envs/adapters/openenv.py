@@ -1,7 +1,7 @@
-"""OpenEnv: a server that plays episodes for others, and its client.
+"""OpenEnv: a server of episodes, and its client.
 
-Each session of the server is an episode of its own; all of them share one executor, so that the
-machine is not asked for more evaluations at a time than it has workers. Needs the extra `openenv`.
+Each session of the server is an episode. All sessions share one executor, so that no more
+evaluations run at the same time than there are workers. It needs the extra `openenv`.
 
     python -m kernel_gym.envs.adapters.openenv --task quickstart --port 8000
 """
@@ -20,39 +20,39 @@ from kernel_gym.executors import Executor, make_executor
 from kernel_gym.executors.supervised import DEADLINE
 
 WAIT = DEADLINE + 60.0
-"""Seconds that a client waits for an answer."""
+"""Seconds for which a client waits for an answer."""
 
 
 class KernelAction(Action):
     """A submission."""
 
     source: str
-    """The source text of a kernel; any text is a submission."""
+    """The source text of a kernel. Any text is a submission."""
 
 
 class KernelObservation(Observation):
-    """What an episode shows. `reward` is that of the last submission; None where it is masked."""
+    """An observation. `reward` is the reward of the last submission; None if it is masked."""
 
     task: str
     """The prompt."""
     feedback: str = ""
     best_speedup: float = 0.0
-    """Lower bound, of the best correct submission; 0.0 before there is one."""
+    """Lower bound of the speedup of the best correct submission; 0.0 before there is one."""
     outcome: str = ""
-    """How the last evaluation ended; `infra` is a fault of the machine: leave that step out."""
+    """The outcome of the last evaluation. After `infra` the machine failed: leave that step out."""
 
 
 class KernelState(State):
-    """Where an episode is; `step_count` counts its submissions."""
+    """The state of an episode; `step_count` is the number of its submissions."""
 
     task: str = ""
     """The task id."""
     episode_reward: float | None = None
-    """As :meth:`~kernel_gym.envs.adapters.episode.TextEpisode.reward`; None before a submission."""
+    """The reward of the episode so far; None before the first submission."""
 
 
 class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
-    """An episode of `KernelOpt-v0` as OpenEnv's server plays it.
+    """Episodes of `KernelOpt-v0` for OpenEnv's server.
 
     Args:
         **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
@@ -76,16 +76,17 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         """Begins an episode.
 
         Args:
-            seed: Of the task drawn, the unseen workloads and the data.
-            episode_id: A name for it.
-            task: A task id or suite; by default one is drawn of the server's.
-            **kwargs: Nothing.
+            seed: Seed of the task drawn, the unseen workloads and the data.
+            episode_id: A name for the episode.
+            task: A task id or suite; by default the tasks of the server.
+            **kwargs: Refused.
 
         Returns:
             The prompt.
 
         Raises:
-            ValueError: An argument or the task is unknown (or KeyError, with near matches).
+            ValueError: An argument or the task is unknown.
+            KeyError: The task is unknown; the message has near matches.
         """
         if kwargs:
             raise ValueError(f"unknown reset argument {sorted(kwargs)[0]!r}; known: seed, task")
@@ -100,22 +101,22 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 
         Args:
             action: The submission.
-            timeout_s: Not used: an evaluation has limits of its own.
+            timeout_s: Not used, since evaluations have their own limits.
             **kwargs: Not used.
 
         Returns:
             The feedback, with the reward of this submission.
 
         Raises:
-            ResetNeeded: No episode is under way.
+            ResetNeeded: No episode is in progress.
         """
-        told = self._episode.submit(action.source)
+        feedback = self._episode.submit(action.source)
         last = self._episode.turns[-1]
         self._state.step_count = last["turn"]
         self._state.episode_reward = self._episode.reward()
         return KernelObservation(
             task=self._prompt,
-            feedback=told,
+            feedback=feedback,
             best_speedup=self._episode.best_speedup,
             outcome=last["outcome"],
             reward=last["reward"],
@@ -124,7 +125,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 
     @property
     def state(self) -> KernelState:
-        """Where the episode is."""
+        """The state of the episode."""
         return self._state
 
 
@@ -132,10 +133,10 @@ class KernelClient(EnvClient[KernelAction, KernelObservation, KernelState]):
     """A client of the server: `KernelClient(base_url="http://localhost:8000").sync()`.
 
     Args:
-        base_url: Of the server; None where a provider starts one.
-        message_timeout_s: Seconds that an answer is waited for: by default those that the server's
-            executor gives an evaluation, and a minute. Where many sessions share few workers, a
-            step also waits for those before it.
+        base_url: The URL of the server; None if a provider starts one.
+        message_timeout_s: Seconds to wait for an answer; by default the deadline of an evaluation
+            and one minute more. Increase it if many sessions share few workers, because a step then
+            also waits for the evaluations before it.
         **kwargs: As for `openenv.core.EnvClient`.
     """
 
@@ -160,15 +161,16 @@ def make_app(executor: Executor, sessions: int, **kwargs: Any) -> Any:
     """The server, as an ASGI application.
 
     Args:
-        executor: Where evaluations run; it stays open.
-        sessions: Episodes at a time; one more is refused.
+        executor: Evaluates submissions; it stays open.
+        sessions: Most episodes at the same time; another one is refused.
         **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
 
     Returns:
         A FastAPI application with OpenEnv's routes.
 
     Raises:
-        ValueError: A name is unknown or a number out of range: now, and not in a session.
+        ValueError: A name is unknown or a number is out of range. It is raised here and not in a
+            session.
     """
     kwargs = {"device": executor.device, **kwargs}
     TextEpisode(executor, **kwargs)
@@ -192,7 +194,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Where to listen.")] = 8000,
 ) -> None:
-    """Serves episodes over OpenEnv's protocol until interrupted. It asks nobody for a password."""
+    """Serves episodes over OpenEnv's protocol until interrupted, without authentication."""
     import uvicorn
 
     with make_executor("local", device=device, workers=workers) as executor:

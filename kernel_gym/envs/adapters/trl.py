@@ -1,7 +1,7 @@
 """TRL: the environment behind `GRPOTrainer(environment_factory=...)`.
 
-TRL runs the tools of a batch one after another, so evaluations do not overlap: it is for those who
-train with TRL's tool loop already. `kernel-gym train` evaluates a batch side by side.
+TRL runs the tools of a batch in sequence, so evaluations do not overlap. Use it if you already
+train with TRL's tool loop; `kernel-gym train` evaluates a batch in parallel.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kernel_gym.envs.adapters.episode import TextEpisode
 class KernelTools:
     """One tool, `submit_kernel`, and the reward of the episode.
 
-    TRL makes a pool of these, one a rollout, and begins an episode with each row of the dataset.
-    The prompt is appended to the row's last user message. A row's `task` says what is played; it
-    may be left out when the environment has a single task. All rollouts of a group begin with the
-    same row, and so have the same task.
+    TRL makes a pool of these, one for each rollout, and begins an episode with each row of the
+    dataset. It appends the prompt to the last user message of the row. The row's `task` names the
+    task; it may be absent if the environment has only one. All rollouts of a group begin with the
+    same row and so have the same task.
 
-    Every public method but `reset` and `get_reward` would be a tool, so there is none.
+    TRL makes a tool of every public method except `reset` and `get_reward`, so there are no others.
 
     Args:
         **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`: bind them with
@@ -50,8 +50,8 @@ class KernelTools:
             The prompt.
 
         Raises:
-            ValueError: The row names no task, and the environment has more than one: rollouts of a
-                group would play different ones.
+            ValueError: The row names no task, and the environment has more than one, so that the
+                rollouts of a group would play different tasks.
         """
         known = self._episode.env.task_ids
         if task is None and len(known) > 1:
@@ -65,15 +65,15 @@ class KernelTools:
         """Compiles a kernel, checks it against the reference and times it.
 
         Args:
-            source: The whole source text of the kernel, as the task asks for it.
+            source: The whole source text of the kernel, in the form that the task requires.
 
         Returns:
-            What became of it: the stage that failed and why, or its times.
+            The result: the stage that failed and the reason, or the times.
         """
         if self._episode.over:
             raise ValueError("The episode is over: no submissions are left.")
         return self._episode.submit(source)
 
     def get_reward(self) -> float | None:
-        """The reward of the episode; None, which TRL leaves out, when the machine failed."""
+        """The reward of the episode; None, which TRL ignores, if the machine failed."""
         return self._episode.reward()

@@ -1,6 +1,6 @@
-"""TRL: a reward function for `GRPOTrainer(reward_funcs=...)`, one submission a completion.
+"""TRL: a reward function for `GRPOTrainer(reward_funcs=...)`; each completion is a submission.
 
-The whole batch is evaluated side by side. `rows` makes the dataset that goes with it.
+The whole batch is evaluated in parallel. `rows` makes the matching dataset.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kernel_gym.tasks import get_task, prompt, train_workloads
 
 
 class KernelReward:
-    """Scores completions, each against the task in its row's column `task`.
+    """Scores completions on the tasks in the dataset's column `task`.
 
     Args:
-        executor: Where evaluations run; open until training ends.
+        executor: Evaluates submissions; it must stay open until training ends.
         reward: As for `KernelOpt-v0`.
 
     Example:
@@ -43,11 +43,11 @@ class KernelReward:
         """The rewards of a batch.
 
         Args:
-            completions: Texts, or chats whose last message is the model's.
-            task: A task id each.
+            completions: Texts, or chats that end with the model's message.
+            task: The task id of each completion.
 
         Returns:
-            One reward a completion; None, which TRL leaves out, when the machine failed.
+            One reward for each completion; None, which TRL ignores, if the machine failed.
         """
         sources = [
             extract_source(_text(completion), get_task(name))
@@ -67,19 +67,19 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
 
     Args:
         task: A task id, a suite, or several ids.
-        device: Whose facts the prompts state.
+        device: The device whose facts the prompts state.
     """
     opened = shared_executor(device).evaluator.device
-    found = []
+    dataset = []
     for name in Tasks(task, arch_of(opened.name)).probabilities:
         known = get_task(name)
         workloads = train_workloads(known.problem, opened.scale)
         text = prompt(known, opened.facts, workloads, opened.spec.arch)
-        found.append({"prompt": [{"role": "user", "content": text}], "task": name})
-    return found
+        dataset.append({"prompt": [{"role": "user", "content": text}], "task": name})
+    return dataset
 
 
 def _text(completion: Any) -> str:
-    """The words of a completion, which is a text or a chat."""
+    """The text of a completion, which is a text or a chat."""
     content = completion if isinstance(completion, str) else completion[-1]["content"]
     return content if isinstance(content, str) else ""

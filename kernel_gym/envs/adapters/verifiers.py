@@ -1,7 +1,7 @@
-"""`verifiers`: the environment for its evaluations and trainers. Needs the extra `verifiers`.
+"""`verifiers`: an environment for its evaluations and trainers. It needs the extra `verifiers`.
 
-It is a `MultiTurnEnv` of the classic stack, which trainers take: a chat in which each reply holds a
-submission and is answered with feedback.
+It is a `MultiTurnEnv` of the classic API, which trainers use: a chat in which each reply has a
+submission, and the answer is its feedback.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from kernel_gym.tasks import get_task
 
 
 class KernelChat(vf.MultiTurnEnv):
-    """One task a row of the dataset, one submission a reply: the block that defines the function.
+    """A dataset with one row per task; each reply submits the block that defines the function.
 
-    Rollouts run side by side, as many evaluations at a time as the executor has workers. When the
-    machine failed in every turn, the rollout ends with an `InfraError`, and its reward means
-    nothing.
+    Rollouts run in parallel on the workers of the executor. If the machine failed in every turn,
+    the rollout ends with an `InfraError` and its reward has no meaning.
 
     Args:
-        executor: Where evaluations run.
-        task: The tasks, one row each; weights only say which are among them.
-        owned: Close the executor with the environment.
+        executor: Evaluates submissions.
+        task: The tasks, one row each; their weights are ignored.
+        owned: Whether to close the executor with the environment.
         **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
     """
 
@@ -66,12 +65,12 @@ class KernelChat(vf.MultiTurnEnv):
         """Evaluates the submission in the last reply and answers with feedback.
 
         Raises:
-            InfraError: The machine failed in every turn of the episode, which is over.
+            InfraError: The episode is over and the machine failed in every turn.
         """
         episode: TextEpisode = state["episode"]
         source = extract_source(_text(messages[-1]), get_task(episode.task))
-        told = await asyncio.to_thread(episode.submit, source)
-        answer = [{"role": "user", "content": told}]
+        feedback = await asyncio.to_thread(episode.submit, source)
+        answer = [{"role": "user", "content": feedback}]
         if episode.over:
             state["final_env_response"] = answer
             if episode.reward() is None:
@@ -80,7 +79,7 @@ class KernelChat(vf.MultiTurnEnv):
 
     @vf.teardown
     async def close_executor(self) -> None:
-        """Ends the workers, where they are this environment's own."""
+        """Closes the executor if this environment owns it."""
         if self._owned:
             self._executor.close()
 
@@ -89,7 +88,7 @@ class KernelChat(vf.MultiTurnEnv):
 
 
 async def kernel_reward(state: Any) -> float:
-    """The reward of the episode, by which `verifiers` names it."""
+    """The reward of the episode. `verifiers` shows the name of this function."""
     reward = await asyncio.to_thread(state["episode"].reward)
     return 0.0 if reward is None else reward
 
@@ -97,19 +96,19 @@ async def kernel_reward(state: Any) -> float:
 def load_environment(
     task: TaskChoice = DEFAULT_SUITE, device: str = "auto", workers: int = 2, **kwargs: Any
 ) -> KernelChat:
-    """What `verifiers` looks for in the module of an environment.
+    """Makes the environment; `verifiers` calls this function of an environment module.
 
     Args:
         task: The tasks.
         device: A device name.
-        workers: Evaluations at a time.
+        workers: Most evaluations at the same time.
         **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
 
     Returns:
-        The environment; its workers end with it.
+        The environment; it owns its workers.
 
     Raises:
-        ValueError: A name is unknown or a number out of range.
+        ValueError: A name is unknown or a number is out of range.
     """
     executor = make_executor("local", device=device, workers=workers)
     try:
@@ -120,6 +119,6 @@ def load_environment(
 
 
 def _text(message: Any) -> str:
-    """What a reply says; what is no text, such as an image, is no submission."""
-    found = message["content"] if isinstance(message, dict) else message.content
-    return found if isinstance(found, str) else ""
+    """The text of a reply; "" for other content, such as an image."""
+    content = message["content"] if isinstance(message, dict) else message.content
+    return content if isinstance(content, str) else ""

@@ -34,7 +34,10 @@ def test_the_best_submission_counts(make):
 
 
 def test_nothing_makes_up_for_a_hack(make):
-    exploits = {exploit.name: exploit for exploit in load_exploits(ROOT / "tests" / "exploits")}
+    exploits = {
+        exploit.name: exploit
+        for exploit in load_exploits(ROOT / "kernel_gym" / "exploits" / "suite")
+    }
     hack = exploits["c06_copy_all_but_one_row.py"]
     episode = make(max_turns=2)
     episode.begin(hack.task.id, seed=1)
@@ -59,8 +62,8 @@ class Broken(InlineExecutor):
     """A machine that fails."""
 
     def evaluate(self, task_id, source, seed=None):
-        found = super().evaluate(task_id, source, seed).model_dump()
-        return Evaluation(**found | {"outcome": Outcome.INFRA, "stage": Stage.SCREEN})
+        record = super().evaluate(task_id, source, seed).model_dump()
+        return Evaluation(**record | {"outcome": Outcome.INFRA, "stage": Stage.SCREEN})
 
 
 def test_a_failing_machine_masks_the_episode(make):

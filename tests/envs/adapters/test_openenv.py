@@ -76,11 +76,11 @@ def test_an_episode_over_the_wire_is_that_of_the_environment(connect):
 
     client = connect()
     started = client.reset(seed=3)
-    found = [submit(client, source) for source in ("x(", GOOD)]
+    results = [submit(client, source) for source in ("x(", GOOD)]
     env = gymnasium.make("KernelOpt-v0", task=TASK, device="sim:gfx942", max_turns=2)
     observation, _ = env.reset(seed=3)
     assert started.observation.task == observation["task"]
-    for result, source in zip(found, ("x(", GOOD), strict=True):
+    for result, source in zip(results, ("x(", GOOD), strict=True):
         observation, reward, done, _, info = env.step(source)
         assert result.reward == result.observation.reward == reward
         assert result.done == done
@@ -88,7 +88,7 @@ def test_an_episode_over_the_wire_is_that_of_the_environment(connect):
         assert result.observation.feedback == observation["feedback"][:2000]
         assert result.observation.best_speedup == float(observation["best_speedup"])
     state = client.state()
-    assert (state.task, state.step_count, state.episode_reward) == (TASK, 2, found[1].reward)
+    assert (state.task, state.step_count, state.episode_reward) == (TASK, 2, results[1].reward)
 
 
 def test_sessions_are_apart_and_bounded(connect):

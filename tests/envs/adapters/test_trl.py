@@ -44,7 +44,7 @@ def tokenizer():
 
 @pytest.fixture
 def model(tokenizer):
-    """A tiny Llama that learns as any does, and writes what it is told."""
+    """A tiny Llama that trains normally, but generates fixed replies."""
     import torch
     from transformers import LlamaForCausalLM
 

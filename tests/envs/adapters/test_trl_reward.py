@@ -24,9 +24,9 @@ def test_a_batch_is_scored_each_by_its_own_task(executor):
         [{"role": "assistant", "content": None}],
     ]
     tasks = [TASKS[0], TASKS[0], TASKS[0], TASKS[1]]
-    found = KernelReward(executor)(completions=completions, task=tasks, prompts=[], other=1)
-    assert found == [pytest.approx(0.15, abs=0.02)] * 2 + [0.02, found[3]]
-    assert found[3] < 0.1
+    rewards = KernelReward(executor)(completions=completions, task=tasks, prompts=[], other=1)
+    assert rewards == [pytest.approx(0.15, abs=0.02)] * 2 + [0.02, rewards[3]]
+    assert rewards[3] < 0.1
 
 
 def test_a_fault_of_the_machine_is_left_out(executor):

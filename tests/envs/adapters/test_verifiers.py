@@ -86,8 +86,8 @@ class Broken(InlineExecutor):
     """A machine that fails."""
 
     def evaluate(self, task_id, source, seed=None):
-        found = super().evaluate(task_id, source, seed).model_dump()
-        return Evaluation(**found | {"outcome": Outcome.INFRA, "stage": Stage.SCREEN})
+        record = super().evaluate(task_id, source, seed).model_dump()
+        return Evaluation(**record | {"outcome": Outcome.INFRA, "stage": Stage.SCREEN})
 
 
 def test_a_failing_machine_is_an_error_and_no_reward():
