@@ -13,16 +13,16 @@ from kernel_gym.tasks.verdicts import FAILS, Status, Verdict, stored_verdict
 _INTRODUCTION = """\
 # Tasks and their negative controls
 
-Written by `kernel-gym tasks controls > docs/tasks.md` from the verdicts that `kernel-gym admit`
-keeps beside each problem. A control is a wrong answer that every task must tell from a right one
-(`kernel_gym/tasks/controls/answers.py`): `x` says that the judge's check of values fails it, `-` that
-it does not apply, `?` that the verdict is older than the control. `zeros`, `stale output` and
-`no-op launch` also go through a whole evaluation as kernels.
+`kernel-gym tasks controls > docs/tasks.md` writes this page from the verdicts that
+`kernel-gym admit` stores beside each problem. A control is a wrong answer that every task must
+reject (`kernel_gym/tasks/controls/answers.py`). `x`: the judge's comparison of values rejects it.
+`-`: the control does not apply. `?`: the verdict is older than the control. `zeros`, `stale output`
+and `no-op launch` also go through a whole evaluation as kernels.
 
-Head-room is the geometric mean, over train workloads, of the baseline's time over that of the
-roofline and one launch: modelled on the simulator's sizes, measured on full ones where a GPU is
-named. A task below 1.25 on every device is saturated: there is nothing left to gain, and suites
-leave it out.
+Head-room is the geometric mean over train workloads of the baseline's time divided by the least
+possible time, which is the roofline plus one launch. It is modelled on the simulator's sizes, and
+measured on full sizes where a GPU is named. A task below 1.25 on every device is saturated: nothing
+is left to gain, and suites leave it out.
 
 """
 

@@ -83,7 +83,8 @@ class Figures:
         l2_channels: Channels of a chiplet's L2, of 128 bytes a clock each.
         matrix_operations: A cycle and compute unit, by type number of
             :mod:`kernel_gym.sim.compiler.matrix_ops`: 16-bit floats 0 and 1, i8 2, 8-bit floats 3
-            to 6, f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and clocks.
+            to 6, f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and
+            clocks.
     """
 
     compute_units: int

@@ -67,8 +67,8 @@ class Check(StrEnum):
 class TensorArg:
     """A tensor input. `in_place` says that the operation writes it.
 
-    `shape` are its sizes in terms of the problem's axes, see `kernel_gym/tasks/shapes.py`; words where
-    they depend on values.
+    `shape` are its sizes in terms of the problem's axes, see `kernel_gym/tasks/shapes.py`; words
+    where they depend on values.
     """
 
     name: str
