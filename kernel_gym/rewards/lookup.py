@@ -32,6 +32,8 @@ _TRIAL = Evaluation(
     source_sha256="",
     outcome=Outcome.PASSED,
     stage=Stage.DONE,
+    speedup=1.0,
+    speedup_low=1.0,
 )
 """Scored once by every reward read from a file, so that a bad setting is found at once."""
 _KEYS = ("gates", "terms", "ungated", "gamma", "source")

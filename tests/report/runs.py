@@ -48,7 +48,8 @@ def many(folder, count):
         for turn, (one, text) in enumerate(
             ((wrong, "x = 1\n"), (right, source), (right, source + "\n# faster\n")), start=1
         ):
-            evaluation = one.model_copy(update={"speedup": 1.0 + number / count})
+            faster = {"speedup": 1.0 + number / count} if one is right else {}
+            evaluation = one.model_copy(update=faster)
             path = store.source_path(task.id, turn, task.language)
             added = record(task.id, turn, evaluation).model_copy(update={"source": path})
             store.append(added, text)
