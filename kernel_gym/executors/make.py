@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from kernel_gym.devices import memory_of, resolve
+from kernel_gym.errors import InputError
 from kernel_gym.executors.base import Executor
 
 EXECUTORS = {
@@ -23,7 +24,7 @@ WORKER_BYTES = 18 << 30
 """Of a GPU's memory, for each evaluator on it."""
 
 
-class UnknownExecutor(ValueError):
+class UnknownExecutor(InputError, ValueError):
     """No executor of that name; the message lists near matches."""
 
 

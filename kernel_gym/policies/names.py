@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 
+from kernel_gym.errors import InputError
+
 _HERE = "kernel_gym.policies"
 POLICIES = {
     "baseline": f"{_HERE}.scripted:Baseline",
@@ -21,7 +23,7 @@ DRAWING = ("hf", "openai", "reflective")
 """The policies that draw replies, and whose makers take options."""
 
 
-class PolicyError(ValueError):
+class PolicyError(InputError, ValueError):
     """A policy cannot be made from its name; the message says why."""
 
 

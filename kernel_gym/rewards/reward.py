@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kernel_gym.errors import InputError
 from kernel_gym.records import Evaluation, Outcome
 
 
@@ -65,7 +66,7 @@ class Reward(Protocol):
         ...
 
 
-class UnknownReward(ValueError):
+class UnknownReward(InputError, ValueError):
     """A reward was asked for by a name that nobody registered."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -81,5 +82,5 @@ class UnknownReward(ValueError):
         super().__init__(f"unknown reward {name!r}; {hint}")
 
 
-class RewardError(ValueError):
+class RewardError(InputError, ValueError):
     """A reward of the user's own is malformed: where, what was found, what was expected."""

@@ -10,12 +10,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from kernel_gym.errors import InputError
 from kernel_gym.records import Record
 
 R = TypeVar("R", bound=Record)
 
 
-class StoreError(ValueError):
+class StoreError(InputError, ValueError):
     """What a run keeps cannot be used as asked; the message says why and what to do."""
 
 
