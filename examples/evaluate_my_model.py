@@ -4,8 +4,8 @@
     python examples/evaluate_my_model.py --url http://localhost:8000/v1 --model my-model
 
 The model gets the prompt of each task and writes a kernel. It reads feedback and tries again, up to
-`--turns` times. The key of the endpoint is read from OPENAI_API_KEY. `kernel-gym eval` does the same
-with many evaluations side by side, retries, stored runs and a report.
+`--turns` times. The key of the endpoint is read from OPENAI_API_KEY. `kernel-gym eval` does the
+same with many evaluations side by side, retries, stored runs and a report.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def play(model: Model, task_id: str, device: str, turns: int, seed: int) -> tupl
             rewards.append(float(reward))
         messages.append({"role": "assistant", "content": reply})
         messages.append({"role": "user", "content": observation["feedback"]})
-    best = float(observation["best_speedup"][0])
+    best = float(observation["best_speedup"])
     env.close()
     return max(rewards), best
 
@@ -85,9 +85,8 @@ def main() -> None:
     results = [play(model, task.id, options.device, options.turns, options.seed) for task in tasks]
     rewards, speedups = zip(*results, strict=True)
     solved = sum(speedup > 0 for speedup in speedups)
-    print(
-        f"{solved} of {len(results)} tasks solved, mean best reward {statistics.mean(rewards):.2f}"
-    )
+    mean = statistics.mean(rewards)
+    print(f"{solved} of {len(results)} tasks solved, mean best reward {mean:.2f}")
 
 
 if __name__ == "__main__":

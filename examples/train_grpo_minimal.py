@@ -2,10 +2,11 @@
 
     python examples/train_grpo_minimal.py --task triton2triton/layer_norm --steps 8
 
-The policy is a table of logits, one row for each schedule parameter (block size, warps, ...). A step
-draws a group of schedules, evaluates the kernels that they make, and raises the probability of those
-that earned more than the mean of their group (GRPO, arXiv:2402.03300). Replace the table with a
-language model, and `draw` with its sampling, to train on whole kernels; `kernel-gym train` does that.
+The policy is a table of logits, one row for each schedule parameter (block size, warps, ...). A
+step draws a group of schedules and evaluates the kernels that they make. It raises the probability
+of those that earned more than the mean of their group (GRPO, arXiv:2402.03300). To train on whole
+kernels, replace the table with a language model and `draw` with its sampling, or use
+`kernel-gym train`.
 """
 
 import argparse
