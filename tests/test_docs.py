@@ -98,11 +98,10 @@ def test_links_between_pages_lead_somewhere():
 def test_the_page_of_the_architecture_has_every_room_on_its_floor():
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     stated: dict[str, int] = {}
-    for row in re.findall(r"^\| ([\d, ]*) *\| (`.*?`) \|", text, re.MULTILINE):
-        numbers = [int(number) for number in re.findall(r"\d+", row[0])] or [min(stated.values())]
-        rooms = re.findall(r"`(\w+)`", row[1])
-        padded = sorted(numbers * len(rooms), reverse=True)[: len(rooms)]
-        stated.update(zip(rooms, padded, strict=True))
+    floor = 0
+    for number, rooms in re.findall(r"^\| (\d*) *\| (`.*?`) \|", text, re.MULTILINE):
+        floor = int(number or floor)
+        stated.update(dict.fromkeys(re.findall(r"`(\w+)`", rooms), floor))
     floors = {room: number + 1 for room, number in FLOOR.items()}
     floors["kernel_gym"] = floors.pop("__init__")
     del floors["__main__"]

@@ -1,4 +1,4 @@
-"""The page of tasks: which negative control fails where, from the stored verdicts."""
+"""Makes the page of tasks from stored verdicts: negative controls and head-room."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ is left to gain, and suites leave it out.
 
 
 def control_table() -> str:
-    """The page, as Markdown."""
+    """Returns the page as Markdown."""
     verdicts = {name: stored_verdict(get_problem(name)) for name in problem_names()}
     heads = [*(name.replace(" ", "<br>") for name in CONTROLS)]
     lines = [
@@ -45,21 +45,21 @@ def control_table() -> str:
 
 
 def _rooms(title: str, verdicts: dict[str, Verdict | None], devices: list[str]) -> str:
-    """A table of head-room by problem and mode: the largest on some devices."""
-    found = {name: _on(verdict, devices) for name, verdict in verdicts.items()}
-    rooms = [v.head_room(mode) for v in found.values() if v for mode in Mode]
+    """Returns a table of the largest head-room on the given devices, by problem and mode."""
+    selected = {name: _on(verdict, devices) for name, verdict in verdicts.items()}
+    rooms = [v.head_room(mode) for v in selected.values() if v for mode in Mode]
     median = statistics.median([room for room in rooms if room is not None] or [math.nan])
     lines = [
         f"## {title}\n\nMedian of all tasks: {median:.1f}.\n",
         "| problem | " + " | ".join(Mode) + " |",
         "|---|" + "--:|" * len(Mode),
-        *(_rooms_row(name, verdict) for name, verdict in found.items()),
+        *(_rooms_row(name, verdict) for name, verdict in selected.items()),
     ]
     return "\n".join(lines)
 
 
 def _on(verdict: Verdict | None, devices: list[str]) -> Verdict | None:
-    """What was found on some devices alone."""
+    """Returns the part of a verdict that was found on the given devices."""
     if verdict is None:
         return None
     kept = {name: modes for name, modes in verdict.devices.items() if name in devices}
@@ -67,13 +67,13 @@ def _on(verdict: Verdict | None, devices: list[str]) -> Verdict | None:
 
 
 def _counts(verdicts: dict[str, Verdict | None]) -> str:
-    found = [
+    statuses = [
         verdict.status(mode) if verdict else Status.UNKNOWN
         for name, verdict in verdicts.items()
         for mode in modes_of(get_problem(name))
     ]
-    counts = ", ".join(f"{found.count(s)} {s}" for s in Status if s in found)
-    return f"{len(verdicts)} problems, {len(found)} tasks: {counts}."
+    counts = ", ".join(f"{statuses.count(s)} {s}" for s in Status if s in statuses)
+    return f"{len(verdicts)} problems, {len(statuses)} tasks: {counts}."
 
 
 def _controls_row(name: str, verdict: Verdict | None) -> str:
@@ -82,10 +82,10 @@ def _controls_row(name: str, verdict: Verdict | None) -> str:
     return f"| {name} | {problem.category} | {problem.level} | {' | '.join(marks)} |"
 
 
-def _mark(found: str) -> str:
-    if found in (FAILS, ""):
-        return "x" if found else "?"
-    return "-" if found.startswith("does not apply") else f"**{found}**"
+def _mark(outcome: str) -> str:
+    if outcome in (FAILS, ""):
+        return "x" if outcome else "?"
+    return "-" if outcome.startswith("does not apply") else f"**{outcome}**"
 
 
 def _rooms_row(name: str, verdict: Verdict | None) -> str:

@@ -1,4 +1,4 @@
-"""`kernel-gym eval`: play a policy on a suite and keep what came of it."""
+"""`kernel-gym eval`: play a policy on a suite and store the results."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def evaluate(
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
 
-    Two runs draw the same when they have one seed and the second has the first's --secret.
+    Two runs draw the same workloads when they have the same seed and the second run is given the
+    first one's --secret.
 
     Example: kernel-gym eval --policy examples --suite quickstart --out runs/demo --seed 0
     """
@@ -139,7 +140,7 @@ def _config(
     seed: int | None,
     player: Policy,
 ) -> RunConfig:
-    """What is run, as it is recorded."""
+    """Returns the configuration of the run, as it is recorded."""
     from kernel_gym.storage.run_records import RunConfig
 
     return RunConfig(
@@ -168,7 +169,7 @@ def _store(
 def _play_to_the_end(
     player: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
-    """Plays; when something ends the run before, says in one line how to go on."""
+    """Plays all episodes. If the run stops early, one line says how to continue it."""
     from kernel_gym.policies import PolicyError
 
     go_on = "; to continue, give the same command with --resume"
@@ -186,7 +187,7 @@ def _play_to_the_end(
 
 
 def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
-    """The tasks that the device can build and run; says what was left out and how to mend it."""
+    """Returns the tasks that the device can build and run; prints which it left out and the fix."""
     from kernel_gym.devices import describe_devices
     from kernel_gym.tasks.small_floats import runs_on
 
@@ -194,8 +195,8 @@ def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
     left_out = [task for task in tasks if task.language not in status.languages]
     if left_out:
         note(f"skipped, {device} cannot build them here: {', '.join(t.id for t in left_out)}")
-        for mend in status.mends:
-            note(f"  to mend it: {mend}")
+        for fix in status.mends:
+            note(f"  to fix it: {fix}")
     built = [task for task in tasks if task.language in status.languages]
     foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
     if foreign:
@@ -234,7 +235,7 @@ def _play(
         bar = progress.add_task("evaluating", total=total, completed=len(store.records()))
 
         def on_end(task: Task, turns: int) -> None:
-            """Takes the turns that an episode did not use off the bar."""
+            """Removes the turns that an episode did not use from the progress bar."""
             nonlocal total
             total -= config.turns - turns
             progress.update(bar, total=total)

@@ -25,9 +25,9 @@ LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 MAX_OUTPUT = 1 << 20
 _LONGEST = 20
 MOST_DEVICE_MEMORY = 8 << 30
-"""Bytes of the simulated GPU's memory, which is the host's ..."""
+"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
 MOST_OF_HOST = 0.5
-"""... and the share of what the host has left that it is at most."""
+"""Upper bound on the same, as a share of the host's available memory."""
 
 
 def sim(

@@ -136,9 +136,9 @@ def show(
     with one_line_errors():
         task = get_task(task_id)
         with Evaluator(resolve(device)) as evaluator:
-            found = evaluator.device
-            workloads = train_workloads(task.problem, found.scale)
-            text = prompt(task, found.facts, workloads, found.spec.arch)
+            opened = evaluator.device
+            workloads = train_workloads(task.problem, opened.scale)
+            text = prompt(task, opened.facts, workloads, opened.spec.arch)
     reference = task.reference_source
     baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
     parts = {"prompt": text, "baseline": baseline, "reference": reference}

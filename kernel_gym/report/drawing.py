@@ -110,12 +110,12 @@ def linked_dots(
         marker: Matplotlib's letter for the shape.
         label: For the legend; empty for none.
     """
-    found = list(points)
-    if not found:
+    drawn = list(points)
+    if not drawn:
         return
     dots = axes.scatter(
-        [x for x, _, _ in found],
-        [y for _, y, _ in found],
+        [x for x, _, _ in drawn],
+        [y for _, y, _ in drawn],
         s=34,
         color=color,
         marker=marker,
@@ -124,7 +124,7 @@ def linked_dots(
         alpha=0.85,
         zorder=3,
     )
-    dots.set_urls([f"#{anchor(task)}" for _, _, task in found])
+    dots.set_urls([f"#{anchor(task)}" for _, _, task in drawn])
 
 
 def anchor(task: str) -> str:

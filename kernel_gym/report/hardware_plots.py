@@ -136,11 +136,11 @@ def _span(row: Row) -> tuple[float, float]:
 
 
 def _furthest(rows: list[Row]) -> list[Row]:
-    """Of each task and split the workload that reaches the least of its roofline."""
-    found: dict[tuple[str, str], Row] = {}
+    """Returns, for each task and split, the workload with the smallest share of its roofline."""
+    furthest: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: row["of_roofline"]):
-        found.setdefault((row["task"], row["split"]), row)
-    return list(found.values())
+        furthest.setdefault((row["task"], row["split"]), row)
+    return list(furthest.values())
 
 
 def _memory(row: Row, bandwidth: float) -> bool:

@@ -142,10 +142,10 @@ def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
 def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
     """The plots by section; only those that have something to show."""
     clock = str(summary.clock) if summary.clock else ""
-    found: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
+    sections: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
     if not tables["attempts"] or not summary.submissions:
-        return found
-    found["speed"].append(
+        return sections
+    sections["speed"].append(
         Plot(
             "How many are how fast",
             Markup(plots.fast_p_curve(tables, clock)),
@@ -153,7 +153,7 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
             "Bars are 95 % intervals over tasks.",
         )
     )
-    found["groups"].append(
+    sections["groups"].append(
         Plot(
             "By category and mode",
             Markup(hardware_plots.heat_map(tables)),
@@ -161,7 +161,7 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
         )
     )
     if len(tables["trajectory"]) > 1:
-        found["turns"].append(
+        sections["turns"].append(
             Plot(
                 "Solved by turn",
                 Markup(plots.solved_by_turn(tables)),
@@ -169,8 +169,8 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
             )
         )
     if any(row["speedup"] for row in tables["attempts"]):
-        _add_speeds(found, tables, clock)
-    return found
+        _add_speeds(sections, tables, clock)
+    return sections
 
 
 def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
@@ -218,10 +218,10 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
 
 def _versions(store: RunStore) -> dict[str, str]:
     """The versions that the evaluations were made with."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for record in store.records():
-        found.update(record.evaluation.versions)
-    return dict(sorted(found.items()))
+        versions.update(record.evaluation.versions)
+    return dict(sorted(versions.items()))
 
 
 def _reward(value: float | None) -> str:

@@ -172,10 +172,10 @@ def speed_by_turn(tables: Tables, clock: str) -> str:
     turns = tables["trajectory"]
 
     def line(axes: Axes, name: str, color: str, marker: str) -> None:
-        found: list[Row] = [row for row in turns if row[f"{name}_speedup"]]
-        where = [row["turn"] for row in found]
-        speedups = [row[f"{name}_speedup"] for row in found]
-        if found:
+        reached: list[Row] = [row for row in turns if row[f"{name}_speedup"]]
+        where = [row["turn"] for row in reached]
+        speedups = [row[f"{name}_speedup"] for row in reached]
+        if reached:
             axes.plot(where, speedups, f"{marker}-", color=color, linewidth=2, label=name)
 
     def draw(axes: Axes) -> None:

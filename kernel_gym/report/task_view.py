@@ -67,7 +67,7 @@ class BestView:
     kernels: list[dict[str, str]]
     workloads: list[dict[str, str]]
     profiles: list[tuple[str, list[Bar]]]
-    """Of each profiled kernel: its name, and what it spends its time on."""
+    """The name of each profiled kernel, and what it spends its time on."""
     profiled: str
     """The workload that kernels and profiles belong to; empty where that is not known."""
 

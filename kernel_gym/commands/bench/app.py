@@ -61,7 +61,7 @@ def envs(
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
-        found = get_task(task)
+        chosen = get_task(task)
         options: dict[str, Any] = {"task": task, "device": device, "max_turns": 1_000_000}
         sequential = gymnasium.make_vec(
             "KernelOpt-v0", NUM_ENVS, vectorization_mode="sync", **options
@@ -70,8 +70,8 @@ def envs(
             "KernelOpt-v0", NUM_ENVS, executor=executor, workers=workers, **options
         )
         single = gymnasium.make("KernelOpt-v0", **options)
-    kernel = found.kernel_source
-    comment = "#" if found.language == "triton" else "//"
+    kernel = chosen.kernel_source
+    comment = "#" if chosen.language == "triton" else "//"
     numbers = iter(range(10**9))
 
     def source() -> str:

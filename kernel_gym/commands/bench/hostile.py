@@ -78,13 +78,13 @@ def hostile(
     with pool:
         first = {request.task: request for request in honest}
         list(pool.results(replace(r, seed=2 * count) for r in first.values()))  # paid for once
-        found = {"honest": _play(pool, honest), "hostile": _play(pool, mixed)}
-    ratio = found["hostile"].without_limits / found["honest"].without_limits
+        series = {"honest": _play(pool, honest), "hostile": _play(pool, mixed)}
+    ratio = series["hostile"].without_limits / series["honest"].without_limits
     if json:
-        print_json({"ratio": ratio, **{name: asdict(one) for name, one in found.items()}})
+        print_json({"ratio": ratio, **{name: asdict(one) for name, one in series.items()}})
     else:
-        _show(found, ratio)
-    if any(one.lost for one in found.values()):
+        _show(series, ratio)
+    if any(one.lost for one in series.values()):
         note("error: episodes were lost")
         raise typer.Exit(FAILED)
 
@@ -129,13 +129,13 @@ def _play(pool: Any, requests: list[Request]) -> Played:
 
     pool.cache = EvaluationCache()
     start = time.perf_counter()
-    found = dict(pool.results(requests))
+    evaluations = dict(pool.results(requests))
     seconds = time.perf_counter() - start
-    limits = sum(map(_limit, found.values()))
-    failed = sum(one.outcome is Outcome.INFRA for one in found.values())
+    limits = sum(map(_limit, evaluations.values()))
+    failed = sum(one.outcome is Outcome.INFRA for one in evaluations.values())
     return Played(
-        outcomes=dict(Counter(str(one.outcome) for one in found.values()).most_common()),
-        lost=len(requests) - len(found) + failed,
+        outcomes=dict(Counter(str(one.outcome) for one in evaluations.values()).most_common()),
+        lost=len(requests) - len(evaluations) + failed,
         seconds=seconds,
         limits=limits,
         without_limits=seconds - limits / pool.workers,

@@ -84,16 +84,16 @@ def scale(
         if executor not in SLEEPING:
             raise typer.BadParameter(f"unknown executor {executor!r}; known: {', '.join(SLEEPING)}")
         load = _load(run)
-    found = []
+    points = []
     numbers = devices or (1, 8, 64, 512)
     for number in track(numbers, "measuring", console=messages, transient=True):
-        found.append(_measure(SLEEPING[executor](load, number), load, number, seconds))
-        note(f"{number} devices: {found[-1].rate:.3g} evaluations a second")
+        points.append(_measure(SLEEPING[executor](load, number), load, number, seconds))
+        note(f"{number} devices: {points[-1].rate:.3g} evaluations a second")
     if json:
-        points = [asdict(point) for point in found]
-        print_json({"executor": executor, "mean_seconds": load.mean, "points": points})
+        rows = [asdict(point) for point in points]
+        print_json({"executor": executor, "mean_seconds": load.mean, "points": rows})
     else:
-        _show(executor, load, found)
+        _show(executor, load, points)
 
 
 def _load(run: Path | None) -> Load:
