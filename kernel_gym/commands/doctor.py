@@ -35,7 +35,7 @@ def doctor(json: JsonOption = False) -> None:
 
 
 def confinement() -> dict[str, Any]:
-    """Returns the barriers around a worker: the active ones, and the missing ones with the reason."""
+    """Returns the barriers around a worker: active ones, and missing ones with the reason."""
     from kernel_gym.devices.base import InfraError
     from kernel_gym.devices.sim.device import SimDevice
     from kernel_gym.tasks import get_task, task_ids
@@ -86,7 +86,7 @@ def _show(devices: list[Any]) -> None:
         for problem in device.problems:
             console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
         for mend in device.mends:
-            console.print(f"  to mend it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
+            console.print(f"  to fix it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
 
 
 def _show_confinement(found: dict[str, Any]) -> None:
