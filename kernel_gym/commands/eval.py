@@ -115,7 +115,7 @@ def evaluate(
 
 
 def _tasks(suite: str, device: str) -> tuple[str, list[Task]]:
-    """The device's full name, and the tasks of the suite that it can build and run."""
+    """Returns the device's full name, and the tasks of the suite that it can run."""
     from kernel_gym.devices import resolve
     from kernel_gym.tasks import load_suite
 
@@ -253,7 +253,7 @@ def _play(
 
 
 class _Rate(ProgressColumn):
-    """Evaluations a second."""
+    """Shows evaluations per second."""
 
     def render(self, task: Bar) -> Text:
         speed = task.finished_speed or task.speed
@@ -291,7 +291,7 @@ def _show(store: RunStore, json: bool) -> None:
 
 
 def _note_ends(store: RunStore) -> None:
-    """Says why episodes ended before their last turn, the most frequent reason first."""
+    """Prints why episodes ended early, the most frequent reason first."""
     reasons = Counter(end.reason for end in store.ends() if end.reason)
     for reason, count in reasons.most_common(5):
         note(f"{count} episode{'s' if count > 1 else ''} ended early: {reason}")

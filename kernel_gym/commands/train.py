@@ -1,4 +1,4 @@
-"""`kernel-gym train`: make a policy learn from the gym."""
+"""`kernel-gym train`: train a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a run to a page: gathers what the template shows and fills it in.
+"""Makes the page of a run: gathers the data and fills the template.
 
 Equal runs give equal pages, but for when they were made: nothing in it depends on the folder or the
 machine, or on when the page is made.
@@ -25,7 +25,7 @@ from kernel_gym.report.times import run_times
 from kernel_gym.storage.run_store import REPORT, RunStore
 
 OPEN_TASKS = 20
-"""With more tasks than this, a task's section is filled in when it is opened."""
+"""Most tasks whose sections are filled at once; beyond it, a section is filled when opened."""
 READING = {
     Clock.MODELLED: (
         "Times are modelled: a simulator executed the compiled machine code and a model turned the "
@@ -46,14 +46,14 @@ class Card:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot with its words."""
+    """A plot with its title and caption."""
 
     title: str
     svg: Markup
     caption: str
     wide: bool = False
     folded: bool = False
-    """Shown when it is opened."""
+    """The explanation that a reader can open."""
 
 
 def write_report(store: RunStore, measures: Measures) -> Path:
@@ -75,7 +75,7 @@ def write_report(store: RunStore, measures: Measures) -> Path:
 
 
 def render_report(store: RunStore, measures: Measures) -> str:
-    """The report as one HTML document.
+    """Returns the report as one HTML document.
 
     Args:
         store: The run.
@@ -118,7 +118,7 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
 
 
 def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
-    """The headline numbers, each with its interval."""
+    """Returns the headline numbers, each with its interval."""
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
@@ -140,7 +140,7 @@ def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
 
 
 def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
-    """The plots by section; only those that have something to show."""
+    """Returns the plots that have data, by section."""
     clock = str(summary.clock) if summary.clock else ""
     sections: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
     if not tables["attempts"] or not summary.submissions:
@@ -174,7 +174,7 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
 
 
 def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
-    """The plots that need an attempt that is right."""
+    """Adds the plots that need a correct attempt."""
     found["speed"] += [
         Plot(
             "Speedups",
@@ -217,7 +217,7 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
 
 
 def _versions(store: RunStore) -> dict[str, str]:
-    """The versions that the evaluations were made with."""
+    """Returns the versions of libraries that the evaluations used."""
     versions: dict[str, str] = {}
     for record in store.records():
         versions.update(record.evaluation.versions)

@@ -38,7 +38,7 @@ def run_times(sessions: Sequence[Session]) -> RunTimes:
 
 
 def _length(seconds: float) -> str:
-    """A length of time in its two largest units."""
+    """Formats a duration in its two largest units."""
     whole = round(seconds)
     hours, minutes = divmod(whole // 60, 60)
     if hours:

@@ -64,7 +64,7 @@ def address(tmp_path_factory):
 
 
 def opened(browser, address, size=DESK, scheme="light"):
-    """The page with everything on it unfolded, and the messages, errors and requests of the page."""
+    """The page with every section open, and its messages, errors and requests."""
     page, told = browser.new_page(viewport=size, color_scheme=scheme), []
     page.on("console", lambda message: told.append(message.text))
     page.on("pageerror", lambda error: told.append(str(error)))

@@ -1,4 +1,4 @@
-"""`kernel-gym bench timing` and `throughput`: what a GPU's clock and the pipeline are worth."""
+"""`kernel-gym bench timing` and `throughput`: precision of timing and evaluations a minute."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SHAPES = (
     {"rows": 65536, "cols": 1024},
     {"rows": 4096, "cols": 512},
 )
-"""On a fast GPU a call that is stamped by itself, and replayed ones above and below 50 us."""
+"""Sizes: on a fast GPU one call that is stamped alone, and replayed calls above and below 50 us."""
 
 
 def timing(
@@ -231,7 +231,7 @@ def throughput(
 
 
 def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
-    """Baselines of a suite in turn, each with a comment that makes it another source."""
+    """Yields baselines of a suite in turn, each with a new comment, so that no cache has it."""
     from kernel_gym.executors import Request
     from kernel_gym.tasks import load_suite
     from kernel_gym.tasks.task import kernel_path
@@ -249,7 +249,7 @@ def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
 
 
 class _Busy:
-    """Samples the share of time in which kernels run on a GPU, by its driver's account."""
+    """Samples the share of time in which kernels run on a GPU, as its driver reports it."""
 
     def __init__(self, device: str) -> None:
         self._index = int(device.partition(":")[2]) if not device.startswith("sim:") else None
@@ -259,11 +259,11 @@ class _Busy:
 
     @property
     def share(self) -> float | None:
-        """Mean of the samples; None where there is no such account."""
+        """Returns the mean of the samples; None if the driver reports none."""
         return statistics.fmean(self._samples) / 100 if self._samples else None
 
     def forget(self) -> None:
-        """Drops what was sampled so far."""
+        """Deletes the samples."""
         self._samples.clear()
 
     def __enter__(self) -> _Busy:
@@ -290,7 +290,7 @@ def _show_throughput(
     busy: float | None,
     json: bool,
 ) -> None:
-    """Prints evaluations a minute, and seconds that the mean one spends in each stage."""
+    """Prints evaluations per minute, and the mean seconds in each stage."""
     if json:
         counts = {"outcomes": dict(outcomes), "labels": dict(labels)}
         print_json({"per_minute": rate, **counts, "stage_seconds": means, "gpu_busy": busy})

@@ -1,4 +1,4 @@
-"""`kernel-gym bench hostile`: what hostile and hanging submissions cost those beside them."""
+"""`kernel-gym bench hostile`: how hostile and hanging submissions slow the others down."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernel_gym.records import Evaluation
 
 SHARE = 0.3
-"""Of hostile submissions."""
+"""Share of hostile submissions."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def hostile(
 
 
 def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[Request]]:
-    """The honest requests, and the same with hostile ones in the place of some."""
+    """Returns honest requests, and the same list with some replaced by hostile ones."""
     from kernel_gym.executors import Request
     from kernel_gym.exploits.loader import load_exploits, runs_on
     from kernel_gym.tasks import load_suite
@@ -113,7 +113,7 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
 
 
 def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
-    """Some of all exploits, every third of them one that waits for a time limit."""
+    """Returns a sample of the exploits; every third one waits for a time limit."""
     from kernel_gym.records import Outcome
 
     hanging = [e for e in exploits if Outcome.TIMEOUT in e.expected]
@@ -123,7 +123,7 @@ def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
 
 
 def _play(pool: Any, requests: list[Request]) -> Played:
-    """Plays one series; nothing of it is known from another."""
+    """Plays one series with an empty cache."""
     from kernel_gym.executors import EvaluationCache
     from kernel_gym.records import Outcome
 
@@ -143,7 +143,7 @@ def _play(pool: Any, requests: list[Request]) -> Played:
 
 
 def _limit(evaluation: Evaluation) -> float:
-    """Seconds of the stage in which a time limit passed."""
+    """Returns the seconds of the stage that hit a time limit, or 0."""
     timed_out = str(evaluation.outcome) == "timeout"
     return evaluation.wall_seconds[evaluation.stage] if timed_out else 0.0
 
