@@ -53,7 +53,7 @@ class Plot:
     caption: str
     wide: bool = False
     folded: bool = False
-    """The explanation that a reader can open."""
+    """Whether the plot is hidden until a reader opens it."""
 
 
 def write_report(store: RunStore, measures: Measures) -> Path:
