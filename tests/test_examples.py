@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(600)
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 
