@@ -1,6 +1,7 @@
 # make demo    from a fresh clone to a report, on any Linux machine, no GPU needed
 # make test    every test
-# make lint    style and types
+# make lint    style, types and prose
+# make docs    the documentation site, into build/site; fails on a broken link
 # make setup   only the installation
 #
 # TORCH_INDEX  index to take PyTorch from, such as PyTorch's own CPU or ROCm index
@@ -9,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test lint setup clean
+.PHONY: demo test lint docs setup clean
 
 VENV ?= .venv
 TORCH_INDEX ?=
@@ -33,6 +34,9 @@ lint: setup
 	$(IN)/python -m mypy
 	$(IN)/python scripts/check_prose.py
 
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(IN)/mkdocs build --strict --quiet
+
 setup: $(STAMPS)/package
 
 $(STAMPS)/system: scripts/system-packages.sh
@@ -50,9 +54,13 @@ $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	$(PIP) --editable '.[dev,train]'
 	touch $@
 
-# The other frameworks, a hundred packages between them, which only their own tests need.
+# The other frameworks: about a hundred packages that only their own tests need.
 $(STAMPS)/adapters: $(STAMPS)/package
 	$(PIP) 'kernel-gym[openenv,verifiers]'
+	touch $@
+
+$(STAMPS)/docs: $(STAMPS)/package
+	$(PIP) 'kernel-gym[docs]'
 	touch $@
 
 clean:

@@ -49,7 +49,7 @@ def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any
     ]
     if len(common) < 3:
         raise SystemExit(f"error: found {len(common)} common pairs, expected at least 3")
-    found = spearmanr([m for _, m, _ in common], [s for _, _, s in common])
+    correlation = spearmanr([m for _, m, _ in common], [s for _, _, s in common])
     by_problem = {}
     for name in sorted({key[0] for key, _, _ in common}):
         some = [(m, s) for key, m, s in common if key[0] == name]
@@ -60,8 +60,8 @@ def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any
         "measured_on": measured["device"],
         "modelled_for": modelled["device"],
         "pairs": len(common),
-        "spearman": float(found.statistic),
-        "p_value": float(found.pvalue),
+        "spearman": float(correlation.statistic),
+        "p_value": float(correlation.pvalue),
         "by_problem": by_problem,
         "disagreements": [
             {"problem": k[0], "variant": k[2], "measured": m, "modelled": s} for k, m, s in worst

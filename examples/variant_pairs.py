@@ -526,15 +526,15 @@ def run(once: bool, only: list[str]) -> list[dict[str, Any]]:
         for options in variants:
             call = functools.partial(function, *values, **options)
             try:
-                found = call().float()
+                result = call().float()
                 seconds = measure(call, flush)
             except triton.runtime.errors.OutOfResources as error:
                 print(f"# {name} {label(options)}: {error}")
                 continue
             if expected is None:
-                expected, base, first = found, seconds, label(options)
+                expected, base, first = result, seconds, label(options)
                 continue
-            torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+            torch.testing.assert_close(result, expected, rtol=2e-2, atol=2e-2)
             pairs.append(
                 {
                     "problem": name,

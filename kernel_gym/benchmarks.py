@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
+from kernel_gym.errors import InputError
 from kernel_gym.records import Record
 from kernel_gym.storage.json_lines import first_line
 
@@ -29,7 +30,7 @@ Number = Annotated[int, Field(strict=True)] | Annotated[Decimal, Field(strict=Tr
 """A count, or a decimal that keeps its last zeros: 0.210 is not printed as 0.21."""
 
 
-class BenchmarkError(ValueError):
+class BenchmarkError(InputError, ValueError):
     """A file of results cannot be used. The message names the file and the key."""
 
 

@@ -267,3 +267,25 @@ def _open_device(name: str) -> Device:
 
 def _sha256(source: str) -> str:
     return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+def evaluate(task: Task, source: str, device: str = "auto", seed: int | None = None) -> Evaluation:
+    """Evaluates one source and closes the device again.
+
+    Opening a device takes seconds, so keep an :class:`Evaluator` for more than one source.
+
+    Args:
+        task: The task that the source should solve.
+        source: Untrusted text.
+        device: A device name; `auto` takes the best one here.
+        seed: None draws unseen workloads and data from the operating system's randomness.
+
+    Returns:
+        The record. A failure of the submission is an outcome of it.
+
+    Raises:
+        UnknownDevice: No such device.
+        UnfitDevice: The device lacks instructions for the task's types.
+    """
+    with Evaluator(device, seed) as evaluator:
+        return evaluator.evaluate(task, source)

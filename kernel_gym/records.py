@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    model_validator,
+)
 
 from kernel_gym.inert import inert_json, inert_line, inert_text
 from kernel_gym.tasks.workload import Kind, Layout, Split
@@ -189,6 +196,25 @@ class Evaluation(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     wall_seconds: dict[str, float] = Field(default_factory=dict)
     """Wall-clock time by stage: the only field in which two equal runs differ."""
+
+    @model_validator(mode="after")
+    def _outcome_agrees_with_the_rest(self) -> Self:
+        """Checks what holds for every record: only a candidate that passed has a speedup.
+
+        Raises:
+            ValueError: The outcome contradicts the stage or the speedups.
+        """
+        passed = self.outcome is Outcome.PASSED
+        if passed != (self.stage is Stage.DONE):
+            raise ValueError(f"outcome {self.outcome} contradicts stage {self.stage}")
+        if passed and (self.speedup is None or self.speedup_low is None):
+            raise ValueError("outcome passed needs speedup and speedup_low")
+        scores = (self.speedup, self.speedup_low, self.unseen_speedup, self.unseen_speedup_low)
+        if not passed and any(score is not None for score in (*scores, self.retention)):
+            raise ValueError(f"outcome {self.outcome} contradicts a speedup")
+        if self.outcome is Outcome.INFRA and self.workloads:
+            raise ValueError("outcome infra contradicts results of workloads")
+        return self
 
     def by_split(self, split: Split) -> tuple[WorkloadResult, ...]:
         """The results of one split, in order."""

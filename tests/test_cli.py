@@ -65,13 +65,13 @@ def test_doctor_tells_devices_and_versions():
 
 
 def test_a_suite_of_exploits_that_is_not_there_is_bad_input(tmp_path):
-    found = run("exploits", "--suite", str(tmp_path / "none"), code=2)
-    assert "no such folder" in found.output
+    refused = run("exploits", "--suite", str(tmp_path / "none"), code=2)
+    assert "no such folder" in refused.output
 
 
 def test_one_exploit_is_blocked_and_told():
-    found = run("exploits", "--only", "c01_uninit*", "--device", DEVICE, "--json")
-    data = json.loads(found.stdout)
+    result = run("exploits", "--only", "c01_uninit*", "--device", DEVICE, "--json")
+    data = json.loads(result.stdout)
     assert (data["exploits"], data["blocked"], data["false_alarms"]) == (1, 1, 0)
     assert data["findings"][0]["outcome"] == "wrong_values"
 
@@ -90,9 +90,9 @@ def test_exploits_that_were_stopped_are_told_and_gone_on_with(monkeypatch, tmp_p
     file = tmp_path / "found.jsonl"
     arguments = ("exploits", "--only", "c09*", "--device", DEVICE, "--json", "--out", str(file))
     monkeypatch.setattr("kernel_gym.exploits.runner.run", stopped)
-    found = run(*arguments, code=130)
-    (first,) = json.loads(found.stdout)["findings"]
-    assert "stopped after 1 of" in found.stderr
+    first_run = run(*arguments, code=130)
+    (first,) = json.loads(first_run.stdout)["findings"]
+    assert "stopped after 1 of" in first_run.stderr
     assert "is there already" in run(*arguments, code=2).stderr
     monkeypatch.setattr("kernel_gym.exploits.runner.run", told)
     data = json.loads(run(*arguments, "--resume").stdout)

@@ -61,26 +61,26 @@ def run(tmp_path, name, text, *arguments):
 def test_a_triton_script_runs_unchanged(tmp_path):
     done = run(tmp_path, "script.py", SCRIPT, "--json", "word")
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["output"].splitlines() == [
+    profile = json.loads(done.stdout)
+    assert profile["output"].splitlines() == [
         "sum differs by 0.0 word",
         "cpu torch.Size([2]) True",
     ]
-    assert found["clock"] == "modelled"
-    kernel = found["kernels"]["double"]
-    assert kernel["launches"] == found["launches"] == 2
+    assert profile["clock"] == "modelled"
+    kernel = profile["kernels"]["double"]
+    assert kernel["launches"] == profile["launches"] == 2
     assert kernel["grid"] == [5, 1, 1]
     assert kernel["profile"]["bytes"]["read"] == pytest.approx(20_000, rel=0.02)
     assert {hot["source"] for hot in kernel["profile"]["hot"]} & {"script.py:8", "script.py:7"}
-    assert found["seconds"] > kernel["seconds"]  # torch's own operators are charged
+    assert profile["seconds"] > kernel["seconds"]  # torch's own operators are charged
 
 
 def test_another_device_is_simulated(tmp_path):
     done = run(tmp_path, "script.py", SCRIPT, "--json", "--device", "sim:gfx950", "word")
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["device"] == "sim:gfx950"
-    assert found["kernels"]["double"]["launches"] == 2
+    profile = json.loads(done.stdout)
+    assert profile["device"] == "sim:gfx950"
+    assert profile["kernels"]["double"]["launches"] == 2
 
 
 def test_a_hip_program_runs_unchanged(tmp_path):
@@ -119,7 +119,7 @@ print("allocated")
 
 def test_a_program_gets_no_more_memory_than_the_host_has(tmp_path, monkeypatch):
     monkeypatch.setattr("kernel_gym.sandbox.host_memory.available_bytes", lambda: 1 << 30)
-    found = run(tmp_path, "script.py", TOO_LARGE, "--json")
-    assert found.exit_code == 1
-    assert f"out of device memory: {4 << 30} bytes asked for, 0 of {1 << 29} live" in found.output
-    assert "allocated" not in json.loads(found.stdout)["output"]
+    refused = run(tmp_path, "script.py", TOO_LARGE, "--json")
+    assert refused.exit_code == 1
+    assert f"out of device memory: {4 << 30} bytes asked for, 0 of {1 << 29} live" in refused.output
+    assert "allocated" not in json.loads(refused.stdout)["output"]

@@ -1,4 +1,4 @@
-"""The documentation runs: the fenced blocks of four pages, and examples in docstrings."""
+"""The documentation runs: the fenced blocks of pages and tutorials, and examples in docstrings."""
 
 import doctest
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import ROOMS, ROOT, modules
+from tests.test_architecture import FLOOR, ROOMS, ROOT, modules
 
 LINK = re.compile(r"(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)#\s]+)", re.MULTILINE)
 """The page of a link, inline or as a definition at the end of a page."""
@@ -25,14 +25,15 @@ def blocks(page):
 @pytest.fixture
 def shell():
     """Environment in which `kernel-gym` is the one under test."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "EXAMPLES": str(ROOT / "examples")}
 
 
 def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = blocks("docs/quickstart.md")
-    assert len(found) >= 4
-    for language, text in [found[1], *found]:  # the first block of Python runs twice
+    runnable = blocks("docs/quickstart.md")
+    assert len(runnable) >= 4
+    for language, text in [runnable[1], *runnable]:  # the first block of Python runs twice
         if language == "python":
             exec(compile(text, "quickstart.md", "exec"), {})
         else:
@@ -41,7 +42,7 @@ def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
 
 
 def test_the_readme_example_runs(capsys):
-    ((_, text),) = [found for found in blocks("README.md") if found[0] == "python"]
+    (text,) = [text for language, text in blocks("README.md") if language == "python"]
     exec(compile(text, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
@@ -49,12 +50,23 @@ def test_the_readme_example_runs(capsys):
     assert printed.count(": passed") == 1
 
 
-@pytest.mark.parametrize("page", ["environments", "rewards"])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "page",
+    [
+        "environments",
+        "rewards",
+        "tutorials/evaluate-a-model",
+        "tutorials/add-a-problem",
+        "tutorials/add-a-reward",
+        "tutorials/train-a-policy",
+    ],
+)
 def test_the_examples_of_a_page_run(page, tmp_path, shell, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = blocks(f"docs/{page}.md")
-    assert found
-    for language, text in found:
+    runnable = blocks(f"docs/{page}.md")
+    assert runnable
+    for language, text in runnable:
         if language == "python":
             exec(compile(text, f"{page}.md", "exec"), {})
         else:
@@ -82,3 +94,16 @@ def test_links_between_pages_lead_somewhere():
         for link in LINK.findall(page.read_text(encoding="utf-8")):
             if not link.endswith(".png"):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_page_of_the_architecture_has_every_room_on_its_floor():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    stated: dict[str, int] = {}
+    floor = 0
+    for number, rooms in re.findall(r"^\| (\d*) *\| (`.*?`) \|", text, re.MULTILINE):
+        floor = int(number or floor)
+        stated.update(dict.fromkeys(re.findall(r"`(\w+)`", rooms), floor))
+    floors = {room: number + 1 for room, number in FLOOR.items()}
+    floors["kernel_gym"] = floors.pop("__init__")
+    del floors["__main__"]
+    assert stated == floors

@@ -48,6 +48,7 @@ def test_every_dependency_is_pinned():
     wanted = [
         *PROJECT["project"]["dependencies"],
         *PROJECT["project"]["optional-dependencies"]["dev"],
+        *PROJECT["project"]["optional-dependencies"]["docs"],
     ]
     names = {re.match(r"[A-Za-z0-9_.-]+", requirement).group().lower() for requirement in wanted}
     assert names <= pinned

@@ -1,4 +1,4 @@
-"""`kernel-gym admit`: decide which tasks earn their place."""
+"""`kernel-gym admit`: decide which tasks are good enough for the suite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kernel_gym.tasks.verdicts import Verdict
 
 GPU_DEADLINE = 240.0
-"""Seconds an evaluation may take on a GPU, the wait for it included: one that hangs holds it."""
+"""Time limit of one evaluation on a GPU, in seconds, including the wait for the GPU."""
 _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
 
@@ -118,7 +118,7 @@ def _problems(suite: str | None, tasks: list[str] | None) -> list[Problem]:
 
 
 def _not_current(problems: list[Problem], device: str) -> list[Problem]:
-    """Those without a verdict in every mode that the device can build."""
+    """Returns the problems that lack a verdict in a mode that the device can build."""
     from kernel_gym.devices import describe_devices, hardware_of
     from kernel_gym.judge.protocol import PROTOCOL_VERSION
     from kernel_gym.tasks.task import Task, modes_of
@@ -138,7 +138,7 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
 
 
 def _rows(problem: Problem, verdict: Verdict) -> list[dict[str, Any]]:
-    """A row a mode, of a verdict that was reached on one device."""
+    """Returns one row for each mode of a verdict on one device."""
     ((device, modes),) = verdict.devices.items()
     return [
         {

@@ -80,7 +80,7 @@ def check(
 
 
 def _without_hidden(evaluation: Evaluation, seed: int | None) -> Evaluation:
-    """What may be shown; a seed that was drawn would say what was drawn from it."""
+    """Returns the record for display, without a random seed: it would reveal hidden workloads."""
     from kernel_gym.hidden import without_hidden
 
     return without_hidden(evaluation).model_copy(update={"seed": seed})

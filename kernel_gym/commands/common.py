@@ -1,4 +1,4 @@
-"""What the commands share: options, consoles, exit codes, one-line errors and tables."""
+"""Shared parts of the commands: options, consoles, exit codes, one-line errors and tables."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ ExecutorOption = Annotated[
 ]
 
 MOST_SAMPLES = 8
-"""Samples of a task that a table shows one by one."""
+"""Most samples of a task that a table lists one by one."""
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
 
 def executor_arguments(
     executor: str, device: str, seed: int | None, workers: int | None
 ) -> dict[str, Any]:
-    """What an executor is made with; by default it has as many workers as the device takes."""
+    """Returns arguments of an executor. By default it has as many workers as the device takes."""
     from kernel_gym.executors import default_workers
 
     arguments: dict[str, Any] = {"device": device, "seed": seed}
@@ -90,12 +90,12 @@ def executor_arguments(
 
 
 def styled_outcome(outcome: str) -> str:
-    """An outcome in its colour."""
+    """Returns an outcome in its colour."""
     return f"[{_OUTCOME_STYLE.get(outcome, 'red')}]{outcome}[/]"
 
 
 def summary_table(summary: Any) -> Table:
-    """A run's summary as a table, one row a task."""
+    """Returns a run's summary as a table with one row for each task."""
     title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
     if summary.unfinished:
         title += f", {summary.unfinished} of {len(summary.tasks)} unfinished"
@@ -122,7 +122,7 @@ def summary_table(summary: Any) -> Table:
 
 
 def _turns(task: Any, sample: int | None = None) -> list[str]:
-    """Outcome and reward of each turn, of one sample or of all."""
+    """Returns outcome and reward of each turn, for one sample or all."""
     turns = zip(task.samples, task.outcomes, task.rewards, strict=True)
     return [
         f"{styled_outcome(name)} {'masked' if value is None else f'{value:.2f}'}"
@@ -132,7 +132,7 @@ def _turns(task: Any, sample: int | None = None) -> list[str]:
 
 
 def _samples(task: Any) -> list[tuple[str, str]]:
-    """A row a sample with its turns; of many samples, one row with their outcomes counted."""
+    """Returns one row for each sample; many samples give one row with counts of outcomes."""
     numbers = sorted(set(task.samples))
     if len(numbers) <= MOST_SAMPLES:
         return [(str(number), ", ".join(_turns(task, number))) for number in numbers] or [("", "")]

@@ -1,4 +1,4 @@
-"""`kernel-gym compare`: runs against a first one, task by task."""
+"""`kernel-gym compare`: compare runs with a first one, task by task."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare(
 
 
 def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
-    """Prints a comparison, with what limits it on standard error."""
+    """Prints a comparison, and its limitations on standard error."""
     for store, left, asked in zip((first, other), found.unfinished, found.asked, strict=True):
         if left:
             note(

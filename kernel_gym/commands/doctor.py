@@ -1,4 +1,4 @@
-"""`kernel-gym doctor`: what this machine can run, and what would mend the rest."""
+"""`kernel-gym doctor`: what this machine can run, and how to make the rest work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doctor(json: JsonOption = False) -> None:
     """
     from kernel_gym.devices import describe_devices
 
-    with messages.status("looking at what there is"):
+    with messages.status("looking for devices"):
         devices, barriers = list(describe_devices()), confinement()
     if json:
         rows = [_as_dict(device) for device in devices]
@@ -35,7 +35,7 @@ def doctor(json: JsonOption = False) -> None:
 
 
 def confinement() -> dict[str, Any]:
-    """The barriers around a worker here: those that are up, and those that are not, with why."""
+    """Returns the barriers around a worker: active ones, and missing ones with the reason."""
     from kernel_gym.devices.base import InfraError
     from kernel_gym.devices.sim.device import SimDevice
     from kernel_gym.tasks import get_task, task_ids
@@ -49,14 +49,14 @@ def confinement() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what decides a result."""
-    found = {"python": platform.python_version()}
+    """Returns the versions of the packages that influence a result."""
+    result = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "missing"
-    return found
+            result[package] = "missing"
+    return result
 
 
 def _as_dict(device: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _show(devices: list[Any]) -> None:
         for problem in device.problems:
             console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
         for mend in device.mends:
-            console.print(f"  to mend it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
+            console.print(f"  to fix it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
 
 
 def _show_confinement(found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A run's metrics as a table: the headline, and what it takes one line each to say."""
+"""Shows a run's metrics as a table: the headline metrics, and others that fit on one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernel_gym.formatting import NOTHING, factor, percent
 
 
 def metrics_table(metrics: dict[str, Any]) -> Table:
-    """The metrics that are one number or a few.
+    """Returns the table of metrics that are a few numbers each.
 
     Args:
         metrics: What `kernel_gym.analysis.breakdown.run_metrics` gave.
@@ -54,7 +54,7 @@ def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float |
 
 
 def described(name: str, estimate: dict[str, float | None], sign: str = "") -> tuple[str, str]:
-    """An estimate and its interval, in the unit that its name says.
+    """Formats an estimate and its interval in the unit that its name implies.
 
     Args:
         name: Of the metric.

@@ -1,4 +1,4 @@
-"""Options and arguments that are names: checked before anything heavy is loaded, and completed.
+"""Options and arguments that are names: checked before heavy imports, and completed by shells.
 
 PyTorch takes seconds to load, and a typing error is to be answered at once. Whether a name that may
 exist does, such as that of a GPU, is found out later.
@@ -16,7 +16,7 @@ from kernel_gym.commands.errors import one_line_errors
 
 
 def _checked(check: Callable[[str], object]) -> Callable[[typer.Context, Any], Any]:
-    """A callback that refuses an unknown name, or one of several, in one line."""
+    """Returns a callback that rejects unknown names with one line."""
 
     def callback(context: typer.Context, value: Any) -> Any:
         if value is not None and not context.resilient_parsing:
@@ -29,7 +29,7 @@ def _checked(check: Callable[[str], object]) -> Callable[[typer.Context, Any], A
 
 
 def _completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """What a shell offers for the beginning of a name."""
+    """Returns the completions of the beginning of a name."""
     return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
 
 

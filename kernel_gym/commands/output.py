@@ -1,4 +1,4 @@
-"""Where output goes: results to standard output, everything else to standard error."""
+"""Consoles: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 
 console = Console()
-"""Results go here: standard output."""
+"""The console for results, on standard output."""
 messages = Console(stderr=True)
-"""Everything else goes here: progress, notes, errors."""
+"""The console for progress, notes and errors, on standard error."""
 
 
 def print_json(data: Any) -> None:

@@ -46,11 +46,11 @@ def replay(
     with pool:
         steps = replay(store, pool)
         total = len(store.records())
-        found = list(track(steps, "evaluating", total, console=messages, transient=True))
+        replayed = list(track(steps, "evaluating", total, console=messages, transient=True))
     position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
-    found.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
-    other = [one for one in found if not one.same]
-    skipped = len(position) - len(found)
+    replayed.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
+    other = [one for one in replayed if not one.same]
+    skipped = len(position) - len(replayed)
     if json:
         rows = [
             {
@@ -61,12 +61,12 @@ def replay(
             }
             for o in other
         ]
-        print_json({"replayed": len(found), "skipped": skipped, "differ": rows})
+        print_json({"replayed": len(replayed), "skipped": skipped, "differ": rows})
     else:
         for one in other:
             fields = ", ".join(one.differences)
             note(f"{one.record.task} turn {one.record.turn} differs in {fields}")
-        same = len(found) - len(other)
-        console.print(f"{same} of {len(found)} came out the same; {skipped} left out (infra)")
+        same = len(replayed) - len(other)
+        console.print(f"{same} of {len(replayed)} came out the same; {skipped} left out (infra)")
     if other:
         raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""`kernel-gym rescore`: a recorded run under another reward."""
+"""`kernel-gym rescore`: score a recorded run with another reward."""
 
 from __future__ import annotations
 

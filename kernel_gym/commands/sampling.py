@@ -1,4 +1,4 @@
-"""The options that say how a policy's replies are asked for."""
+"""Options for sampling a policy's replies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def policy_options(
     price_in: float | None,
     price_out: float | None,
 ) -> Options:
-    """The options as a policy takes them.
+    """Returns the options in the form that a policy takes.
 
     Raises:
         PolicyError: The extra keys are no JSON object.

@@ -1,4 +1,4 @@
-"""`kernel-gym sim`: run a program of one's own on the simulator and profile its kernels."""
+"""`kernel-gym sim`: run your own program on the simulator and profile its kernels."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 MAX_OUTPUT = 1 << 20
 _LONGEST = 20
 MOST_DEVICE_MEMORY = 8 << 30
-"""Bytes of the simulated GPU's memory, which is the host's ..."""
+"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
 MOST_OF_HOST = 0.5
-"""... and the share of what the host has left that it is at most."""
+"""Upper bound on the same, as a share of the host's available memory."""
 
 
 def sim(
@@ -127,7 +127,7 @@ def run_program(
 
 
 def device_memory() -> int:
-    """Bytes that a program may hold on the simulated GPU: no more than the host can give."""
+    """Returns how many bytes a program may allocate on the simulated GPU."""
     from kernel_gym.sandbox.host_memory import available_bytes
 
     available = available_bytes()
@@ -137,7 +137,7 @@ def device_memory() -> int:
 
 
 def _messages(child: Any, timeout: float) -> Iterator[dict[str, Any]]:
-    """What the program's process tells, up to its end."""
+    """Yields the messages of the program's process until it ends."""
     import time
 
     from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout

@@ -1,4 +1,4 @@
-"""`kernel-gym tasks`: what there is to solve."""
+"""`kernel-gym tasks`: list and show tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 ROOMY = 110
-"""Columns of a terminal that show all there is to a task in one line."""
+"""Width of a terminal, in columns, that shows all facts of a task on one line."""
 
 CategoryOption = Annotated[
     list[str] | None, typer.Option("--category", help="Only of this category; may be repeated.")
@@ -93,7 +93,7 @@ def list_tasks(
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    """One row a task; where the terminal is narrow, without what filters are for."""
+    """Returns one row for each task; a narrow terminal gets fewer columns."""
     left_out = ("level", "category") if console.width < ROOMY else ()
     table = Table(
         title=f"{len(rows)} tasks; head-room is baseline over roofline time",
@@ -136,9 +136,9 @@ def show(
     with one_line_errors():
         task = get_task(task_id)
         with Evaluator(resolve(device)) as evaluator:
-            found = evaluator.device
-            workloads = train_workloads(task.problem, found.scale)
-            text = prompt(task, found.facts, workloads, found.spec.arch)
+            opened = evaluator.device
+            workloads = train_workloads(task.problem, opened.scale)
+            text = prompt(task, opened.facts, workloads, opened.spec.arch)
     reference = task.reference_source
     baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
     parts = {"prompt": text, "baseline": baseline, "reference": reference}
@@ -165,7 +165,7 @@ def controls() -> None:
 
 
 def _require_known(key: str, values: Any) -> None:
-    """Raises UnknownName for a filter that nothing can fit."""
+    """Raises UnknownName for a filter that no task can match."""
     from kernel_gym.tasks import CATEGORIES, Mode, UnknownName
     from kernel_gym.tasks.models import FAMILIES
     from kernel_gym.tasks.verdicts import Status

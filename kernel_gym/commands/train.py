@@ -1,4 +1,4 @@
-"""`kernel-gym train`: make a policy learn from the gym."""
+"""`kernel-gym train`: train a policy."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _run(config: Any, executor: Any, resume: bool) -> None:
         start, final = Training(config, executor, resume, note).run()
     for name, tasks in (("trained on", config.tasks.train), ("held out", config.tasks.held_out)):
         if tasks:
-            found = rise(start, final, tasks)
+            change = rise(start, final, tasks)
             span = "no interval, "
-            if found.low is not None:
-                span = f"95 % interval {found.low:+.3f} to {found.high:+.3f}, paired over "
+            if change.low is not None:
+                span = f"95 % interval {change.low:+.3f} to {change.high:+.3f}, paired over "
             console.print(
-                f"mean reward over tasks {name} rose by {found.value:+.3f} ({span}{len(tasks)} "
+                f"mean reward over tasks {name} rose by {change.value:+.3f} ({span}{len(tasks)} "
                 f"tasks, {config.assess.samples} replies each)",
                 highlight=False,
                 soft_wrap=True,

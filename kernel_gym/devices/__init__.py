@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
+from kernel_gym.errors import InputError
 from kernel_gym.records import Clock
 from kernel_gym.tasks.near_names import near_names
 
@@ -25,7 +26,7 @@ SIMULATED = SIMULATED_NAMES[0]
 """The default; what they are is in `kernel_gym.hardware`, which loads PyTorch."""
 
 
-class UnknownDevice(KeyError):
+class UnknownDevice(InputError, KeyError):
     """No device of that name; the message lists near matches."""
 
     def __str__(self) -> str:

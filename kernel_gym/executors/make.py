@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from kernel_gym.devices import memory_of, resolve
+from kernel_gym.errors import InputError
 from kernel_gym.executors.base import Executor
 from kernel_gym.tasks.near_names import unknown
 
@@ -25,7 +26,7 @@ WORKER_BYTES = 18 << 30
 """Bytes of GPU memory for each evaluator."""
 
 
-class UnknownExecutor(ValueError):
+class UnknownExecutor(InputError, ValueError):
     """There is no executor of this name. The message lists similar names."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_gym.errors import InputError
 from kernel_gym.tasks.near_names import unknown
 
 _HERE = "kernel_gym.policies"
@@ -21,7 +22,7 @@ here, since their modules are imported on first use;
 :func:`~kernel_gym.policies.registry.register_policy` adds others."""
 
 
-class PolicyError(ValueError):
+class PolicyError(InputError, ValueError):
     """A policy cannot be made or cannot go on; the message says why."""
 
 

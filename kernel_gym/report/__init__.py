@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows a run and needs nothing else to be read."""
+"""The report: one self-contained HTML file that shows a run."""
 
 from kernel_gym.report.figures import Measures
 from kernel_gym.report.page import render_report, write_report

@@ -23,11 +23,11 @@ _KINDS = {
     "m": Token.Literal.Number,
     "k": Token.Keyword,
 }
-"""What is coloured, by the class in `report.css`."""
+"""Token types that have a colour, by their class in `report.css`."""
 
 
 def highlight_source(source: str, language: str) -> Markup:
-    """Source code in the colours of its language.
+    """Returns highlighted source code.
 
     Args:
         source: The text.
@@ -42,7 +42,7 @@ def highlight_source(source: str, language: str) -> Markup:
 
 
 def highlight_diff(before: str, after: str) -> Markup:
-    """What changed from one source to another.
+    """Returns the highlighted diff of two sources.
 
     Args:
         before: The earlier text.
@@ -59,7 +59,7 @@ def highlight_diff(before: str, after: str) -> Markup:
 
 
 def _kind(token: _TokenType) -> str:
-    """The class of a token; "" for one without a colour."""
+    """Returns the class of a token; "" if it has no colour."""
     return next((kind for kind, wanted in _KINDS.items() if token in wanted), "")
 
 

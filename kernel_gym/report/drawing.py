@@ -1,4 +1,4 @@
-"""How every plot is drawn: SVG that takes its colours and fonts from the page around it."""
+"""Draws plots as SVG that takes its colours and fonts from the page around it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIDTH = 5.2
 and grows a little on a desk."""
 _PLACES = re.compile(r'\b(?:d|x|y|width|height|transform|points)="[^"]*"')
 _DIGITS = re.compile(r"(\d\.\d)\d+")
-"""What is beyond a tenth of a pixel."""
+"""Digits of coordinates beyond a tenth of a pixel, which are removed."""
 SPEEDUP_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Speedups are kept within [0.1, 10] (rule 24)."""
 _SETTINGS: Any = {
@@ -55,7 +55,7 @@ _SETTINGS: Any = {
 
 
 def draw_svg(draw: Callable[[Axes], None], height: float, name: str, says: str) -> str:
-    """Draws a figure as an element whose ids are its own.
+    """Draws a figure as an `svg` element with unique ids.
 
     Args:
         draw: Draws on the axes.
@@ -78,12 +78,12 @@ def draw_svg(draw: Callable[[Axes], None], height: float, name: str, says: str) 
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """A legend in a line above the plot."""
+    """Draws a legend in one line above the plot."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3)
 
 
 def speedup_axis(axes: Axes, which: str, low: float = SPEEDUP_TICKS[0] * 0.9) -> None:
-    """A log axis over the range of speedups, with plain numbers."""
+    """Makes a log axis over the range of speedups, with plain numbers."""
     getattr(axes, f"set_{which}scale")("log")
     getattr(axes, f"set_{which}lim")(low, SPEEDUP_TICKS[-1] * 1.1)
     axis = getattr(axes, f"{which}axis")
@@ -93,7 +93,7 @@ def speedup_axis(axes: Axes, which: str, low: float = SPEEDUP_TICKS[0] * 0.9) ->
 
 
 def share_axis(axes: Axes, which: str) -> None:
-    """An axis from 0 to 100 %."""
+    """Makes an axis from 0 to 100 %."""
     getattr(axes, f"set_{which}lim")(0, 1.04)
     getattr(axes, f"{which}axis").set_major_formatter(PercentFormatter(1.0))
 
@@ -101,7 +101,7 @@ def share_axis(axes: Axes, which: str) -> None:
 def linked_dots(
     axes: Axes, points: Iterable[tuple[float, float, str]], color: str, marker: str, label: str
 ) -> None:
-    """Dots that lead to the section of their task.
+    """Draws dots that link to the section of their task.
 
     Args:
         axes: Where to draw.
@@ -110,12 +110,12 @@ def linked_dots(
         marker: Matplotlib's letter for the shape.
         label: For the legend; empty for none.
     """
-    found = list(points)
-    if not found:
+    drawn = list(points)
+    if not drawn:
         return
     dots = axes.scatter(
-        [x for x, _, _ in found],
-        [y for _, y, _ in found],
+        [x for x, _, _ in drawn],
+        [y for _, y, _ in drawn],
         s=34,
         color=color,
         marker=marker,
@@ -124,16 +124,16 @@ def linked_dots(
         alpha=0.85,
         zorder=3,
     )
-    dots.set_urls([f"#{anchor(task)}" for _, _, task in found])
+    dots.set_urls([f"#{anchor(task)}" for _, _, task in drawn])
 
 
 def anchor(task: str) -> str:
-    """The id of a task's section on the page."""
+    """Returns the id of a task's section on the page."""
     return re.sub(r"[^\w-]", "-", task)
 
 
 def _for_page(svg: str, name: str, says: str) -> str:
-    """Drops the file's prologue, prefixes ids, and puts CSS variables in place of colours."""
+    """Removes the file's prologue, prefixes ids, and replaces colours with CSS variables."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)

@@ -1,4 +1,4 @@
-"""The figures of a report as tables: what its plots are drawn from, and its CSV and JSON hold."""
+"""The figures of a report as tables, for its plots and for CSV and JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tables = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Measures:
-    """What the measures of the field say of a run; the report computes none of them itself.
+    """The metrics of a run, as input of the report.
 
     Attributes:
         metrics: Sections by name, as `docs/metrics.md` lists them.
@@ -35,7 +35,7 @@ class Measures:
 
 
 def figures(store: RunStore, summary: RunSummary, measures: Measures) -> Tables:
-    """Every figure of the report as rows of plain data.
+    """Returns every figure of the report as rows of plain data.
 
     Args:
         store: The run.
@@ -69,7 +69,7 @@ def figures(store: RunStore, summary: RunSummary, measures: Measures) -> Tables:
 
 
 def write_figures(store: RunStore, tables: Tables) -> None:
-    """Puts the tables into the run folder: `figures/<name>.csv` each, and all in `figures.json`.
+    """Writes each table to `figures/<name>.csv` in the run folder, and all to `figures.json`.
 
     Args:
         store: The run.
@@ -90,7 +90,7 @@ def write_figures(store: RunStore, tables: Tables) -> None:
 
 
 def _flat(row: Row) -> Row:
-    """A row whose estimates are columns: `pass`, `pass_low`, `pass_high`."""
+    """Returns a row with a column for each part of an estimate: `pass`, `pass_low`, `pass_high`."""
     flat: Row = {}
     for name, value in row.items():
         if isinstance(value, dict):
@@ -122,7 +122,7 @@ def _groups(groups: dict[str, Any]) -> Iterable[Row]:
 
 
 def _categories(attempts: list[Row]) -> list[Row]:
-    """A row a category and mode: how many attempts, how many right, and how fast those are."""
+    """Returns a row for each category and mode: attempts, correct ones, and their speed."""
     cells: dict[tuple[str, str], list[Row]] = {}
     for row in attempts:
         cells.setdefault((row["category"], row["mode"]), []).append(row)
@@ -139,7 +139,7 @@ def _categories(attempts: list[Row]) -> list[Row]:
 
 
 def _roofline(store: RunStore) -> Iterable[Row]:
-    """A row a timed workload of each task's best submission, with its least traffic and work."""
+    """Returns a row for each timed workload of the best submissions, with bytes and FLOPs."""
     for task_id in store.config.tasks:
         best = best_turn(store.turns(task_id))
         for result in _timed(best.evaluation) if best else ():
@@ -158,5 +158,5 @@ def _roofline(store: RunStore) -> Iterable[Row]:
 
 
 def _timed(evaluation: Evaluation) -> list[WorkloadResult]:
-    """The workloads that have a time and one to compare it with."""
+    """Returns the workloads that have both times."""
     return [w for w in evaluation.workloads if w.speedup is not None and roofline_share(w)]

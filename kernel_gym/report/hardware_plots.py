@@ -1,4 +1,4 @@
-"""Where speed comes from and where it holds: transfer, roofline and categories."""
+"""Plots of transfer, roofline and categories."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _CORNERS = {
     "faster_on_neither": (0.48, 0.03, "right", "bottom"),
 }
 _MOST_DOTS = 200
-"""Workloads that a roofline shows one by one."""
+"""Most workloads that a roofline shows one by one."""
 _BOUND_BY_MEMORY = 0.999
 
 
 def seen_against_unseen(tables: Tables, clock: str) -> str:
-    """A dot an attempt: its speedup where it was shown against where it was not.
+    """Plots each attempt's speedup on train workloads against that on unseen ones.
 
     Args:
         tables: A run's figures.
@@ -76,7 +76,7 @@ def seen_against_unseen(tables: Tables, clock: str) -> str:
 
 
 def roofline(tables: Tables, clock: str) -> str:
-    """Arithmetic rate over intensity of each timed workload, under the roof of the device.
+    """Plots the arithmetic rate of each timed workload over its intensity, under the device's roof.
 
     The roof follows from the recorded least times: bytes over time where the memory decides, and
     operations over time where arithmetic does (Williams, Waterman and Patterson 2009).
@@ -131,25 +131,25 @@ def roofline(tables: Tables, clock: str) -> str:
 
 
 def _span(row: Row) -> tuple[float, float]:
-    """The rates of the baseline and of the submission."""
+    """Returns the FLOP rates of baseline and submission."""
     return row["flops"] / row["baseline_seconds"], row["flops"] / row["seconds"]
 
 
 def _furthest(rows: list[Row]) -> list[Row]:
-    """Of each task and split the workload that reaches the least of its roofline."""
-    found: dict[tuple[str, str], Row] = {}
+    """Returns, for each task and split, the workload with the smallest share of its roofline."""
+    furthest: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: row["of_roofline"]):
-        found.setdefault((row["task"], row["split"]), row)
-    return list(found.values())
+        furthest.setdefault((row["task"], row["split"]), row)
+    return list(furthest.values())
 
 
 def _memory(row: Row, bandwidth: float) -> bool:
-    """Whether the memory decides a workload's least time."""
+    """Returns whether memory bandwidth decides a workload's roofline."""
     return row["bytes"] / row["roofline_seconds"] > _BOUND_BY_MEMORY * bandwidth
 
 
 def heat_map(tables: Tables) -> str:
-    """Categories by mode: how many attempts are right, coloured by how fast those are.
+    """Plots correct attempts by category and mode, coloured by their speed.
 
     Args:
         tables: A run's figures, with at least one attempt.

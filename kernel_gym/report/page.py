@@ -1,4 +1,4 @@
-"""From a run to a page: gathers what the template shows and fills it in.
+"""Makes the page of a run: gathers the data and fills the template.
 
 Equal runs give equal pages, but for when they were made: nothing in it depends on the folder or the
 machine, or on when the page is made.
@@ -25,7 +25,7 @@ from kernel_gym.report.times import run_times
 from kernel_gym.storage.run_store import REPORT, RunStore
 
 OPEN_TASKS = 20
-"""With more tasks than this, a task's section is filled in when it is opened."""
+"""Most tasks whose sections are filled at once; beyond it, a section is filled when opened."""
 READING = {
     Clock.MODELLED: (
         "Times are modelled: a simulator executed the compiled machine code and a model turned the "
@@ -46,14 +46,14 @@ class Card:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot with its words."""
+    """A plot with its title and caption."""
 
     title: str
     svg: Markup
     caption: str
     wide: bool = False
     folded: bool = False
-    """Shown when it is opened."""
+    """Whether the plot is hidden until a reader opens it."""
 
 
 def write_report(store: RunStore, measures: Measures) -> Path:
@@ -75,7 +75,7 @@ def write_report(store: RunStore, measures: Measures) -> Path:
 
 
 def render_report(store: RunStore, measures: Measures) -> str:
-    """The report as one HTML document.
+    """Returns the report as one HTML document.
 
     Args:
         store: The run.
@@ -118,7 +118,7 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
 
 
 def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
-    """The headline numbers, each with its interval."""
+    """Returns the headline numbers, each with its interval."""
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
@@ -140,12 +140,12 @@ def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
 
 
 def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
-    """The plots by section; only those that have something to show."""
+    """Returns the plots that have data, by section."""
     clock = str(summary.clock) if summary.clock else ""
-    found: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
+    sections: dict[str, list[Plot]] = {"speed": [], "transfer": [], "turns": [], "groups": []}
     if not tables["attempts"] or not summary.submissions:
-        return found
-    found["speed"].append(
+        return sections
+    sections["speed"].append(
         Plot(
             "How many are how fast",
             Markup(plots.fast_p_curve(tables, clock)),
@@ -153,7 +153,7 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
             "Bars are 95 % intervals over tasks.",
         )
     )
-    found["groups"].append(
+    sections["groups"].append(
         Plot(
             "By category and mode",
             Markup(hardware_plots.heat_map(tables)),
@@ -161,7 +161,7 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
         )
     )
     if len(tables["trajectory"]) > 1:
-        found["turns"].append(
+        sections["turns"].append(
             Plot(
                 "Solved by turn",
                 Markup(plots.solved_by_turn(tables)),
@@ -169,12 +169,12 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
             )
         )
     if any(row["speedup"] for row in tables["attempts"]):
-        _add_speeds(found, tables, clock)
-    return found
+        _add_speeds(sections, tables, clock)
+    return sections
 
 
 def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
-    """The plots that need an attempt that is right."""
+    """Adds the plots that need a correct attempt."""
     found["speed"] += [
         Plot(
             "Speedups",
@@ -217,11 +217,11 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
 
 
 def _versions(store: RunStore) -> dict[str, str]:
-    """The versions that the evaluations were made with."""
-    found: dict[str, str] = {}
+    """Returns the versions of libraries that the evaluations used."""
+    versions: dict[str, str] = {}
     for record in store.records():
-        found.update(record.evaluation.versions)
-    return dict(sorted(found.items()))
+        versions.update(record.evaluation.versions)
+    return dict(sorted(versions.items()))
 
 
 def _reward(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""How often, how fast and after how many turns: the plots of what attempts came to."""
+"""Plots of attempts: how many are correct, how fast, and after how many turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BINS = np.geomspace(0.1, 10, 21)
 
 
 def fast_p_curve(tables: Tables, clock: str) -> str:
-    """The share of attempts that are right and more than p times as fast, over p.
+    """Plots fast_p: the share of attempts that are correct and more than p times as fast, over p.
 
     Args:
         tables: A run's figures, with at least one attempt.
@@ -60,7 +60,7 @@ def fast_p_curve(tables: Tables, clock: str) -> str:
 
 
 def speedup_distribution(tables: Tables, clock: str) -> str:
-    """How many attempts reached which speedup, and how many failed.
+    """Plots how many attempts reached which speedup, and how many failed.
 
     Args:
         tables: A run's figures.
@@ -92,7 +92,7 @@ def speedup_distribution(tables: Tables, clock: str) -> str:
 
 
 def speedup_by_task(tables: Tables, clock: str) -> str:
-    """Dots by task: the speedup on the train workloads and on the unseen ones.
+    """Plots each task's speedup on train and on unseen workloads.
 
     Args:
         tables: A run's figures, with at least one solved task.
@@ -132,7 +132,7 @@ def speedup_by_task(tables: Tables, clock: str) -> str:
 
 
 def solved_by_turn(tables: Tables) -> str:
-    """The share of attempts right by each turn: from the first on, and rescued by a later one.
+    """Plots the share of attempts that are correct by each turn: at once, or after a repair.
 
     Args:
         tables: A run's figures, with at least one turn.
@@ -160,7 +160,7 @@ def solved_by_turn(tables: Tables) -> str:
 
 
 def speed_by_turn(tables: Tables, clock: str) -> str:
-    """The best speedup so far by turn, of attempts right at once and of rescued ones.
+    """Plots the best speedup so far by turn, for attempts correct at once and repaired ones.
 
     Args:
         tables: A run's figures, with at least one solved task.
@@ -172,10 +172,10 @@ def speed_by_turn(tables: Tables, clock: str) -> str:
     turns = tables["trajectory"]
 
     def line(axes: Axes, name: str, color: str, marker: str) -> None:
-        found: list[Row] = [row for row in turns if row[f"{name}_speedup"]]
-        where = [row["turn"] for row in found]
-        speedups = [row[f"{name}_speedup"] for row in found]
-        if found:
+        reached: list[Row] = [row for row in turns if row[f"{name}_speedup"]]
+        where = [row["turn"] for row in reached]
+        speedups = [row[f"{name}_speedup"] for row in reached]
+        if reached:
             axes.plot(where, speedups, f"{marker}-", color=color, linewidth=2, label=name)
 
     def draw(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""One task as the page shows it: the best submission in full, and how the policy came to it."""
+"""One task as the page shows it: its best submission, and the submissions before it."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _SMALLEST = 0.005
 
 @dataclass(frozen=True)
 class TurnView:
-    """One submission: its text where that is short to say, else what it changed."""
+    """One submission: its text, or its changes if they are shorter."""
 
     record: TurnRecord
     best: bool
     feedback: str
     source: Markup
-    """Empty where the changes say the same, and for the best, which is shown in full before."""
+    """The text; empty where changes are shown instead, and for the best submission."""
     compared_with: str
     diff: Markup
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A share of something, in the colour of its kind."""
+    """A bar that shows a share, in the colour of its kind."""
 
     what: str
     share: float
@@ -55,21 +55,21 @@ class Bar:
 
 @dataclass(frozen=True)
 class BestView:
-    """The best submission of a task."""
+    """The best submission of a task, in full."""
 
     record: TurnRecord
     feedback: str
     source: Markup
     diff: Markup
-    """Against the baseline; empty where that is PyTorch or nothing differs."""
+    """Diff against the baseline; empty if the baseline is PyTorch or equal."""
     reference: Markup
-    """The PyTorch that it is timed against; empty where the baseline is a kernel."""
+    """The PyTorch baseline; empty if the baseline is a kernel."""
     kernels: list[dict[str, str]]
     workloads: list[dict[str, str]]
     profiles: list[tuple[str, list[Bar]]]
-    """Of each profiled kernel: its name, and what it spends its time on."""
+    """The name of each profiled kernel, and what it spends its time on."""
     profiled: str
-    """The workload that kernels and profiles belong to; empty where that is not known."""
+    """The workload that kernels and profiles belong to; empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,15 @@ class TaskView:
     best: BestView | None
     turns: list[TurnView]
     ends: list[EpisodeEnd]
-    """Episodes that ended early for a reason."""
+    """Episodes that ended early, with the reason."""
     words: str
-    """What a search finds it by."""
+    """Text that the page's search matches."""
     states: str
-    """Which of the page's choices it is among."""
+    """The page's filters that select this task."""
 
 
 def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
-    """Gathers what the page shows of a task.
+    """Gathers the data of a task for the page.
 
     Args:
         store: The run.
@@ -130,12 +130,12 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
 
 
 def _shorter(source: Markup, diff: Markup) -> tuple[Markup, Markup]:
-    """A source, or what it changed where that is shorter to say."""
+    """Returns a source, or its changes if they are shorter."""
     return (Markup(), diff) if len(diff) < len(source) else (source, Markup())
 
 
 def _states(store: RunStore, summary: TaskSummary) -> Iterator[str]:
-    """The choices of the page that a task is among."""
+    """Returns the page's filters that select a task."""
     yield "unsolved" if summary.best_turn is None else "solved"
     if (summary.speedup or 0.0) > 1.0:
         yield "faster"
@@ -162,7 +162,7 @@ def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:
 
 
 def _kernel(kernel: KernelFacts) -> dict[str, str]:
-    """What the compiler made of a kernel, as cells."""
+    """Returns the facts of a compiled kernel as cells."""
     name = plain_name(kernel.name) + (f" for {kernel.arch}" if kernel.arch else "")
     if kernel.error:
         return {"kernel": name, "bound by": kernel.error}
@@ -182,7 +182,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, str]:
 
 
 def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
-    """Every workload; people may read what the policy was never shown."""
+    """Returns all workloads as rows, including those hidden from the policy."""
     return [
         {
             "split": str(result.split),
@@ -200,7 +200,7 @@ def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
 
 
 def _profile(kernel: KernelFacts) -> list[Bar]:
-    """What a kernel reaches of each peak, and what its waves wait for; empty without a profile."""
+    """Returns a kernel's share of each peak and its stalls; empty without a profile."""
     profile: dict[str, Any] = dict(kernel.profile)
     units = profile.get("of_peak", {}) | {
         f"{unit} unit": share for unit, share in profile.get("utilisation", {}).items()

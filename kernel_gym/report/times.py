@@ -11,17 +11,17 @@ from kernel_gym.storage.run_records import Session
 
 @dataclass(frozen=True)
 class RunTimes:
-    """What a page says of it; texts are empty where nothing was recorded."""
+    """When a run took place and how long it took. Texts are empty where nothing was recorded."""
 
     when: str
     length: str
-    """Of the sessions whose end was recorded."""
+    """Total duration of the sessions that have a recorded end."""
     command: str
     parts: int
 
 
 def run_times(sessions: Sequence[Session]) -> RunTimes:
-    """Sums up the sessions of a run.
+    """Summarises the sessions of a run.
 
     Args:
         sessions: In the order in which they began.
@@ -38,7 +38,7 @@ def run_times(sessions: Sequence[Session]) -> RunTimes:
 
 
 def _length(seconds: float) -> str:
-    """A length of time in its two largest units."""
+    """Formats a duration in its two largest units."""
     whole = round(seconds)
     hours, minutes = divmod(whole // 60, 60)
     if hours:

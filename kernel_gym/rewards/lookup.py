@@ -32,6 +32,8 @@ _TRIAL = Evaluation(
     source_sha256="",
     outcome=Outcome.PASSED,
     stage=Stage.DONE,
+    speedup=1.0,
+    speedup_low=1.0,
 )
 """Every reward from a file scores this evaluation once, so that bad settings fail at once."""
 _KEYS = ("gates", "terms", "ungated", "gamma", "source")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kernel_gym.errors import InputError
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.tasks.near_names import unknown
 
@@ -65,7 +66,7 @@ class Reward(Protocol):
         ...
 
 
-class UnknownReward(ValueError):
+class UnknownReward(InputError, ValueError):
     """No reward is registered by this name. The message lists similar names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -78,5 +79,5 @@ class UnknownReward(ValueError):
         super().__init__(unknown("reward", name, sorted(known)))
 
 
-class RewardError(ValueError):
+class RewardError(InputError, ValueError):
     """A user's reward is malformed. The message names the place, the present and expected value."""

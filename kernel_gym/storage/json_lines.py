@@ -10,12 +10,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from kernel_gym.errors import InputError
 from kernel_gym.records import Record
 
 R = TypeVar("R", bound=Record)
 
 
-class StoreError(ValueError):
+class StoreError(InputError, ValueError):
     """A stored file cannot be used. The message gives the reason and what to do."""
 
 

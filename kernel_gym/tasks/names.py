@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from kernel_gym.errors import InputError
 from kernel_gym.tasks.near_names import near_names, unknown
 from kernel_gym.tasks.problems import TASKS_PATH
 
@@ -47,7 +48,7 @@ LANGUAGES = {mode: "hip" if mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton"
 """The language of a candidate by mode."""
 
 
-class UnknownName(KeyError):
+class UnknownName(InputError, KeyError):
     """No problem, task or suite has this name; the message lists similar names."""
 
     def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import kernel_gym.tasks.problems as package
+from kernel_gym.errors import InputError
 from kernel_gym.tasks.generated.problem import generated_problem
 from kernel_gym.tasks.names import (
     PREFIX,
@@ -30,7 +31,7 @@ from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
 
 
-class TasksPathError(ValueError):
+class TasksPathError(InputError, ValueError):
     """A folder of problems cannot be used. The message names the folder and the reason."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import torch
 
+from kernel_gym.errors import InputError
 from kernel_gym.tasks.problem import Problem
 
 FNUZ = frozenset({torch.float8_e4m3fnuz, torch.float8_e5m2fnuz})
@@ -51,7 +52,7 @@ def require_runs_on(problem: Problem, arch: str) -> None:
         )
 
 
-class UnfitDevice(ValueError):
+class UnfitDevice(InputError, ValueError):
     """The device of a task has no instructions for its dtypes."""
 
 

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from kernel_gym.errors import InputError
 from kernel_gym.tasks.families import operator_family
 from kernel_gym.tasks.names import (
     RULES,
@@ -35,7 +36,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.verdicts import Status, status_of
 
 
-class SuiteError(ValueError):
+class SuiteError(InputError, ValueError):
     """A suite file is malformed. The message names file, key, present and expected value."""
 
 

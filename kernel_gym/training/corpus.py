@@ -16,13 +16,14 @@ from pydantic import Field, ValidationError
 from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.episodes.edits import draw_edits
 from kernel_gym.episodes.episode import Episode, Prompt
+from kernel_gym.errors import InputError
 from kernel_gym.policies.search import ScheduleSearch
 from kernel_gym.records import Outcome, Record
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.training.scoring import Scored, Scorer
 
 
-class CorpusError(ValueError):
+class CorpusError(InputError, ValueError):
     """A corpus cannot be read or made; the message says why."""
 
 

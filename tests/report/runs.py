@@ -23,10 +23,10 @@ def played(folder):
     store = RunStore.start(folder, CONFIG)
     wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN, detail=MARKUP)
     kernel = KernelFacts(name="softmax", vgprs=8, sgprs=8, profile=PROFILE)
-    found = passing(2.0, 1.5).model_copy(update={"kernels": (kernel,)})
+    fast = passing(2.0, 1.5).model_copy(update={"kernels": (kernel,)})
     source = "def softmax(x):\n    return x + 1  # " + "long " * 60 + "\n"
     store.append(record(TASKS[0], 1, wrong), "def softmax(x):\n    return '<b>'\n")
-    store.append(record(TASKS[0], 2, found), source)
+    store.append(record(TASKS[0], 2, fast), source)
     store.append(record(TASKS[1], 1, passing(0.5, 4.0)), "// hip\n")
     hack = failure(Outcome.HACK, Stage.SCREEN).model_copy(update={"message": MARKUP})
     store.append(record(TASKS[2], 1, hack), "x = '" + "y" * 400 + "'\n")
@@ -38,17 +38,18 @@ def many(folder, count):
     """A run of many tasks with three submissions each, as large as real ones are."""
     ids = task_ids()[:count]
     store = RunStore.start(folder, CONFIG.model_copy(update={"tasks": ids, "turns": 3}))
-    found = played(folder / "small").turns(TASKS[0])[1].evaluation
+    recorded = played(folder / "small").turns(TASKS[0])[1].evaluation
     detail = "\n".join(f"line {i} of what the compiler said" for i in range(30))
     wrong = failure(Outcome.COMPILE_ERROR, Stage.BUILD, detail=detail)
     for number, task in enumerate(map(get_task, ids)):
         source, dims = task.kernel_source, dict(task.problem.train["sim"][0])
-        some = [w.model_copy(update={"dims": dims}) for w in found.workloads for _ in range(4)]
-        right = found.model_copy(update={"workloads": tuple(some)})
+        some = [w.model_copy(update={"dims": dims}) for w in recorded.workloads for _ in range(4)]
+        right = recorded.model_copy(update={"workloads": tuple(some)})
         for turn, (one, text) in enumerate(
             ((wrong, "x = 1\n"), (right, source), (right, source + "\n# faster\n")), start=1
         ):
-            evaluation = one.model_copy(update={"speedup": 1.0 + number / count})
+            faster = {"speedup": 1.0 + number / count} if one is right else {}
+            evaluation = one.model_copy(update=faster)
             path = store.source_path(task.id, turn, task.language)
             added = record(task.id, turn, evaluation).model_copy(update={"source": path})
             store.append(added, text)

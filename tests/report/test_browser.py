@@ -64,7 +64,7 @@ def address(tmp_path_factory):
 
 
 def opened(browser, address, size=DESK, scheme="light"):
-    """The page with everything on it unfolded, and what the console was told meanwhile."""
+    """The page with every section open, and its messages, errors and requests."""
     page, told = browser.new_page(viewport=size, color_scheme=scheme), []
     page.on("console", lambda message: told.append(message.text))
     page.on("pageerror", lambda error: told.append(str(error)))
@@ -86,9 +86,9 @@ def test_nothing_is_reported_asked_for_or_too_wide(browser, address, size):
 def test_all_text_is_readable(browser, address, scheme):
     """WCAG 2.2, success criterion 1.4.3: a contrast of 4.5 to 1."""
     page, _ = opened(browser, address, PHONE, scheme)
-    found = page.evaluate(UNREADABLE)
-    assert found["seen"] > 300
-    assert found["poor"] == []
+    contrast = page.evaluate(UNREADABLE)
+    assert contrast["seen"] > 300
+    assert contrast["poor"] == []
     page.close()
 
 
@@ -131,10 +131,10 @@ SHOWN = "[...document.querySelectorAll('.tasks tbody tr')].filter(row => !row.hi
 def test_the_first_view_of_200_tasks_is_small(browser, large):
     page = browser.new_page(viewport=DESK)
     page.goto(large)
-    found = page.evaluate(FIRST_VIEW)
-    assert found["text"] < 1_000_000  # sections that are folded are one text each
-    assert found["elements"] < 10_000
-    assert found["height"] < 40_000
+    view = page.evaluate(FIRST_VIEW)
+    assert view["text"] < 1_000_000  # sections that are folded are one text each
+    assert view["elements"] < 10_000
+    assert view["height"] < 40_000
     page.close()
 
 

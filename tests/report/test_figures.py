@@ -30,18 +30,18 @@ def test_every_table_is_rows_of_the_same_columns(store):
 
 
 def test_attempts_and_quadrants(store):
-    found = tables(store)
-    assert [row["origin"] for row in found["attempts"]] == ["rescued", "persistent", "never"]
-    assert [row["speedup"] for row in found["attempts"]] == [2.0, 0.5, None]
-    counts = {row["quadrant"]: row["attempts"] for row in found["quadrants"]}
+    figures = tables(store)
+    assert [row["origin"] for row in figures["attempts"]] == ["rescued", "persistent", "never"]
+    assert [row["speedup"] for row in figures["attempts"]] == [2.0, 0.5, None]
+    counts = {row["quadrant"]: row["attempts"] for row in figures["quadrants"]}
     assert counts == {
         "faster_on_both": 1,
         "faster_on_seen_only": 0,
         "faster_on_unseen_only": 1,
         "faster_on_neither": 0,
     }
-    assert [row["rescued_speedup"] for row in found["trajectory"]] == [None, 2.0]
-    assert [row["persistent_speedup"] for row in found["trajectory"]] == [0.5, 0.5]
+    assert [row["rescued_speedup"] for row in figures["trajectory"]] == [None, 2.0]
+    assert [row["persistent_speedup"] for row in figures["trajectory"]] == [0.5, 0.5]
 
 
 def test_the_roofline_has_each_timed_workload_of_the_best_with_its_least_cost(store):
@@ -54,12 +54,12 @@ def test_the_roofline_has_each_timed_workload_of_the_best_with_its_least_cost(st
 
 
 def test_csv_and_json_hold_the_same(store):
-    found = tables(store)
-    write_figures(store, found)
+    figures = tables(store)
+    write_figures(store, figures)
     stored = json.loads((store.folder / "figures" / "figures.json").read_text(encoding="utf-8"))
-    assert stored["tables"] == found
+    assert stored["tables"] == figures
     assert stored["run"]["device"] == "sim:gfx942"
-    for name, rows in found.items():
+    for name, rows in figures.items():
         with (store.folder / "figures" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             read = list(csv.DictReader(file))
         expected = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]

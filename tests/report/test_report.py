@@ -151,9 +151,9 @@ def test_a_run_in_which_nothing_is_right_has_a_report(tmp_path):
 
 def test_the_baseline_of_a_task_from_pytorch_is_the_pytorch(tmp_path):
     store = RunStore.start(tmp_path, CONFIG)
-    found = played(tmp_path / "other").turns(TASKS[1])[0]
-    evaluation = found.evaluation.model_copy(update={"task": TASKS[2]})
-    store.append(found.model_copy(update={"task": TASKS[2], "evaluation": evaluation}), "x = 1\n")
+    turn = played(tmp_path / "other").turns(TASKS[1])[0]
+    evaluation = turn.evaluation.model_copy(update={"task": TASKS[2]})
+    store.append(turn.model_copy(update={"task": TASKS[2], "evaluation": evaluation}), "x = 1\n")
     text = rendered(store)
     assert "The PyTorch it is timed against" in text
     assert "Changes from the baseline" not in text
@@ -253,10 +253,11 @@ def test_headline_and_table_show_the_same_submission(tmp_path):
     store.append(record(TASKS[0], 1, lucky), "x = 1")
     store.append(record(TASKS[0], 2, sure).model_copy(update={"reward": 0.0}), "x = 2")
     end_all(store)
-    found = measures(store)
+    measured = measures(store)
+    headline = measured.metrics["headline"]
     assert summarise(store).tasks[0].best_turn == 2
-    assert found.metrics["headline"]["geometric_speedup_of_correct"]["value"] == pytest.approx(2.0)
-    assert found.attempts[0]["speedup"] == 2.0
+    assert headline["geometric_speedup_of_correct"]["value"] == pytest.approx(2.0)
+    assert measured.attempts[0]["speedup"] == 2.0
 
 
 def test_a_hostile_source_stays_text_when_a_folded_task_is_opened(tmp_path):

@@ -1,4 +1,4 @@
-"""`kernel-gym bench`: how fast things go on this machine, as ratios."""
+"""`kernel-gym bench`: throughput on this machine, as ratios."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def envs(
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
-        found = get_task(task)
+        chosen = get_task(task)
         options: dict[str, Any] = {"task": task, "device": device, "max_turns": 1_000_000}
         sequential = gymnasium.make_vec(
             "KernelOpt-v0", NUM_ENVS, vectorization_mode="sync", **options
@@ -70,8 +70,8 @@ def envs(
             "KernelOpt-v0", NUM_ENVS, executor=executor, workers=workers, **options
         )
         single = gymnasium.make("KernelOpt-v0", **options)
-    kernel = found.kernel_source
-    comment = "#" if found.language == "triton" else "//"
+    kernel = chosen.kernel_source
+    comment = "#" if chosen.language == "triton" else "//"
     numbers = iter(range(10**9))
 
     def source() -> str:
@@ -95,7 +95,7 @@ def simulator(
     ] = True,
     json: JsonOption = False,
 ) -> None:
-    """Speed of the simulator beside Triton's interpreter, and how well its model does.
+    """Compare the simulator's speed with Triton's interpreter, and check its timing model.
 
     Times are processor seconds of this machine (wall clock for two threads). Modelled ones are
     compared with a full trace, and with published figures of an MI300X.
@@ -171,7 +171,7 @@ def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> N
 def _rates(
     ways: dict[str, tuple[Any, int]], rounds: int, source: Callable[[], str]
 ) -> dict[str, float]:
-    """Steps a second each way. The ways take turns, so that other load weighs on all alike."""
+    """Returns steps per second of each way. The ways alternate, so that other load affects all."""
     seconds = dict.fromkeys(ways, 0.0)
     for env, width in ways.values():
         env.reset(seed=0)
@@ -186,7 +186,7 @@ def _rates(
 
 
 def _step(env: Any, width: int, source: Callable[[], str]) -> None:
-    """One step, which must not fail: failures are fast, and no figure may come from them."""
+    """Makes one step. It must pass, because a failure is fast and would distort the figure."""
     info = env.step(source() if width == 1 else tuple(source() for _ in range(width)))[4]
     outcomes = {info["outcome"]} if width == 1 else set(info["outcome"])
     if outcomes != {"passed"}:

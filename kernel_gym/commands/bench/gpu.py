@@ -1,4 +1,4 @@
-"""`kernel-gym bench timing` and `throughput`: what a GPU's clock and the pipeline are worth."""
+"""`kernel-gym bench timing` and `throughput`: precision of timing and evaluations a minute."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SHAPES = (
     {"rows": 65536, "cols": 1024},
     {"rows": 4096, "cols": 512},
 )
-"""On a fast GPU a call that is stamped by itself, and replayed ones above and below 50 us."""
+"""Sizes: on a fast GPU one call that is stamped alone, and replayed calls above and below 50 us."""
 
 
 def timing(
@@ -75,9 +75,9 @@ def timing(
 ) -> None:
     """A kernel against itself, and against itself with 1 to 30 % more work.
 
-    Says how often the interval covers the truth (of a slowed kernel: the pooled mean), and how
-    often the slow-down is told from none; in brackets the same of the interval that a record
-    holds, which is wider by the noise floor on each side.
+    Prints how often the interval covers the true ratio (for a slowed kernel, the pooled mean), and
+    how often it shows the slow-down. Figures in brackets are for the interval that a record holds,
+    which is wider by the noise floor on each side.
 
     Example: kernel-gym bench timing --device cuda:0
     """
@@ -110,10 +110,10 @@ def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
     from kernel_gym.judge.timing.noise_floor import noise_floor
     from kernel_gym.tasks import get_task
 
-    found = resolve(name)
-    if found.startswith("sim:"):
-        raise typer.BadParameter(f"{found} has a modelled clock without noise; name a GPU")
-    device, task = GpuDevice(found), get_task(TASK)
+    resolved = resolve(name)
+    if resolved.startswith("sim:"):
+        raise typer.BadParameter(f"{resolved} has a modelled clock without noise; name a GPU")
+    device, task = GpuDevice(resolved), get_task(TASK)
     baseline, *others = (_session(device, task, extra) for extra in (0, *SLOWDOWNS))
     steps = list(itertools.product(SHAPES, zip(SLOWDOWNS, others, strict=True)))
     for dims, (extra, other) in track(steps, "timing", console=messages, transient=True):
@@ -152,10 +152,10 @@ def _summarise(
         compare_sessions(task, workload, baseline, other, seed, device, kept)
         for seed in range(repeats)
     ]
-    found = [pairs for pairs in results if isinstance(pairs, Pairs)]
-    assert len(found) == repeats, results
+    comparisons = [pairs for pairs in results if isinstance(pairs, Pairs)]
+    assert len(comparisons) == repeats, results
     assert not kept.check()
-    intervals = [pairs.interval for pairs in found]
+    intervals = [pairs.interval for pairs in comparisons]
     truth = 0.0 if extra == 0 else statistics.fmean(i.mean for i in intervals)
 
     def covered(wider: float) -> float:
@@ -168,8 +168,8 @@ def _summarise(
         "device": device.name,
         "workload": "x".join(map(str, dims.values())),
         "extra": extra,
-        "graph": found[0].graph,
-        "microseconds": 1e6 * statistics.median(p.candidate_seconds for p in found),
+        "graph": comparisons[0].graph,
+        "microseconds": 1e6 * statistics.median(p.candidate_seconds for p in comparisons),
         "ratio": math.exp(statistics.fmean(i.mean for i in intervals)),
         "spread": statistics.stdev(i.mean for i in intervals),
         "half_width": statistics.median(i.half for i in intervals),
@@ -178,8 +178,8 @@ def _summarise(
         "covered_in_record": covered(noise),
         "told_apart": told_apart(0.0),
         "told_apart_in_record": told_apart(noise),
-        "unaccounted_share": statistics.median(p.unaccounted / p.claimed for p in found),
-        "pairs": statistics.fmean(len(p.effects) for p in found),
+        "unaccounted_share": statistics.median(p.unaccounted / p.claimed for p in comparisons),
+        "pairs": statistics.fmean(len(p.effects) for p in comparisons),
     }
 
 
@@ -231,7 +231,7 @@ def throughput(
 
 
 def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
-    """Baselines of a suite in turn, each with a comment that makes it another source."""
+    """Yields baselines of a suite in turn, each with a new comment, so that no cache has it."""
     from kernel_gym.executors import Request
     from kernel_gym.tasks import load_suite
     from kernel_gym.tasks.task import kernel_path
@@ -249,7 +249,7 @@ def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
 
 
 class _Busy:
-    """Samples the share of time in which kernels run on a GPU, by its driver's account."""
+    """Samples the share of time in which kernels run on a GPU, as its driver reports it."""
 
     def __init__(self, device: str) -> None:
         self._index = int(device.partition(":")[2]) if not device.startswith("sim:") else None
@@ -259,11 +259,11 @@ class _Busy:
 
     @property
     def share(self) -> float | None:
-        """Mean of the samples; None where there is no such account."""
+        """Returns the mean of the samples; None if the driver reports none."""
         return statistics.fmean(self._samples) / 100 if self._samples else None
 
     def forget(self) -> None:
-        """Drops what was sampled so far."""
+        """Deletes the samples."""
         self._samples.clear()
 
     def __enter__(self) -> _Busy:
@@ -290,7 +290,7 @@ def _show_throughput(
     busy: float | None,
     json: bool,
 ) -> None:
-    """Prints evaluations a minute, and seconds that the mean one spends in each stage."""
+    """Prints evaluations per minute, and the mean seconds in each stage."""
     if json:
         counts = {"outcomes": dict(outcomes), "labels": dict(labels)}
         print_json({"per_minute": rate, **counts, "stage_seconds": means, "gpu_busy": busy})

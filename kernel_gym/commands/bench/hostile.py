@@ -1,4 +1,4 @@
-"""`kernel-gym bench hostile`: what hostile and hanging submissions cost those beside them."""
+"""`kernel-gym bench hostile`: how hostile and hanging submissions slow the others down."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernel_gym.records import Evaluation
 
 SHARE = 0.3
-"""Of hostile submissions."""
+"""Share of hostile submissions."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,19 @@ def hostile(
     with pool:
         first = {request.task: request for request in honest}
         list(pool.results(replace(r, seed=2 * count) for r in first.values()))  # paid for once
-        found = {"honest": _play(pool, honest), "hostile": _play(pool, mixed)}
-    ratio = found["hostile"].without_limits / found["honest"].without_limits
+        series = {"honest": _play(pool, honest), "hostile": _play(pool, mixed)}
+    ratio = series["hostile"].without_limits / series["honest"].without_limits
     if json:
-        print_json({"ratio": ratio, **{name: asdict(one) for name, one in found.items()}})
+        print_json({"ratio": ratio, **{name: asdict(one) for name, one in series.items()}})
     else:
-        _show(found, ratio)
-    if any(one.lost for one in found.values()):
+        _show(series, ratio)
+    if any(one.lost for one in series.values()):
         note("error: episodes were lost")
         raise typer.Exit(FAILED)
 
 
 def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[Request]]:
-    """The honest requests, and the same with hostile ones in the place of some."""
+    """Returns honest requests, and the same list with some replaced by hostile ones."""
     from kernel_gym.executors import Request
     from kernel_gym.exploits.loader import load_exploits
     from kernel_gym.exploits.runner import runs_on
@@ -114,7 +114,7 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
 
 
 def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
-    """Some of all exploits, every third of them one that waits for a time limit."""
+    """Returns a sample of the exploits; every third one waits for a time limit."""
     from kernel_gym.records import Outcome
 
     hanging = [e for e in exploits if Outcome.TIMEOUT in e.expected]
@@ -124,19 +124,19 @@ def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
 
 
 def _play(pool: Any, requests: list[Request]) -> Played:
-    """Plays one series; nothing of it is known from another."""
+    """Plays one series with an empty cache."""
     from kernel_gym.executors import EvaluationCache
     from kernel_gym.records import Outcome
 
     pool.cache = EvaluationCache()
     start = time.perf_counter()
-    found = dict(pool.results(requests))
+    evaluations = dict(pool.results(requests))
     seconds = time.perf_counter() - start
-    limits = sum(map(_limit, found.values()))
-    failed = sum(one.outcome is Outcome.INFRA for one in found.values())
+    limits = sum(map(_limit, evaluations.values()))
+    failed = sum(one.outcome is Outcome.INFRA for one in evaluations.values())
     return Played(
-        outcomes=dict(Counter(str(one.outcome) for one in found.values()).most_common()),
-        lost=len(requests) - len(found) + failed,
+        outcomes=dict(Counter(str(one.outcome) for one in evaluations.values()).most_common()),
+        lost=len(requests) - len(evaluations) + failed,
         seconds=seconds,
         limits=limits,
         without_limits=seconds - limits / pool.workers,
@@ -144,7 +144,7 @@ def _play(pool: Any, requests: list[Request]) -> Played:
 
 
 def _limit(evaluation: Evaluation) -> float:
-    """Seconds of the stage in which a time limit passed."""
+    """Returns the seconds of the stage that hit a time limit, or 0."""
     timed_out = str(evaluation.outcome) == "timeout"
     return evaluation.wall_seconds[evaluation.stage] if timed_out else 0.0
 

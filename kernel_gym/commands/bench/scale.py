@@ -1,4 +1,4 @@
-"""`kernel-gym bench scale`: how many devices one driver keeps busy, and what then limits."""
+"""`kernel-gym bench scale`: how many devices one driver keeps busy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BUSY, SATURATED = 0.95, 0.85
 
 @dataclass(frozen=True)
 class Point:
-    """What so many devices came to.
+    """The result for one number of devices.
 
     Attributes:
         devices: How many.
@@ -84,20 +84,20 @@ def scale(
         if executor not in SLEEPING:
             raise typer.BadParameter(f"unknown executor {executor!r}; known: {', '.join(SLEEPING)}")
         load = _load(run)
-    found = []
+    points = []
     numbers = devices or (1, 8, 64, 512)
     for number in track(numbers, "measuring", console=messages, transient=True):
-        found.append(_measure(SLEEPING[executor](load, number), load, number, seconds))
-        note(f"{number} devices: {found[-1].rate:.3g} evaluations a second")
+        points.append(_measure(SLEEPING[executor](load, number), load, number, seconds))
+        note(f"{number} devices: {points[-1].rate:.3g} evaluations a second")
     if json:
-        points = [asdict(point) for point in found]
-        print_json({"executor": executor, "mean_seconds": load.mean, "points": points})
+        rows = [asdict(point) for point in points]
+        print_json({"executor": executor, "mean_seconds": load.mean, "points": rows})
     else:
-        _show(executor, load, found)
+        _show(executor, load, points)
 
 
 def _load(run: Path | None) -> Load:
-    """The times and records of a run, or the times above with one evaluation made now."""
+    """Returns the times and records of a run, or the default times with one new evaluation."""
     from kernel_gym.executors import make_executor
     from kernel_gym.executors.sleeping import Load
     from kernel_gym.storage.run_store import RunStore, StoreError
@@ -115,7 +115,7 @@ def _load(run: Path | None) -> Load:
 
 
 class _Window:
-    """Watches results for some seconds, from when every device has given two on average."""
+    """Counts results in a window that starts when each device has given two on average."""
 
     def __init__(self, devices: int, seconds: float) -> None:
         self._warm, self._length = 2 * devices, seconds
@@ -136,7 +136,7 @@ class _Window:
 
 
 def _measure(executor: Any, load: Load, devices: int, seconds: float) -> Point:
-    """Plays episodes until the window is over."""
+    """Plays episodes until the window ends."""
     from kernel_gym.policies import Scripted
     from kernel_gym.policies.rollout import Rollout
     from kernel_gym.rewards import get_reward

@@ -45,7 +45,7 @@ def table(results: ResultsOption = Path("benchmarks/results")) -> None:
 
 
 def benchmark_page(benchmarks: Benchmarks) -> str:
-    """The page, as Markdown."""
+    """Returns the page as Markdown."""
     parts = [_INTRODUCTION]
     for subject in benchmarks.subjects.values():
         rows = [_row(entry, benchmarks.machines[entry.machine].name) for entry in subject.entries]
@@ -68,7 +68,7 @@ def _row(entry: Entry, machine: str) -> str:
 
 
 def _figure(entry: Entry) -> str:
-    """The value with its unit, its interval and its goal."""
+    """Returns the value with its unit, interval and goal."""
     unit = "x" if entry.unit == "x" else f" {entry.unit}"
     if entry.value is None:
         assert entry.interval is not None  # the schema asks for one of the two
