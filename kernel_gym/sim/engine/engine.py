@@ -247,8 +247,7 @@ class Engine:
             model_time: Whether to model the time on the GPU.
             audit: Whether to check for faults that values do not show, such as races. Slower.
             reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
-            sample_seed: Selects the workgroups that the model records. The candidate must not
-                know it.
+            sample_seed: Selects the workgroups that the model records. Secret from the candidate.
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
 
         Returns:
