@@ -186,16 +186,16 @@ def _play_to_the_end(
 
 
 def _runnable(tasks: tuple[Task, ...], device: str) -> list[Task]:
-    """The tasks that the device can build and run; says what was left out and how to mend it."""
-    from kernel_gym.devices import describe_devices
+    """The tasks that the device can build and run; says what was left out and how to fix it."""
+    from kernel_gym.devices import device_status
     from kernel_gym.tasks.small_floats import runs_on
 
-    status = next(status for status in describe_devices() if status.name == device)
+    status = device_status(device)
     left_out = [task for task in tasks if task.language not in status.languages]
     if left_out:
         note(f"skipped, {device} cannot build them here: {', '.join(t.id for t in left_out)}")
-        for mend in status.mends:
-            note(f"  to mend it: {mend}")
+        for fix in status.fixes:
+            note(f"  to fix it: {fix}")
     built = [task for task in tasks if task.language in status.languages]
     foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
     if foreign:
@@ -213,9 +213,9 @@ def _play(
     policy: Policy, tasks: list[Task], store: RunStore, executor: str, workers: int | None
 ) -> None:
     """Plays the tasks through an executor under a progress bar."""
+    from kernel_gym.devices import describe
     from kernel_gym.episodes.conversation import PROMPTS
     from kernel_gym.executors import make_executor
-    from kernel_gym.executors.shared import shared_executor
     from kernel_gym.policies.reflective import Reflective
     from kernel_gym.policies.rollout import Rollout
     from kernel_gym.rewards import get_reward
@@ -223,7 +223,7 @@ def _play(
     config = store.config
     if isinstance(policy, Reflective):
         policy.remember(store.folder)
-        policy.arch = shared_executor(config.device).evaluator.device.spec.arch
+        policy.arch = describe(config.device).spec.arch
     arguments = executor_arguments(executor, config.device, config.seed, workers)
     arguments["secret"] = store.secret
     total = len(tasks) * config.samples * config.turns

@@ -26,11 +26,13 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from string import ascii_lowercase
 
+from kernel_gym.devices import describe
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.episodes.rewrites import FORM, REWRITES
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 from kernel_gym.records import Outcome
+from kernel_gym.tasks.problem import Scale
 
 _SEARCH = re.compile(r"^<<<<<<< SEARCH\n", re.MULTILINE)
 _MIDDLE = "\n=======\n"
@@ -54,6 +56,8 @@ SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 """Rows are short on a simulator, and a long block takes it long."""
 MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
 """Rows are long. Sixteen warps of 64 lanes are the most that a workgroup of an AMD GPU has."""
+SPACES = {Scale.SIM: SIMULATED, Scale.FULL: MEASURED}
+"""By the scale of a device's workloads."""
 
 
 class EditError(ValueError):
@@ -163,7 +167,7 @@ def launches(source: str) -> list[str]:
 
 def space_of(device: str) -> Space:
     """The numbers for launches on a device."""
-    return SIMULATED if device.startswith("sim:") else MEASURED
+    return SPACES[describe(device).scale]
 
 
 def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:

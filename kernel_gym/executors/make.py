@@ -7,7 +7,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from kernel_gym.devices import memory_of, resolve
+from kernel_gym.devices import backend_of, resolve
 from kernel_gym.executors.base import Executor
 
 EXECUTORS = {
@@ -15,12 +15,6 @@ EXECUTORS = {
     "local": "kernel_gym.executors.local:LocalExecutor",
     "ray": "kernel_gym.executors.on_ray:RayExecutor",
 }
-
-
-MOST_WORKERS, MOST_ON_A_GPU = 8, 6
-"""More evaluators on one GPU wait and hold memory (docs/decisions/0019)."""
-WORKER_BYTES = 18 << 30
-"""Of a GPU's memory, for each evaluator on it."""
 
 
 class UnknownExecutor(ValueError):
@@ -56,10 +50,7 @@ def default_workers(device: str) -> int:
         UnknownDevice: No such device.
     """
     device = resolve(device)
-    cores = os.cpu_count() or 1
-    if device.startswith("sim:"):
-        return min(cores, MOST_WORKERS)
-    return max(1, min(cores, MOST_ON_A_GPU, memory_of(device) // WORKER_BYTES))
+    return backend_of(device).default_workers(device, os.cpu_count() or 1)
 
 
 def require_executor(name: str) -> None:

@@ -37,7 +37,7 @@ _ISA_LIBRARIES = {
 """Names of the library that holds the number of the target; an older one's does as well."""
 _OLDEST_FOR = {"gfx950": 20}
 """Targets that younger compilers know."""
-MEND = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
+FIX = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class HipToolchain:
 
 @dataclass(frozen=True)
 class MissingToolchain:
-    """Why HIP candidates cannot be built here, and the line that mends it."""
+    """Why HIP candidates cannot be built here, and the line that fixes it."""
 
     problem: str
-    mend: str = MEND
+    fix: str = FIX
 
 
 @functools.cache
@@ -66,8 +66,8 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     clang, version = found
     needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
     if int(version.partition(".")[0]) < needed:
-        mend = MEND.replace("-19", f"-{needed}")
-        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", mend)
+        fix = FIX.replace("-19", f"-{needed}")
+        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", fix)
     headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
     if headers is None:
         return MissingToolchain("no HIP headers (hip/hip_runtime.h)")
