@@ -111,14 +111,14 @@ def _toolchain(arch: str) -> HipToolchain:
     """Finds what the judge needs to build HIP candidates.
 
     Raises:
-        InfraError: it is not there; no candidate is to blame for that.
+        InfraError: A part is missing. No candidate is to blame for that.
     """
-    found = hip_toolchain(arch)
-    if not isinstance(found, HipToolchain):
-        raise InfraError(f"{found.problem}; install it: {found.mend}")
+    toolchain = hip_toolchain(arch)
+    if not isinstance(toolchain, HipToolchain):
+        raise InfraError(f"{toolchain.problem}; install it: {toolchain.fix}")
     if importlib.util.find_spec("kernel_gym.worker.hip._hip_runtime") is None:
         raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
-    return found
+    return toolchain
 
 
 def folders(commands: Sequence[Sequence[str]]) -> list[str]:
