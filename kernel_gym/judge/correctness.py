@@ -83,7 +83,7 @@ class _Measured(NamedTuple):
     """Whether there is NaN or Inf where it must not be."""
     oracle: RowStats
     error: RowStats
-    """Of the candidate's errors."""
+    """The candidate's errors."""
     reference_error: RowStats
 
 
@@ -92,16 +92,17 @@ def _join(parts: Iterable[RowStats]) -> RowStats:
     return RowStats(torch.cat(largest), torch.cat(rms))
 
 
-def _measure(expected: torch.Tensor, found: torch.Tensor, reference: torch.Tensor) -> _Measured:
+def _measure(expected: torch.Tensor, values: torch.Tensor, reference: torch.Tensor) -> _Measured:
     """Measures some rows of the oracle, and the errors of the candidate and of the reference."""
     finite = torch.isfinite(expected)
     y, wrong_class = expected.double(), False
-    if found.itemsize == 1 or not bool(finite.all() & torch.isfinite(found).all()):
-        wrong_class = bool(_class_mismatch(found, expected).any())
+    if values.itemsize == 1 or not bool(finite.all() & torch.isfinite(values).all()):
+        wrong_class = bool(_class_mismatch(values, expected).any())
         y = torch.where(finite, y, 0.0)
-        found, reference = (torch.where(finite, t.double(), 0.0) for t in (found, reference))
+        values = torch.where(finite, values.double(), 0.0)
+        reference = torch.where(finite, reference.double(), 0.0)
     return _Measured(
-        wrong_class, _row_stats(y), _row_stats(found.sub(y)), _row_stats(reference.sub(y))
+        wrong_class, _row_stats(y), _row_stats(values.sub(y)), _row_stats(reference.sub(y))
     )
 
 

@@ -28,8 +28,8 @@ class Alternation:
         self._active = False
         self.ended = 0.0
         """When the last answer was complete, by `time.perf_counter`. While the context of
-        `paused_between_requests` is open, all processes are stopped at that time and the GPU has no
-        work of theirs."""
+        `paused_between_requests` is open, all processes are stopped at that time and have no work
+        on the GPU."""
 
     @contextlib.contextmanager
     def paused_between_requests(self) -> Iterator[None]:
@@ -52,7 +52,7 @@ class Alternation:
             self._child.pause.resume()
 
     def end(self, go_on: bool = False) -> None:
-        """Stops the processes after an answer, and waits until the GPU has no work of theirs.
+        """Stops the processes after an answer, and waits until they have no work on the GPU.
 
         The clock is read before the search for unknown processes, which takes longer than most
         calls, and again if the search finds any.

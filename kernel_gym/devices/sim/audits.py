@@ -10,11 +10,11 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.sim.engine.engine import Kernel
 
 AUDITED_SHARE = 0.2
-"""Of the launches in paid calls, audited."""
+"""The share of launches in paid calls that is audited."""
 
 
 def digest_of(text: str, name: str, lds: int) -> str:
-    """What tells the machine code of one kernel from all others."""
+    """Returns a digest that identifies the machine code of a kernel."""
     return hashlib.sha256(f"{name} {lds} {text}".encode()).hexdigest()[:16]
 
 

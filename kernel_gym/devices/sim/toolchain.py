@@ -34,9 +34,9 @@ _ISA_LIBRARIES = {
     "gfx942": ("942", "940", "90a"),
     "gfx950": ("950", "942", "940"),
 }
-"""Names of the library that holds the number of the target; an older one's does as well."""
+"""Names of the library with the target's version number. An older target's library works too."""
 _OLDEST_FOR = {"gfx950": 20}
-"""Targets that younger compilers know."""
+"""Targets that need a newer compiler."""
 FIX = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
 
 
@@ -59,11 +59,11 @@ class MissingToolchain:
 
 @functools.cache
 def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
-    """The clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
-    found = _find_clang()
-    if found is None:
+    """Finds the clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
+    compiler = _find_clang()
+    if compiler is None:
         return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
-    clang, version = found
+    clang, version = compiler
     needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
     if int(version.partition(".")[0]) < needed:
         fix = FIX.replace("-19", f"-{needed}")
