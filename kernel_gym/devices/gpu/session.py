@@ -244,15 +244,10 @@ class GpuSession:
             self.mark_changed(outputs)
 
     def read_outputs(self, call: int, calls: int, placed: Placed) -> Failed | None:
-        """Copies the outputs of one of the last timed calls into the outputs of a set.
+        """Copies the outputs of one of the last `calls` timed calls into the outputs of a set.
 
         The judge reads them itself while the worker is stopped. It asks the worker only where
         memory cannot be shared by handle.
-
-        Args:
-            call: The index of the call.
-            calls: The number of calls in the block.
-            placed: The set whose outputs are overwritten.
         """
         if not self.memory.coherent:
             return self._read_back(calls - 1 - call, placed)
