@@ -1,4 +1,4 @@
-"""One call evaluates one submission: the pipeline, its retries, and the record it leaves.
+"""Evaluates a submission: the pipeline, its retries, and the record.
 
 Example:
     >>> from kernel_gym.evaluator import Evaluator
@@ -20,18 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from kernel_gym.devices import SIMULATED_NAMES, resolve
-from kernel_gym.devices.base import Device, DeviceLostError, InfraError, Session
-from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.devices import describe, open_device
+from kernel_gym.devices.base import DeviceLostError, InfraError, Session
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
-from kernel_gym.judge.protocol import (
-    DEVICE_RETRIES,
-    INFRA_RETRIES,
-    PROTOCOL_VERSION,
-    RETRY_SECONDS,
-)
+from kernel_gym.judge.protocol import PROTOCOL_VERSION, RETRIES
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
 from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
@@ -43,12 +37,12 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
 
 WAITING = "waiting"
-"""Beside the stages in `wall_seconds`: for the device's other users."""
+"""The entry of `wall_seconds` for the wait until the device is free."""
 
 
 @dataclass
 class Caches:
-    """What evaluators of one process share: both depend on their keys alone."""
+    """What evaluators of one process share. Cached values depend on their keys only."""
 
     expected: ExpectedCache = field(default_factory=ExpectedCache)
     baselines: BaselineTimes = field(default_factory=BaselineTimes)
@@ -58,20 +52,21 @@ class Evaluator:
     """Evaluates submissions on one device, one at a time.
 
     Args:
-        device: a device name; `auto` takes the best one here.
-        seed: None draws unseen workloads and data from the operating system's randomness, anew
-            for each evaluation; with a number all evaluations of a task draw the same.
-        caches: shared with other evaluators of this process.
-        also_compile: AMD architectures that Triton candidates are compiled for besides, on a GPU.
-        secret: of the run, mixed into every draw, so that a candidate cannot compute it from a
-            seed that it knows. By default seeds that are given are mixed with a secret of this
-            process: equal seeds draw the same while it lives. With
-            :data:`~kernel_gym.storage.secret.PUBLIC` a seed draws the same on every machine, for
-            everybody: not where a policy is paid or trained.
+        device: A device name; `auto` is the best one here.
+        seed: With None, each evaluation draws unseen workloads and data from the operating
+            system's randomness. With a number, all evaluations of a task draw the same.
+        caches: Shared with other evaluators of this process.
+        also_compile: AMD architectures that Triton candidates are compiled for as well, on a GPU.
+        secret: The secret of the run. It is mixed into every draw, so that a candidate cannot
+            compute draws from a seed that it knows. The default is a secret of this process: equal
+            seeds draw the same while the process lives. With
+            :data:`~kernel_gym.storage.secret.PUBLIC` a seed draws the same on every machine. Do not
+            use that where a policy is paid or trained.
 
     Raises:
-        UnknownDevice: no such device.
-        ValueError: the device compiles for no other architecture.
+        UnknownDevice: There is no such device.
+        InfraError: The device cannot be used.
+        ValueError: The device compiles for no other architecture.
     """
 
     def __init__(
@@ -82,10 +77,11 @@ class Evaluator:
         also_compile: Sequence[str] = (),
         secret: RunSecret | None = None,
     ) -> None:
-        name = resolve(device)
-        if also_compile and name.startswith("sim:"):
-            raise ValueError(f"{name} compiles for its own architecture; also_compile needs a GPU")
-        self.device = _open_device(name)
+        if also_compile and not (described := describe(device)).cross_compiles:
+            raise ValueError(
+                f"{described.name} compiles for its own architecture; also_compile needs a GPU"
+            )
+        self.device = open_device(device)
         self._also_compile = tuple(also_compile)
         self._seed = seed
         self._secret = process_secret() if secret is None else secret
@@ -96,29 +92,30 @@ class Evaluator:
         """Runs all stages on a source.
 
         Args:
-            task: what it should solve.
-            source: untrusted text.
-            seed: overrides the evaluator's for this evaluation.
+            task: What the source should solve.
+            source: Untrusted text.
+            seed: Overrides the evaluator's seed for this evaluation.
 
         Returns:
-            The record. A failure of the submission is an outcome of it; a failure of ours is the
+            The record. A failure of the submission is an outcome. A failure of the machine is the
             outcome `infra`, after retries.
 
         Raises:
-            UnfitDevice: the device lacks instructions for the task's types.
+            UnfitDevice: The device lacks instructions for the task's types.
         """
-        require_runs_on(task.problem, self.device.spec.arch)
+        require_runs_on(task.problem, self.device.description.spec.arch)
         seed = seed if seed is not None else self._seed
-        # 63 random bits that are used once need no secret beside them, and no secret to replay.
+        # 63 random bits that are used once need no secret, and can be replayed without one.
         draw = (secrets.randbits(63), PUBLIC) if seed is None else (seed, self._secret)
         errors: list[Exception] = []
-        latest = time.monotonic() + RETRY_SECONDS
+        latest = time.monotonic() + RETRIES.seconds
         while not errors or (_may_retry(errors) and time.monotonic() < latest):
             try:
                 return self._evaluate_once(task, source, *draw)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
-                failure = type(error)(str(error))  # its own frames hold tensors on the device
+                failure = error.with_traceback(None)  # its frames hold tensors on the device
+                failure.__context__ = failure.__cause__ = None
             errors.append(self._attributed(failure, task))
         return self._gave_up(task, source, *draw, errors)
 
@@ -128,7 +125,7 @@ class Evaluator:
         self.device.close()
 
     def __enter__(self) -> Evaluator:
-        """The evaluator itself."""
+        """Returns the evaluator."""
         return self
 
     def __exit__(
@@ -137,7 +134,7 @@ class Evaluator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes it."""
+        """Closes the evaluator."""
         self.close()
 
     def _evaluate_once(self, task: Task, source: str, seed: int, secret: RunSecret) -> Evaluation:
@@ -147,9 +144,9 @@ class Evaluator:
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
         try:
-            for turn, steps in PIPELINE:
+            for exclusivity, steps in PIPELINE:
                 start = time.perf_counter()
-                with self.device.turn(turn):
+                with self.device.held(exclusivity):
                     wall[WAITING] += time.perf_counter() - start
                     verdict = _run(steps, attempt, wall)
                 if verdict is not None:
@@ -166,7 +163,7 @@ class Evaluator:
         return self._record(attempt, verdict, wall)
 
     def _attributed(self, error: Exception, task: Task) -> Exception:
-        """A device that sources of ours cannot use either was not lost by the candidate."""
+        """If a trusted source cannot use the device either, the candidate did not lose it."""
         if isinstance(error, DeviceLostError) and not self.device.usable(task):
             return InfraError(
                 f"{error}; nor can it be used without the candidate: run fewer evaluators on it, "
@@ -175,11 +172,6 @@ class Evaluator:
         return error
 
     def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
-        if not self._also_compile:
-            return ()
-        from kernel_gym.devices.gpu.session import GpuSession
-
-        assert isinstance(session, GpuSession)
         return tuple(k for arch in self._also_compile for k in session.cross_facts(arch))
 
     def _record(
@@ -192,8 +184,8 @@ class Evaluator:
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=attempt.task.id,
-            device=self.device.name,
-            clock=self.device.clock,
+            device=self.device.description.name,
+            clock=self.device.description.clock,
             source_sha256=_sha256(attempt.source),
             outcome=verdict.outcome if verdict else Outcome.PASSED,
             stage=attempt.stage,
@@ -219,14 +211,14 @@ class Evaluator:
     def _gave_up(
         self, task: Task, source: str, seed: int, secret: RunSecret, errors: list[Exception]
     ) -> Evaluation:
-        """A record without results. A device lost each time is lost by the candidate."""
+        """Returns a record without results. A device lost each time is the candidate's failure."""
         losses = _losses(errors)
-        lost = losses == len(errors) or losses > DEVICE_RETRIES
+        lost = losses == len(errors) or losses > RETRIES.device_lost
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=task.id,
-            device=self.device.name,
-            clock=self.device.clock,
+            device=self.device.description.name,
+            clock=self.device.description.clock,
             source_sha256=_sha256(source),
             outcome=Outcome.RUNTIME_ERROR if lost else Outcome.INFRA,
             stage=Stage.TRAIN if lost else Stage.BUILD,
@@ -242,11 +234,11 @@ def _losses(errors: Sequence[Exception]) -> int:
 
 
 def _may_retry(errors: Sequence[Exception]) -> bool:
-    return len(errors) <= INFRA_RETRIES and _losses(errors) <= DEVICE_RETRIES
+    return len(errors) <= RETRIES.infra and _losses(errors) <= RETRIES.device_lost
 
 
 def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:
-    """Takes the steps of one turn, and notes the seconds of each."""
+    """Runs a group of steps, and records the seconds of each."""
     for stage, step in steps:
         attempt.stage = stage
         start = time.perf_counter()
@@ -255,14 +247,6 @@ def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Ver
         if verdict is not None:
             return verdict
     return None
-
-
-def _open_device(name: str) -> Device:
-    if name in SIMULATED_NAMES:
-        return SimDevice(arch=name.partition(":")[2])
-    from kernel_gym.devices.gpu.device import GpuDevice
-
-    return GpuDevice(name)
 
 
 def _sha256(source: str) -> str:

@@ -1,6 +1,6 @@
-"""What the data sheets say of each device: dense peaks, never the figures with sparsity.
+"""The data sheets of devices: dense peak rates, never the figures with sparsity.
 
-Used for the physics floor, the roofline and the model of PyTorch operators.
+They are used for the physics floor, the roofline and the model of PyTorch operators.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """Peaks of one device. Bandwidth in bytes/s, rates in FLOP/s, sizes in bytes."""
+    """Peak rates of one device. Bandwidth in bytes/s, rates in FLOP/s, sizes in bytes."""
 
     name: str
     arch: str
@@ -24,7 +24,7 @@ class DeviceSpec:
     wavefront: int
     flush_bytes: int
     launch_seconds: float = 2e-6
-    """Device-side cost of one dispatch in a busy stream (assumed, not measured)."""
+    """Device-side cost of one launch in a busy stream (assumed, not measured)."""
     achievable: float = 0.8
     """Share of the memory bandwidth that a good kernel reaches (assumed, not measured)."""
     achievable_rate: float = 0.53
@@ -32,12 +32,12 @@ class DeviceSpec:
     (fitted, see docs/timing-model.md)."""
 
     def roofline_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
-        """Least time for so much traffic and arithmetic: Williams et al., CACM 52(4), 2009."""
+        """Returns the roofline time in seconds: Williams et al., CACM 52(4), 2009."""
         rate = self.matrix_rate.get(dtype, self.vector_rate)
         return max(moved_bytes / self.memory_bandwidth, flops / rate)
 
     def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
-        """Modelled time of one library operator: a launch and its achievable roofline."""
+        """Returns the modelled time of a library operator: a launch and its achievable roofline."""
         moving = self.roofline_seconds(moved_bytes, 0, dtype) / self.achievable
         computing = self.roofline_seconds(0, flops, dtype) / self.achievable_rate
         return self.launch_seconds + max(moving, computing)

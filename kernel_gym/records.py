@@ -1,7 +1,7 @@
-"""The records: what one evaluation found, as frozen data with a JSON form.
+"""The records: the results of one evaluation, as frozen data with a JSON form.
 
-A failure of a submission is a value here (an outcome, a stage, a message); a failure of ours is an
-exception or the outcome `infra`, which training masks.
+A failure of a submission is a value here: an outcome, a stage and a message. A failure of the
+machine is an exception or the outcome `infra`, which training masks.
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ class WorkloadResult(Record):
 
 
 class KernelFacts(Record):
-    """What the compiler made of one kernel, and how that ran on one workload.
+    """What the compiler reported about one kernel, and how the kernel ran on one workload.
 
-    All figures belong to one binary: a kernel that is compiled anew for other sizes has facts of
-    its own for each. An evaluation on the simulator has those of the binaries that one train
-    workload launched, which is the one with most left to earn.
+    All figures belong to one binary. A kernel that is compiled again for other sizes has separate
+    facts for each binary. An evaluation on the simulator has the facts of the binaries that one
+    train workload launched: the workload with the most room to improve.
     """
 
     name: Name
@@ -156,9 +156,9 @@ class KernelFacts(Record):
     waves_per_simd: float | None = None
     occupancy_limiter: Name | None = None
     bound_by: Name | None = None
-    """What limits its longest launch there: compute, hbm, l2, latency, launch ..."""
+    """What limits its longest launch there: compute, hbm, l2, latency, launch or others."""
     profile: Profile = Field(default_factory=dict)
-    """The device's profile of that launch, of the kernel that took longest; else empty."""
+    """The device's profile of that launch. Only the slowest kernel has one."""
 
 
 class Evaluation(Record):

@@ -1,11 +1,13 @@
 """The evaluator end to end on the simulator: every outcome, and what hostile code costs."""
 
 import weakref
+from dataclasses import replace
 
 import pytest
 
 from kernel_gym.devices.base import DeviceLostError
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
 from kernel_gym.tasks import Split, adversarial_workloads, get_task, train_workloads
 
@@ -215,8 +217,9 @@ def test_a_candidate_that_remembers_its_calls_cannot_be_timed(evaluator, task):
 
 def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):
     """Physics decides whatever the cause: here a data sheet a million times too modest."""
-    slow = type(evaluator.device.spec)(**{**vars(evaluator.device.spec), "memory_bandwidth": 5.3e6})
-    monkeypatch.setattr(evaluator.device, "spec", slow, raising=False)
+    slow = replace(evaluator.device.description.spec, memory_bandwidth=5.3e6)
+    slow_device = replace(evaluator.device.description, spec=slow)
+    monkeypatch.setattr(evaluator.device, "description", slow_device)
     found = evaluator.evaluate(task, task.baseline_source)
     assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TIME)
     assert "physics" in found.message
@@ -286,7 +289,7 @@ def test_a_lost_device_is_not_tried_again_late(evaluator, task, monkeypatch):
         tries.append(1)
         raise DeviceLostError("the memory is used up")
 
-    monkeypatch.setattr("kernel_gym.evaluator.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("kernel_gym.evaluator.RETRIES", replace(RETRIES, seconds=0.0))
     monkeypatch.setattr(evaluator.device, "open", fails)
     monkeypatch.setattr(evaluator.device, "usable", lambda _: True)
     assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.RUNTIME_ERROR
@@ -325,7 +328,7 @@ def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["hip2hip", "torch2hip"])
 def test_hip_candidates(evaluator, mode):
-    if "hip" not in evaluator.device.languages:
+    if "hip" not in evaluator.device.description.languages:
         pytest.skip(
             "no HIP toolchain: apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
         )

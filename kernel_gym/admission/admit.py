@@ -10,7 +10,6 @@ from pathlib import Path
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
 from kernel_gym.admission.values import SEED, check_values
-from kernel_gym.devices import hardware_of
 from kernel_gym.devices.base import Device, InfraError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor
@@ -72,9 +71,10 @@ def _admit(
 ) -> Verdict | AdmissionError:
     content = content_hash(problem)  # first, since the files may be edited during the checks
     verdict = partial(Verdict, content=content, protocol=PROTOCOL_VERSION)
-    hardware = hardware_of(device.name)
+    hardware = device.description.hardware
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
-    tried = [language for language in device.languages if language in languages.values()]
+    known = device.description.languages
+    tried = [language for language in known if language in languages.values()]
     try:
         values = check_values(problem, Scale.SIM, SEED)  # the same on every device
         sources = {(k, name): make(problem, k) for k in tried for name, make in KERNELS[k].items()}

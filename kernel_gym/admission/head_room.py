@@ -7,14 +7,13 @@ and measured on a GPU, once per problem for all modes in which PyTorch is the ba
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from kernel_gym.admission.values import SEED
 from kernel_gym.analysis.summary import geometric_mean
-from kernel_gym.devices.base import Device, Failed, Turn
+from kernel_gym.devices.base import Device, Failed
 from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
-from kernel_gym.judge.timing.gpu import seconds_alone
-from kernel_gym.records import Clock, Evaluation
+from kernel_gym.judge.timing.methods import method_of
+from kernel_gym.records import Evaluation
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.task import Mode, Task
@@ -56,7 +55,7 @@ class HeadRoom:
         seconds = [result.baseline_seconds for result in results]
         if task.baseline == "torch":
             seconds = [*self._reference_seconds(task.problem)]
-        launch, ratios = self._device.spec.launch_seconds, []
+        launch, ratios = self._device.description.spec.launch_seconds, []
         for time, result in zip(seconds, results, strict=True):
             if time is None or result.roofline_seconds is None:
                 return None
@@ -78,19 +77,6 @@ class HeadRoom:
         return times
 
     def _timed(self, task: Task) -> list[float] | Failed:
-        workloads = train_workloads(task.problem, self._device.scale)
-        if self._device.clock is Clock.MODELLED:
-            return [self._baseline.seconds(task, workload) for workload in workloads]
-        session: Any = self._baseline.session(task)
-        times = []
-        try:
-            for workload in workloads:
-                with self._device.turn(Turn.ALONE):
-                    seconds = seconds_alone(task, workload, session, SEED, self._device)
-                if isinstance(seconds, Failed):
-                    return seconds
-                times.append(seconds)
-        finally:
-            session.rest()
-            self._baseline.close()
-        return times
+        workloads = train_workloads(task.problem, self._device.description.scale)
+        method = method_of(self._device)
+        return method.time_baseline(self._device, self._baseline, task, workloads, SEED)

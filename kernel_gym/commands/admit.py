@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from kernel_gym.tasks.problem import Problem
     from kernel_gym.tasks.verdicts import Verdict
 
-GPU_DEADLINE = 240.0
-"""Time limit of one evaluation on a GPU, in seconds, including the wait for the GPU."""
 _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
 
@@ -55,7 +53,7 @@ def admit(
 
     Example: kernel-gym admit --suite quickstart --resume --workers 2
     """
-    from kernel_gym.devices import arch_of, resolve
+    from kernel_gym.devices import backend_of, describe, resolve
     from kernel_gym.executors import make_executor
     from kernel_gym.executors.supervised import DEADLINE
     from kernel_gym.tasks.small_floats import require_runs_on, runs_on
@@ -63,11 +61,12 @@ def admit(
     with one_line_errors():
         device = resolve(device)
         problems = _problems(suite, task)
-        fit = [p for p in problems if runs_on(p, arch_of(device))]
+        arch = describe(device).arch
+        fit = [p for p in problems if runs_on(p, arch)]
         if not fit:
-            require_runs_on(problems[0], arch_of(device))
+            require_runs_on(problems[0], arch)
         todo = _not_current(fit, device) if resume else fit
-        deadline = DEADLINE if device.startswith("sim:") else GPU_DEADLINE
+        deadline = backend_of(device).admission_seconds or DEADLINE
         executor = make_executor("local", device=device, workers=workers, deadline=deadline)
     rows: list[dict[str, Any]] = []
     try:
@@ -119,20 +118,19 @@ def _problems(suite: str | None, tasks: list[str] | None) -> list[Problem]:
 
 def _not_current(problems: list[Problem], device: str) -> list[Problem]:
     """Returns the problems that lack a verdict in a mode that the device can build."""
-    from kernel_gym.devices import describe_devices, hardware_of
+    from kernel_gym.devices import describe
     from kernel_gym.judge.protocol import PROTOCOL_VERSION
     from kernel_gym.tasks.task import Task, modes_of
     from kernel_gym.tasks.verdicts import stored_verdict
 
-    status = next(status for status in describe_devices() if status.name == device)
-    hardware = hardware_of(device)
+    described = describe(device)
 
     def current(problem: Problem) -> bool:
         verdict = stored_verdict(problem)
         if verdict is None or verdict.protocol != PROTOCOL_VERSION:
             return False
-        wanted = {m for m in modes_of(problem) if Task(problem, m).language in status.languages}
-        return wanted <= verdict.devices.get(hardware, {}).keys()
+        wanted = {m for m in modes_of(problem) if Task(problem, m).language in described.languages}
+        return wanted <= verdict.devices.get(described.hardware, {}).keys()
 
     return [problem for problem in problems if not current(problem)]
 

@@ -20,10 +20,10 @@ def doctor(json: JsonOption = False) -> None:
 
     Example: kernel-gym doctor
     """
-    from kernel_gym.devices import describe_devices
+    from kernel_gym.devices import device_statuses
 
     with messages.status("looking for devices"):
-        devices, barriers = list(describe_devices()), confinement()
+        devices, barriers = list(device_statuses()), confinement()
     if json:
         rows = [_as_dict(device) for device in devices]
         print_json({"versions": versions(), "devices": rows, "confinement": barriers})
@@ -36,16 +36,17 @@ def doctor(json: JsonOption = False) -> None:
 
 def confinement() -> dict[str, Any]:
     """Returns the barriers around a worker: active ones, and missing ones with the reason."""
+    from kernel_gym.devices import open_device
     from kernel_gym.devices.base import InfraError
-    from kernel_gym.devices.sim.device import SimDevice
+    from kernel_gym.devices.sim.backend import NAMES
     from kernel_gym.tasks import get_task, task_ids
 
     try:
-        session = SimDevice().open(get_task(task_ids()[0]))
+        session = open_device(NAMES[0]).open(get_task(task_ids()[0]))
     except InfraError as error:
         return {"active": [], "missing": {"workers": str(error)}}
     session.close()
-    return session.confinement
+    return dict(session.confinement)
 
 
 def versions() -> dict[str, str]:
@@ -67,7 +68,7 @@ def _as_dict(device: Any) -> dict[str, Any]:
         "usable": device.usable,
         "languages": list(device.languages),
         "problems": list(device.problems),
-        "mends": list(device.mends),
+        "fixes": list(device.fixes),
     }
 
 
@@ -85,8 +86,8 @@ def _show(devices: list[Any]) -> None:
     for device in devices:
         for problem in device.problems:
             console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
-        for mend in device.mends:
-            console.print(f"  to fix it: [bold]{escape(mend)}[/]", highlight=False, soft_wrap=True)
+        for fix in device.fixes:
+            console.print(f"  to fix it: [bold]{escape(fix)}[/]", highlight=False, soft_wrap=True)
 
 
 def _show_confinement(found: dict[str, Any]) -> None:

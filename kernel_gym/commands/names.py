@@ -78,9 +78,9 @@ def _suites() -> Iterable[str]:
 
 
 def _devices() -> Iterable[str]:
-    from kernel_gym.devices import SIMULATED_NAMES
+    from kernel_gym.devices import fixed_names
 
-    return ("auto", *SIMULATED_NAMES)
+    return fixed_names()
 
 
 def _rewards() -> Iterable[str]:

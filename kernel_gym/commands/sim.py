@@ -49,10 +49,10 @@ def sim(
 
     Example: kernel-gym sim my_softmax.py --json
     """
-    from kernel_gym.devices import SIMULATED_NAMES
+    from kernel_gym.devices.sim.backend import NAMES
 
-    if device not in SIMULATED_NAMES:
-        note(f"error: found {device}, expected {', '.join(SIMULATED_NAMES)}")
+    if device not in NAMES:
+        note(f"error: found {device}, expected {', '.join(NAMES)}")
         raise typer.Exit(BAD_INPUT)
     language = LANGUAGES.get(file.suffix)
     if language is None:
@@ -101,7 +101,7 @@ def run_program(
     if header["language"] == "hip":
         chain = hip_toolchain(arch)
         if not isinstance(chain, HipToolchain):
-            note(f"error: {chain.problem}; install it: {chain.mend}")
+            note(f"error: {chain.problem}; install it: {chain.fix}")
             raise typer.Exit(BAD_INPUT)
         header = header | {"toolchain": {"device": list(chain.device), "host": list(chain.host)}}
     memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")

@@ -129,16 +129,14 @@ def show(
 
     Example: kernel-gym tasks show triton2triton/softmax
     """
-    from kernel_gym.devices import resolve
-    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.devices import describe
     from kernel_gym.tasks import get_task, prompt, train_workloads
 
     with one_line_errors():
         task = get_task(task_id)
-        with Evaluator(resolve(device)) as evaluator:
-            opened = evaluator.device
-            workloads = train_workloads(task.problem, opened.scale)
-            text = prompt(task, opened.facts, workloads, opened.spec.arch)
+        described = describe(device)
+        workloads = train_workloads(task.problem, described.scale)
+        text = prompt(task, described.facts, workloads, described.spec.arch)
     reference = task.reference_source
     baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
     parts = {"prompt": text, "baseline": baseline, "reference": reference}

@@ -1,9 +1,8 @@
-"""What a worker answers to the judge, as typed values with bounds.
+"""Parses a worker's answers into typed, bounded values.
 
-Nothing else reads a worker's messages. An answer is compared with what the task expects before any
-tensor is built and before any memory is read, so that the judge's work and memory depend on the
-task alone. An answer that has not the form of the protocol raises `BadAnswerError`, which is the
-candidate's failure.
+No other code reads a worker's messages. An answer is compared with what the task expects before any
+tensor is built or memory is read, so that the judge's work and memory depend on the task alone. An
+answer that violates the protocol raises `BadAnswerError`, which is the candidate's failure.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from kernel_gym.tasks.problem import Problem
 log = logging.getLogger(__name__)
 
 MAX_OUTPUTS = 4096
-"""Entries of a list of outputs that is counted; only as many as the task has are looked at."""
+"""Most entries of a list of outputs. A list of the wrong length is counted, not read."""
 MAX_AXES = 16
 MAX_REFUSED = 16
-"""Refused operators that are noted of one call."""
+"""Most refused operators that one call records."""
 MAX_OPERATOR = 120
-"""Characters of the name of one."""
+"""Most characters of an operator's name."""
 MAX_KERNELS = 32
-"""Kernels whose facts are kept."""
+"""Most kernels whose facts are read."""
 _LARGEST = 1 << 62
 NO_TENSOR = "something that is no tensor"
 
 
 class BadAnswerError(Exception):
-    """A worker's answer has not the form of the protocol; the message is inert."""
+    """A worker's answer violates the protocol. The message is inert."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +51,18 @@ class Stated:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Said:
-    """A returned tensor of the expected type, shape and strides, wherever it lies."""
+    """A returned tensor with the expected dtype, shape and strides. Its address is not checked."""
 
     address: int
-    """Of its first element."""
+    """The address of the first element."""
     start: int = -1
-    """Where that is in the arena of a GPU; -1 elsewhere."""
+    """Its offset in the arena of a GPU, or -1."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class CallAnswer:
-    """What a worker answers to a call: as many outputs as it returned."""
+    """A worker's answer to a call: as many outputs as it returned."""
 
     outputs: tuple[Said | Wrong, ...]
     launches: int = 0
@@ -84,7 +83,7 @@ class CallAnswer:
 
 
 def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[Stated, ...]:
-    """The outputs that a task expects of a call."""
+    """Returns the outputs that a task expects from a call."""
     shapes = problem.output_shapes(dims)
     return tuple(Stated(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs)
 
@@ -93,11 +92,11 @@ def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswe
     """Reads the answer to a call.
 
     Args:
-        answer: A JSON object by the worker.
+        answer: A JSON object from the worker.
         stated: The outputs that the task expects.
 
     Raises:
-        BadAnswerError: It is no such answer.
+        BadAnswerError: It violates the protocol.
     """
     described = answer.get("outputs")
     if not isinstance(described, list) or len(described) > MAX_OUTPUTS:
@@ -113,12 +112,12 @@ def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswe
 
 
 def parse_output(described: Any, stated: Stated) -> Said | Wrong:
-    """Compares one described output with the one that the task expects; builds nothing."""
+    """Compares one described output with the one that the task expects. Builds no tensor."""
     if not isinstance(described, dict):
         return Wrong(f"found {NO_TENSOR}, expected a device tensor")
     if "wrong" in described:
-        found = inert_line(described["wrong"], 200)
-        return Wrong(f"found {found}, expected a device tensor")
+        text = inert_line(described["wrong"], 200)
+        return Wrong(f"found {text}, expected a device tensor")
     shape, strides = _sizes(described.get("shape")), _sizes(described.get("strides"))
     dtype, address = described.get("dtype"), _place(described.get("address"))
     if shape is None or strides is None or len(shape) != len(strides):
@@ -135,7 +134,7 @@ def parse_output(described: Any, stated: Stated) -> Said | Wrong:
 
 
 def parse_refused(value: Any) -> tuple[str, ...]:
-    """The names of refused operators.
+    """Parses the names of refused operators.
 
     Raises:
         BadAnswerError: The value is no list.
@@ -146,7 +145,7 @@ def parse_refused(value: Any) -> tuple[str, ...]:
 
 
 def parse_failure(error: Any) -> Failed:
-    """A worker's own account of its failure: believed, since it can only harm itself."""
+    """Parses a worker's report of its own failure. A false report harms the candidate only."""
     error = error if isinstance(error, dict) else {}
     kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
     name = inert_line(error.get("type", "Error"), 100)
@@ -155,7 +154,7 @@ def parse_failure(error: Any) -> Failed:
 
 
 class _Facts(BaseModel):
-    """What a worker says of one kernel: these keys and no others."""
+    """A worker's report about one kernel: these keys and no others."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -175,7 +174,7 @@ class _Facts(BaseModel):
 
 
 def parse_facts(answer: Mapping[str, Any]) -> tuple[KernelFacts, ...]:
-    """What the compiler made of kernels, by name; facts of another form are left out."""
+    """Parses the facts of kernels, the last one for each name. Malformed facts are left out."""
     kernels = answer.get("kernels")
     by_name: dict[str, KernelFacts] = {}
     for kernel in kernels[-MAX_KERNELS:] if isinstance(kernels, list) else ():
@@ -189,10 +188,10 @@ def parse_facts(answer: Mapping[str, Any]) -> tuple[KernelFacts, ...]:
 
 @contextmanager
 def reading_an_answer() -> Iterator[None]:
-    """Makes any error while an answer is read the candidate's failure.
+    """Turns any error while an answer is read into the candidate's failure.
 
     Raises:
-        BadAnswerError: Whatever was raised within, but for failures of ours.
+        BadAnswerError: Any exception was raised within, except `InfraError`.
     """
     try:
         yield
@@ -205,12 +204,12 @@ def reading_an_answer() -> Iterator[None]:
 
 
 def _place(value: Any) -> int:
-    """An address or offset as a worker says it; -1 where it is none."""
+    """Parses an address or offset; -1 if it is none."""
     return value if type(value) is int and 0 <= value < _LARGEST else -1
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    """Sizes or strides as a worker says them; None where they are no such thing."""
+    """Parses sizes or strides; None if they are none."""
     if not isinstance(value, list) or len(value) > MAX_AXES:
         return None
     whole = all(type(size) is int and -_LARGEST < size < _LARGEST for size in value)
@@ -218,7 +217,7 @@ def _sizes(value: Any) -> tuple[int, ...] | None:
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements follow each other in memory; axes of one element may have any stride."""
+    """Whether elements are contiguous in memory. Axes of length one may have any stride."""
     if 0 in shape:
         return True
     expected = 1

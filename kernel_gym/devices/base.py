@@ -1,43 +1,66 @@
-"""What the evaluator asks of a device: open a session for a candidate, load it, call it.
+"""The interface of a device: what the judge calls, and the values that come back.
 
-A session is one candidate in one worker, thrown away afterwards. Failures of the candidate are
-values (`Failed`); failures of ours raise `InfraError`.
+A `Device` opens a `Session` for a candidate: one source in one worker, thrown away afterwards. A
+device whose times are measured in pairs offers a `TimedSession` as well. A failure of the candidate
+is a value (`Failed`). A failure of the machine raises `InfraError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from kernel_gym.hardware import DeviceSpec
-from kernel_gym.records import Clock, KernelFacts
-from kernel_gym.tasks.problem import Scale, Value
+from kernel_gym.devices.description import DeviceDescription, TimingMethod
+from kernel_gym.devices.placement import InputMemory, Piece, Placed
+from kernel_gym.records import KernelFacts
+from kernel_gym.tasks.problem import Value
+from kernel_gym.tasks.task import Task
+
+__all__ = [
+    "Audit",
+    "Call",
+    "Device",
+    "DeviceDescription",
+    "DeviceLostError",
+    "Exclusivity",
+    "Failed",
+    "FailureKind",
+    "InfraError",
+    "MemoryUsedUpError",
+    "OutputTensor",
+    "Session",
+    "SketchedCall",
+    "TimedBlock",
+    "TimedSession",
+    "TimingMethod",
+]
 
 
 class InfraError(RuntimeError):
-    """Something of ours failed: retried, then reported as `infra`, never paid as a zero."""
+    """The machine failed. The evaluation is retried, then recorded as `infra` and masked."""
 
 
 class DeviceLostError(InfraError):
-    """The device was lost, by whom is not known: ours, unless it happens again."""
+    """The device was lost and the cause is unknown. If it happens again, the candidate lost it."""
 
 
 class MemoryUsedUpError(InfraError):
-    """The device has no memory left for work of ours, be it by the candidate or by others."""
+    """The judge or a baseline got no memory on the device. Anybody may hold it."""
 
 
-class Turn(StrEnum):
-    """How a device is held during some steps of an evaluation."""
+class Exclusivity(StrEnum):
+    """How an evaluation holds the device during some of its steps."""
 
     FREE = "free"
-    """Not at all: the work is on the host."""
+    """Not at all: the steps run on the host."""
     ALONE = "alone"
-    """With nobody else on it: values are checked, and it is timed."""
+    """Nobody else uses the device: values are checked and kernels are timed."""
 
 
 class FailureKind(StrEnum):
@@ -49,22 +72,23 @@ class FailureKind(StrEnum):
 
 
 class Audit(StrEnum):
-    """How closely a call is watched for races, lost writes and undefined reads."""
+    """Which launches of a call are checked for races, lost writes and undefined reads."""
 
     OFF = "off"
     DRAWN = "drawn"
-    """Each launch or not, by a draw of its own that the candidate cannot foresee."""
+    """A random share of the launches, which the candidate cannot foresee."""
     AGAIN = "again"
-    """As `DRAWN`, and the call is the last one once more: its time is to be the same."""
+    """As `DRAWN`. The call repeats the last one, and its time must be the same."""
     ON = "on"
-    """Each launch."""
+    """Every launch."""
     REVERSED = "reversed"
-    """And with the waves of each workgroup in the other order: its time is not comparable."""
+    """Every launch, with the waves of each workgroup in reverse order. The time is not comparable
+    with that of other calls."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A failure of the candidate: one line, and the text behind it."""
+    """A failure of the candidate: one line, and the details behind it."""
 
     kind: FailureKind
     message: str
@@ -73,10 +97,10 @@ class Failed:
 
 @dataclass(frozen=True)
 class OutputTensor:
-    """One value that the candidate returned, as the judge found it on the device.
+    """One value that the candidate returned, as the judge read it from the device.
 
-    `tensor` is a copy, of the type and shape that the task states. It is None when something else
-    came back: `problem` tells what was found and what was expected.
+    `tensor` is a copy with the dtype and shape that the task states. It is None if the candidate
+    returned something else: then `problem` says what was found and what was expected.
     """
 
     tensor: torch.Tensor | None
@@ -85,7 +109,7 @@ class OutputTensor:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the candidate: outputs, and what the device recorded of it."""
+    """One call of the candidate: its outputs, and what the device recorded."""
 
     outputs: tuple[OutputTensor, ...]
     seconds: float
@@ -93,26 +117,48 @@ class Call:
     modified_inputs: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     retuned: bool = False
-    """Kernels were tried out during this call: its time is not that of the next one."""
+    """Whether kernels were autotuned during this call: the next call takes another time."""
     kernels: tuple[KernelFacts, ...] = ()
-    """What it launched, the longest first; empty where the device does not look."""
+    """The kernels that were launched, the longest first. Empty if the device does not record
+    them."""
     launch_seconds: float | None = None
-    """Part of `seconds` that is the cost of launching; None where that is not known."""
+    """The part of `seconds` that is launch overhead, or None if it is not known."""
     codes: frozenset[str] = frozenset()
-    """The machine codes that it launched, by digest, where the device knows them."""
+    """Digests of the machine codes that were launched, where the device knows them."""
     audited: frozenset[str] = frozenset()
-    """Those of them of which a launch was audited."""
+    """The digests among `codes` with at least one audited launch."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
-"""Dimensions of a call and its inputs, of which only shapes and types matter."""
+"""Dimensions and inputs of a call, of which only shapes and dtypes matter."""
+
+
+@dataclass(frozen=True)
+class TimedBlock:
+    """Several timed calls or graph replays between two synchronisations."""
+
+    call_seconds: tuple[float, ...]
+    """The stamps: seconds of each call or replay, by event times that the worker read. Not
+    trusted."""
+    wall_seconds: float
+    """Seconds of the whole block by the judge's clock."""
+    host_seconds: float
+    """Seconds of host code for one call, as the worker reports it. Not trusted."""
 
 
 class Session(Protocol):
-    """One candidate in one worker."""
+    """One candidate or baseline in one worker."""
+
+    @property
+    def confinement(self) -> Mapping[str, Any]:
+        """The barriers around the worker: `active` ones, and `missing` ones with reasons."""
+
+    @property
+    def timed(self) -> TimedSession | None:
+        """The session as one that can be timed in blocks; None if its device reports times."""
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads the candidate; the language is its task's unless another is named."""
+        """Builds and loads a source; the language is the task's unless another one is named."""
 
     def call(
         self,
@@ -121,53 +167,129 @@ class Session(Protocol):
         noop: bool = False,
         audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls it once with copies of the inputs; with `noop` its kernels do nothing.
+        """Calls the candidate once with copies of the inputs.
 
-        `audit` asks for faults that values need not show; a device that cannot look ignores it.
+        Args:
+            inputs: The arguments, by name.
+            dims: The dimensions of the workload.
+            noop: Kernels do nothing.
+            audit: Faults to look for beside wrong values. A device without audits ignores it.
         """
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Compiles ahead what the calls need, where that saves the device's time."""
+        """Compiles what the calls need, if that saves time on the device later."""
 
     def facts(self) -> tuple[KernelFacts, ...]:
-        """What the compiler made of its kernels."""
+        """Returns what the compiler reported about the kernels."""
+
+    def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
+        """Returns what the compiler reports for another architecture; empty if it cannot."""
 
     def close(self) -> None:
         """Ends the worker and everything it started."""
 
 
-class Device(Protocol):
-    """Where kernels run."""
+class TimedSession(Session, Protocol):
+    """A session whose calls are timed in blocks over a pool of input sets.
 
-    name: str
-    spec: DeviceSpec
-    clock: Clock
-    scale: Scale
-    where: torch.device
-    """Where the judge draws inputs and computes expected values."""
+    The sequence is: `load_pool`, then before each block the judge writes inputs, reports them with
+    `mark_changed`, and asks for `time_calls` or, after `capture_graph`, for `replay_graph`.
+    """
 
     @property
-    def languages(self) -> Sequence[str]:
-        """What candidates can be written in here: "triton", "hip"."""
+    def memory(self) -> InputMemory:
+        """The memory on the device that the judge and the worker share."""
 
-    @property
-    def facts(self) -> str:
-        """One paragraph for prompts."""
+    def precompile(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Compiles a source for such calls before the worker has a context on the device."""
 
-    def versions(self) -> dict[str, str]:
-        """Versions of everything that decides a result."""
+    def paused_between_requests(self) -> AbstractContextManager[None]:
+        """Within the context, the worker's processes are stopped unless a request is under way.
 
-    def turn(self, kind: Turn) -> AbstractContextManager[None]:
-        """Held during some steps: waits until the device is free for them."""
-
-    def usable(self, task: Any) -> bool:
-        """Whether it could be used for a task now, by a source of ours."""
-
-    def open(self, task: Any, trusted: bool = False, seed: int = 0) -> Session:
-        """A session for candidates of a task; `trusted` ones (baselines) share a cache.
-
-        `seed` is for whatever the device draws while it times; the worker must not learn it.
+        Raises:
+            NotStoppedError: A process could not be stopped.
         """
 
+    def load_pool(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
+        """Sends the argument sets of timed calls to the worker, which warms up on them."""
+
+    def poison_outputs(self, sets: Sequence[Placed]) -> None:
+        """Overwrites the memory that timed calls write their outputs to, if the judge chose it."""
+
+    def mark_changed(self, pieces: Iterable[Piece]) -> None:
+        """Notes memory that the judge has written, so that the worker sees it in the next block."""
+
+    def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
+        """Times calls one by one with cold caches.
+
+        Args:
+            count: The number of calls; each uses the next input set.
+            lead: Cache flushes before the first call. They keep the device busy while the host
+                queues the calls.
+        """
+
+    def capture_graph(self) -> Failed | None:
+        """Captures one call for each input set of the pool as a graph."""
+
+    def replay_graph(self, count: int) -> TimedBlock | Failed:
+        """Times replays of the graph, each with cold caches."""
+
+    def read_outputs(self, call: int, calls: int, placed: Placed) -> Failed | None:
+        """Copies the outputs of one of the last timed calls into the outputs of a set.
+
+        Args:
+            call: The index of the call.
+            calls: The number of calls in the block.
+            placed: The set whose outputs are overwritten.
+        """
+
+    def release_pool(self) -> None:
+        """Frees the memory of the pool, as the worker may stay until the next evaluation."""
+
+    def move_to_other_cpu(self) -> None:
+        """Moves the worker's process to another CPU, whose core may be less busy."""
+
+
+class Device(Protocol):
+    """A device that the judge has opened."""
+
+    @property
+    def description(self) -> DeviceDescription:
+        """What is known of the device without opening it."""
+
+    @property
+    def noise_file(self) -> Path | None:
+        """Where evaluators of this device share the last measurement of its noise floor.
+
+        None if the device reports times, which have no noise.
+        """
+
+    def versions(self) -> dict[str, str]:
+        """Returns the versions of everything that decides a result."""
+
+    def held(self, exclusivity: Exclusivity) -> AbstractContextManager[None]:
+        """Holds the device during some steps; waits until it is free for them."""
+
+    def usable(self, task: Task) -> bool:
+        """Whether a trusted source for a task could use the device now."""
+
+    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> Session:
+        """Opens a session for sources that solve a task.
+
+        Args:
+            task: What the sources solve.
+            trusted: Whether the source is the project's own. Baselines share a compiler cache.
+            seed: For random choices of the device while it times. The worker must not learn it.
+
+        Raises:
+            InfraError: A worker could not be started.
+        """
+
+    def free_unused_memory(self) -> None:
+        """Frees device memory that this process holds and does not use."""
+
+    def synchronize(self) -> None:
+        """Waits until this process has no work left on the device."""
+
     def close(self) -> None:
-        """Gives back what the device holds."""
+        """Frees everything that the device holds."""

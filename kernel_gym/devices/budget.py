@@ -1,9 +1,9 @@
-"""The seconds that one candidate may take of its host, in all its requests together.
+"""The seconds of host time that one candidate may use, in all its requests together.
 
-Three limits, since three things take time. Host code and compilers are paid by the clock, so that
-who sleeps pays. The simulated GPU is paid by its processor time. Both leave out the time in which
-a process was ready and the machine had no processor for it: a busy machine ends no honest
-candidate. The wall time bounds everything.
+There are three limits. Host code and compilers are charged by wall time, so that sleeping counts.
+The simulated GPU is charged by its CPU time. Both leave out the time in which a process was ready
+and had no CPU, so that a busy machine does not end an honest candidate. The third limit is the wall
+time of everything.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HOST_SECONDS = 40.0
-"""Of host code and compilers. Most honest candidates take 1 to 3 s, the slowest measured 11 s."""
+"""Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
 SIMULATED_SECONDS = 45.0
-"""Of the simulated GPU's processor time. Most honest candidates take less than 1 s."""
+"""Limit for the simulated GPU's CPU time. Most honest candidates take less than 1 s."""
 WALL_SECONDS = 240.0
-"""Of everything, on any device. Two tries of one evaluation fit a pool's deadline."""
+"""Limit for everything, on any device. Two tries of an evaluation fit a pool's deadline."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of a request: by the clock, of the simulated GPU's work, of waiting to be run."""
+    """Seconds of a request: wall time, CPU time of the simulated GPU, time waiting for a CPU."""
 
     wall: float
     simulated: float = 0.0
@@ -31,27 +31,27 @@ class Spent:
 
     @property
     def host(self) -> float:
-        """What the candidate's host code is charged."""
+        """The seconds that count as host time."""
         return max(0.0, self.wall - self.simulated - self.waited)
 
 
 @dataclass
 class HostBudget:
-    """What is left of a candidate's seconds; every request to its worker draws from it."""
+    """The remaining seconds of a candidate. Every request to its worker is charged to it."""
 
     host: float = HOST_SECONDS
     simulated: float = SIMULATED_SECONDS
     wall: float = WALL_SECONDS
     stated: str = field(default="", init=False)
-    """Which limit was met first, in words."""
+    """Which limit was reached first, in words."""
 
     def left(self, spent: Spent) -> float:
-        """Seconds that the request under way may take from now on, if it is paid by the clock."""
+        """Returns the seconds that the current request may still take."""
         rest = (self.host - spent.host, self.simulated - spent.simulated, self.wall - spent.wall)
         return max(0.0, min(rest))
 
     def draw(self, spent: Spent) -> None:
-        """Pays for a request."""
+        """Charges a request."""
         self.host -= spent.host
         self.simulated -= spent.simulated
         self.wall -= spent.wall
@@ -63,18 +63,18 @@ class HostBudget:
             self._state(f"{WALL_SECONDS:.0f} s")
 
     def draw_wall(self, seconds: float) -> bool:
-        """Pays for a request by the clock alone, on a GPU; True: nothing is left now."""
+        """Charges wall time only, for a request on a GPU. Returns whether a limit is reached."""
         self.draw(Spent(seconds, waited=seconds))
         return self.used_up
 
     @property
     def overrun(self) -> str:
-        """What to say of a candidate that has used it up."""
+        """The error message for a candidate that has reached a limit."""
         return f"the candidate has used up its {self.stated}"
 
     @property
     def used_up(self) -> bool:
-        """Whether nothing is left of one of them."""
+        """Whether a limit has been reached."""
         return bool(self.stated)
 
     def _state(self, limit: str) -> None:
@@ -82,11 +82,11 @@ class HostBudget:
 
 
 def processor_seconds(pid: int, children: bool = False) -> float:
-    """Processor time of a process so far, in seconds; 0 when it is gone.
+    """Returns the CPU time of a process in seconds; 0 if it has ended.
 
     Args:
-        pid: the process.
-        children: count those of its children that have ended as well.
+        pid: The process.
+        children: Add the CPU time of its children that have ended.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -96,9 +96,9 @@ def processor_seconds(pid: int, children: bool = False) -> float:
 
 
 def waited_seconds(pid: int) -> float:
-    """Seconds in which the first thread of a process was ready, and another one had its processor.
+    """Returns the seconds in which the first thread of a process was ready and waited for a CPU.
 
-    Others' threads, and those of its own, make a thread wait; sleeping does not.
+    Sleeping does not count as waiting.
     """
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
@@ -107,7 +107,7 @@ def waited_seconds(pid: int) -> float:
 
 
 def inner_pid(pid: int) -> int:
-    """The process that a child of the template has become, behind the one that waits for it."""
+    """Returns the candidate's process, given the parent that waits for it."""
     try:
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
     except (OSError, IndexError):

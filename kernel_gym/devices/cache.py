@@ -1,4 +1,4 @@
-"""Where compiled baselines are kept from one run to the next."""
+"""The folders in which compiled baselines are cached between runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_folder(name: str) -> Path:
-    """The user's folder for what one kind of device keeps; made if it is not there."""
+    """Returns the user's cache folder for one kind of device; creates it if needed."""
     folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     path = Path(folder) / "kernel-gym" / name
     path.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How a candidate's processes ended, in the judge's words, the same on every device."""
+"""Describes how a candidate's processes ended, in the same words on every device."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kernel_gym.symbols import plain_name
 
 
 def describe_exit(worker: Child) -> str:
-    """How a worker ended that closed its pipe; it is gone afterwards."""
+    """Ends a worker that has closed its pipe, and describes how it ended."""
     status = worker.close(grace=0.5)
     return f"the candidate {worker.ended_for}" if worker.ended_for else exit_text(status)
 
 
 def exit_text(status: int | None) -> str:
-    """What an exit status says.
+    """Describes an exit status.
 
     Args:
-        status: Minus the number of a signal, or a status that reads as one: the candidate may
-            have chosen any. None where it is not known.
+        status: Minus the number of a signal, or an exit status. The candidate may have chosen any
+            value. None if it is not known.
     """
     if status is None:
         return "the worker exited during the call"
@@ -34,7 +34,7 @@ def exit_text(status: int | None) -> str:
 
 
 def describe_fault(fault: dict[str, Any]) -> Failed:
-    """What stopped a launch on the simulated device: what, in which kernel, where."""
+    """Describes the fault that stopped a launch on the simulator: what, in which kernel, where."""
     kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
     where = [f"kernel {plain_name(fault['kernel'])}", fault.get("instruction") or ""]
     if fault.get("source"):

@@ -1,4 +1,4 @@
-"""Builds a HIP source in a process that sees nothing but the compiler, seen from the judge."""
+"""Builds a HIP source in a separate process that sees nothing but the compiler."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_templa
 LIMITS = Limits(
     memory=1 << 30, file_size=32 << 20, home_size=256 << 20, processes=64, cpu_seconds=120
 )
-"""Of a compiler. Clang takes 0.2 GiB for sources of some hundred lines."""
+"""Limits of a compiler. Clang takes 0.2 GiB for sources of a few hundred lines."""
 SYSTEM_FOLDERS = (
     *("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include"),
     *("/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
 )
-"""Where the distribution keeps compilers, libraries and headers."""
+"""Folders of the system with compilers, libraries and headers."""
 
 PARTS = ("bin", "lib", "lib64", "libexec", "include", "amdgcn", "llvm", "nvvm", "targets")
-"""What belongs to a compiler in the folder above its own."""
+"""Parts of a compiler's installation, in the folder above its own."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a source is built: texts by file name, commands, and the files that they make."""
+    """How a source is built: texts by file name, commands, and the files that they write."""
 
     files: Mapping[str, str]
     commands: Sequence[Sequence[str]]
@@ -46,7 +46,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Built:
-    """What a compiler made: its messages and its files."""
+    """The results of a compiler: messages and files."""
 
     logs: tuple[str, ...]
     results: tuple[bytes, ...]
@@ -61,13 +61,13 @@ def compile_source(
     """Builds a source.
 
     Args:
-        recipe: what is to be done.
-        limit: seconds for it.
-        budget: of the candidate's seconds; None for sources of ours.
-        family: the candidate's processes, with which it shares a budget of memory.
+        recipe: Files and commands.
+        limit: Seconds.
+        budget: The candidate's remaining seconds; None for trusted sources.
+        family: The candidate's processes, which share a memory limit with the compiler.
 
     Raises:
-        InfraError: the process could not be started.
+        InfraError: The process could not be started.
     """
     options = {"folders": folders(recipe.commands)}
     child: Child | None = None
@@ -88,7 +88,7 @@ def compile_source(
     finally:
         worked = processor_seconds(inner_pid(child.pid), children=True)
         child.close()
-        if budget is not None:  # a compiler does not sleep: it works, or waits for a processor
+        if budget is not None:  # a compiler does not sleep: it computes, or waits for a CPU
             wall = time.monotonic() - start
             budget.draw(Spent(wall, waited=max(0.0, wall - worked)))
 
@@ -99,7 +99,7 @@ def compile_hip(
     """Builds a HIP source for a simulated GPU: assembler text, and the object of the host side.
 
     Raises:
-        InfraError: a part of the toolchain is missing, or the process could not be started.
+        InfraError: A part of the toolchain is missing, or the process could not be started.
     """
     chain = _toolchain(arch)
     commands = hip.commands({"device": chain.device, "host": chain.host})
@@ -108,21 +108,21 @@ def compile_hip(
 
 
 def _toolchain(arch: str) -> HipToolchain:
-    """What HIP candidates need on our side.
+    """Finds what the judge needs to build HIP candidates.
 
     Raises:
-        InfraError: it is not there; no candidate is to blame for that.
+        InfraError: A part is missing. No candidate is to blame for that.
     """
-    found = hip_toolchain(arch)
-    if not isinstance(found, HipToolchain):
-        raise InfraError(f"{found.problem}; install it: {found.mend}")
+    toolchain = hip_toolchain(arch)
+    if not isinstance(toolchain, HipToolchain):
+        raise InfraError(f"{toolchain.problem}; install it: {toolchain.fix}")
     if importlib.util.find_spec("kernel_gym.worker.hip._hip_runtime") is None:
         raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
-    return found
+    return toolchain
 
 
 def folders(commands: Sequence[Sequence[str]]) -> list[str]:
-    """What a compiler has to see: the system's folders, its own, and those that options name."""
+    """Returns the folders that a compiler must see: the system's, its own, and those in options."""
     named = [word.partition("=")[2] or word for command in commands for word in command]
     paths = [word.removeprefix("-I") for word in named if word.removeprefix("-I").startswith("/")]
     compilers = {command[0] for command in commands}
@@ -151,7 +151,7 @@ def _ask(child: Child, channel: Channel, recipe: Recipe, limit: float) -> Built 
 
 
 def _read(header: dict[str, Any], buffers: tuple[bytes, ...], expected: int) -> Built | Failed:
-    """The compiler's answer; hostile until it is read, since it has run on a hostile source."""
+    """Returns the compiler's answer. Untrusted, as the source is hostile."""
     logs = header.get("logs")
     if not isinstance(logs, list) or not all(isinstance(log, str) for log in logs):
         return Failed(FailureKind.COMPILE, "the compiler broke the protocol")

@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from kernel_gym.devices import arch_of, resolve
-from kernel_gym.devices.base import Device
+from kernel_gym.devices import describe, resolve
+from kernel_gym.devices.description import DeviceDescription
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.episodes.episode import Episode
@@ -97,7 +97,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             known = ", ".join(self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}; known: {known}")
         self.device_name = resolve(device)
-        self._arch = arch_of(self.device_name)
+        self._device = describe(self.device_name)
+        self._arch = self._device.arch
         self._tasks = Tasks(task, self._arch)
         self._deterministic = deterministic
         self.secret = _secret(deterministic, secret)
@@ -140,12 +141,11 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         super().reset(seed=seed)
         task = self._choose_task(dict(options or {}))
-        device = shared_executor(self.device_name, self.secret).evaluator.device
-        self._prompt = _prompt(task, device)
+        self._prompt = _prompt(task, self._device)
         self._episode = episode = Episode(task)
         if self.render_mode == "human":
             print(self._text())
-        return self._observation(episode), {"task": task.id, "device": device.name}
+        return self._observation(episode), {"task": task.id, "device": self.device_name}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Evaluates one submission.
@@ -264,7 +264,7 @@ def _secret(deterministic: bool, file: str | Path | None) -> RunSecret:
     return process_secret() if file is None else kept_secret(Path(file))
 
 
-def _prompt(task: Task, device: Device) -> str:
+def _prompt(task: Task, device: DeviceDescription) -> str:
     """The prompt of a task, with the train workloads that the device times."""
     workloads = train_workloads(task.problem, device.scale)
     return prompt(task, device.facts, workloads, device.spec.arch)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from kernel_gym.devices import resolve
+from kernel_gym.devices import describe, resolve
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.history import passed
 from kernel_gym.executors.shared import shared_executor
@@ -169,7 +169,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._episode = None
 
     def _observation(self, episode: Episode) -> np.ndarray:
-        scale = shared_executor(self._device_name, PUBLIC).evaluator.device.scale
+        scale = describe(self._device_name).scale
         rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12

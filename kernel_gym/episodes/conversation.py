@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.edits import launches, space_of
 from kernel_gym.episodes.episode import Prompt
-from kernel_gym.executors.shared import shared_executor
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.task import Mode
 
@@ -22,9 +22,9 @@ def full_prompt(device: str) -> Prompt:
     """
 
     def write(task: Task) -> str:
-        opened = shared_executor(device).evaluator.device
-        workloads = train_workloads(task.problem, opened.scale)
-        return prompt(task, opened.facts, workloads, opened.spec.arch)
+        described = describe(device)
+        workloads = train_workloads(task.problem, described.scale)
+        return prompt(task, described.facts, workloads, described.spec.arch)
 
     return write
 
@@ -37,7 +37,7 @@ def brief_prompt(device: str) -> Prompt:
     """
 
     def write(task: Task) -> str:
-        scale = shared_executor(device).evaluator.device.scale
+        scale = describe(device).scale
         verb = "Speed up" if task.mode is Mode.TRITON2TRITON else "Write"
         workloads = "\n".join(f"# {w}" for w in train_workloads(task.problem, scale))
         summary = f"# {verb} {task.problem.name}: {task.problem.summary}"

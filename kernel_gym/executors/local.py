@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import Future
 from typing import Protocol
 
+from kernel_gym.devices import backend_of
 from kernel_gym.evaluator import Caches, Evaluator
 from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
@@ -46,7 +47,7 @@ class LocalExecutor(SupervisedExecutor):
         super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> LocalWorker | ProcessWorker:
-        if self.device.startswith("sim:"):
+        if backend_of(self.device).threads:
             return LocalWorker(Evaluator(self.device, caches=self._caches, secret=self.secret))
         return ProcessWorker(self.device, self.secret)
 

@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from kernel_gym.devices import memory_of, resolve
+from kernel_gym.devices import backend_of, resolve
 from kernel_gym.errors import InputError
 from kernel_gym.executors.base import Executor
 from kernel_gym.tasks.near_names import unknown
@@ -16,14 +16,6 @@ EXECUTORS = {
     "local": "kernel_gym.executors.local:LocalExecutor",
     "ray": "kernel_gym.executors.on_ray:RayExecutor",
 }
-
-
-MOST_WORKERS = 8
-"""Most workers on the simulator by default."""
-MOST_ON_A_GPU = 6
-"""Most workers on a GPU by default. More would wait and hold memory (docs/decisions/0019)."""
-WORKER_BYTES = 18 << 30
-"""Bytes of GPU memory for each evaluator."""
 
 
 class UnknownExecutor(InputError, ValueError):
@@ -60,10 +52,7 @@ def default_workers(device: str) -> int:
         UnknownDevice: There is no such device.
     """
     device = resolve(device)
-    cores = os.cpu_count() or 1
-    if device.startswith("sim:"):
-        return min(cores, MOST_WORKERS)
-    return max(1, min(cores, MOST_ON_A_GPU, memory_of(device) // WORKER_BYTES))
+    return backend_of(device).default_workers(device, os.cpu_count() or 1)
 
 
 def require_executor(name: str) -> None:

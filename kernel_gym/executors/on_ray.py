@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from kernel_gym.devices import resolve
+from kernel_gym.devices import backend_of, resolve
 from kernel_gym.executors.base import Request
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.supervised import DEADLINE, InfraFault, SupervisedExecutor
@@ -68,7 +68,7 @@ class RayExecutor(SupervisedExecutor):
         if self._owns_ray:
             ray.init(address=address, include_dashboard=False, log_to_driver=False)
         options: dict[str, Any] = {"num_cpus": 1}
-        if not device.startswith("sim:"):
+        if backend_of(device).ray_gpus:
             options["num_gpus"] = gpu_share(workers, ray.cluster_resources().get("GPU", 0))
         if arch is not None:
             options["resources"] = {arch: options.get("num_gpus", 1)}

@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernel_gym.devices import describe_devices
+from kernel_gym.devices import device_status
 from kernel_gym.executors.base import Executor, Request
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
@@ -235,12 +235,11 @@ class SupervisedExecutor(Executor):
     def _infra(self, request: Request, why: str) -> Evaluation:
         seed = 0 if request.seed is None else request.seed
         key = Key.of(request.task, request.source, self.device, seed, self.secret)
-        status = next(status for status in describe_devices() if status.name == self.device)
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=request.task,
             device=self.device,
-            clock=status.clock,
+            clock=device_status(self.device).clock,
             source_sha256=key.source_sha256,
             outcome=Outcome.INFRA,
             stage=Stage.BUILD,

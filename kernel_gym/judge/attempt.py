@@ -1,4 +1,4 @@
-"""The state of one evaluation as it goes through the stages."""
+"""The state of one evaluation while it passes through the stages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.judge.timing.baselines import Baseline
-from kernel_gym.judge.timing.deferred_checks import Kept
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.task import Task
@@ -25,13 +25,13 @@ class Verdict:
 
 @dataclass
 class Attempt:
-    """One source on one task: what it is given, and what has been found so far."""
+    """One source on one task: its inputs, and the results so far."""
 
     task: Task
     source: str
     device: Device
     seed: int
-    """The public one: draws come from it and from `secret`."""
+    """The public seed. Random choices depend on it and on `secret`."""
     secret: RunSecret
     baseline: Baseline
     cache: ExpectedCache
@@ -43,27 +43,28 @@ class Attempt:
     facts: tuple[KernelFacts, ...] = ()
     cross: tuple[KernelFacts, ...] = ()
     repeated: tuple[int, float] | None = None
-    """Which workload was called twice on the same data, and the second time's seconds."""
+    """Index of the workload that was called twice on the same data, and seconds of the repeat."""
     launched: dict[int, tuple[KernelFacts, ...]] = field(default_factory=dict)
-    """What train workloads launched, by their place in `results`."""
+    """The kernels that train workloads launched, by index in `results`."""
     paid: dict[str, Workload] = field(default_factory=dict)
-    """The machine codes that ran in calls which are paid, with a workload of each."""
+    """The machine codes that ran in paid calls, each with a workload."""
     audited: set[str] = field(default_factory=set)
-    """The machine codes of which a launch was audited."""
-    kept: Kept = field(default_factory=Kept)
-    """Timed calls that are still to be checked."""
+    """The machine codes with an audited launch."""
+    deferred: DeferredChecks = field(default_factory=DeferredChecks)
+    """Timed calls that are checked later."""
 
     def data_seed(self, *parts: object) -> int:
-        """A seed for one purpose, from the evaluation's own and the secret of its run.
+        """Derives a seed for one purpose from the public seed and the secret of the run.
 
-        Everything that a candidate must not know in advance is drawn from here.
+        Everything that a candidate must not know in advance is drawn from such a seed.
         """
         return self.secret.draw(self.seed, self.task.id, *parts)
 
     def expected(self, workload: Workload, purpose: str) -> Expected:
-        """Inputs and answers of a workload, with data of its own for each purpose."""
+        """Returns inputs and answers of a workload, with different data for each purpose."""
         seed = self.data_seed(purpose, workload.key)
-        return self.cache.get(self.task.problem, workload, seed, self.device.where)
+        where = self.device.description.torch_device
+        return self.cache.get(self.task.problem, workload, seed, where)
 
     def call(
         self,
@@ -74,10 +75,17 @@ class Attempt:
     ) -> Call | Failed:
         """Calls the candidate on a workload."""
         assert self.session is not None
-        found = self.session.call(expected.inputs, workload.dims, noop, audit)
-        if isinstance(found, Call):
-            self.audited |= found.audited
-        return found
+        call = self.session.call(expected.inputs, workload.dims, noop, audit)
+        if isinstance(call, Call):
+            self.audited |= call.audited
+        return call
+
+    def roofline_seconds(self, workload: Workload) -> float:
+        """Returns the least time that the device's data sheet allows for a workload."""
+        problem, dims = self.task.problem, workload.dims
+        moved, flops = problem.bytes(dims), problem.flops(dims)
+        dtype = problem.outputs[0].dtype
+        return self.device.description.spec.roofline_seconds(moved, flops, dtype)
 
     def note(self, workload: Workload, passed: bool, **fields: object) -> None:
         """Records the result of a workload."""
@@ -99,12 +107,12 @@ class Attempt:
         self.results[index] = self.results[index].model_copy(update=fields)
 
     def label(self, text: str) -> None:
-        """Notes something worth counting; labels decide nothing."""
+        """Adds a label, which is counted and decides nothing."""
         if text not in self.labels:
             self.labels.append(text)
 
     def failed(self, split: Split) -> list[WorkloadResult]:
-        """The workloads of a split that failed."""
+        """Returns the results of failed workloads of a split."""
         return [r for r in self.results if r.split is split and not r.passed]
 
 
@@ -116,12 +124,12 @@ _OUTCOMES = {
 
 
 def verdict_of(failed: Failed) -> Verdict:
-    """The outcome of a candidate's failure in its worker."""
+    """Returns the verdict on a candidate's failure in its worker."""
     return Verdict(_OUTCOMES[failed.kind], failed.message, failed.detail)
 
 
 def hidden(verdict: Verdict, split: Split) -> Verdict:
-    """A failure on workloads the policy may not see: that it failed and how, nothing more."""
+    """Reduces a verdict on hidden workloads to how the candidate failed."""
     how = {
         Outcome.WRONG_VALUES: "wrong values",
         Outcome.WRONG_METADATA: "wrong shape, dtype or strides",

@@ -1,7 +1,7 @@
-"""Takes the comments out of C++, in time linear in its length: the source is untrusted.
+"""Removes comments from C++, in linear time, because the source is untrusted.
 
-A regular expression for comments tries every comment that never ends from each of its beginnings.
-This scanner never goes back: each step finds the next place that matters and continues behind it.
+A regular expression for comments is quadratic on comments that never end. This scanner never goes
+back: each step finds the next relevant position and continues behind it.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from collections.abc import Iterator
 
 _OPENS = re.compile(r'//|/\*|\b(?:u8|[uUL])?R"[^()\\\s"]{0,16}\(|"|\'')
 _IN_LINE = {quote: re.compile(rf"[{quote}\\\n]") for quote in "\"'"}
-"""Where text within quotes may end, or has an escape."""
+"""Where text in quotes may end, or has an escape."""
 
 
 def without_comments(source: str) -> str:
-    """The source with a space, or its line ends, in the place of each comment.
+    """Replaces each comment by a space, or by its line ends.
 
     Args:
-        source: C++. Quotes and raw strings are left as they are; a comment or raw string that does
-            not end goes to the end of the source, and a quote that does not end to that of its
-            line. Lines that a backslash continues are joined; the number of lines stays.
+        source: C++. Literals stay as they are. A comment or raw string without an end extends to
+            the end of the source, a quote without an end to the end of its line. Lines that a
+            backslash continues are joined; the number of lines stays.
     """
-    return "".join(_kept(_joined(source)))
+    return "".join(_without(_joined(source)))
 
 
 def _joined(source: str) -> str:
     lines: list[str] = []
     parts: list[str] = []
     for line in source.split("\n"):
-        kept = line.rstrip(" \t\r\v\f")
-        if kept.endswith("\\"):
-            parts.append(kept[:-1])
+        stripped = line.rstrip(" \t\r\v\f")
+        if stripped.endswith("\\"):
+            parts.append(stripped[:-1])
         else:
             lines.append("".join((*parts, line, "\n" * len(parts))))
             parts = []
     return "\n".join([*lines, *(["".join(parts)] if parts else [])])
 
 
-def _kept(source: str) -> Iterator[str]:
+def _without(source: str) -> Iterator[str]:
     at = 0
     while opening := _OPENS.search(source, at):
         start, mark = opening.start(), opening.group()
@@ -57,21 +57,21 @@ def _kept(source: str) -> Iterator[str]:
 
 
 def _end(source: str, mark: str, start: int) -> int:
-    """The place behind the next mark, or the end of the source."""
+    """Returns the position behind the next mark, or the end of the source."""
     place = source.find(mark, start)
     return len(source) if place < 0 else place + len(mark)
 
 
 def _end_of_text(source: str, opening: re.Match[str]) -> int:
-    """The place behind a literal."""
+    """Returns the position behind a literal."""
     mark = opening.group()
     if mark[-1] == "(":
         delimiter = mark.partition('"')[2][:-1]
         return _end(source, f'){delimiter}"', opening.end())
     at = opening.end()
-    while found := _IN_LINE[mark].search(source, at):
-        at = found.end()
-        if found.group() != "\\":
+    while match := _IN_LINE[mark].search(source, at):
+        at = match.end()
+        if match.group() != "\\":
             break
         at += 1  # the character that is escaped
     else:

@@ -1,33 +1,25 @@
-"""Are the values right? Every element, against the fp64 oracle (rules 5-7)."""
+"""Compares every element of the outputs with the fp64 oracle (rules 5-7)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from kernel_gym.judge.protocol import (
-    CANCELLED_LEG,
-    MAX_LEG,
-    RMS_LEG,
-    ROW_BLOCK,
-    SINGLE_ROUNDINGS,
-    TAIL_ROWS,
-    UNIFORM_ROUNDING_RMS,
-)
+from kernel_gym.judge.protocol import TOLERANCE
 from kernel_gym.records import Element
 
 CHUNK = 1 << 25
-"""Most elements that are compared at one time."""
-ROUNDINGS = {torch.float32: SINGLE_ROUNDINGS, torch.float64: SINGLE_ROUNDINGS}
-"""Roundings that a sum may gather before the output's own, in formats that sums are made in."""
+"""The most elements that are compared at a time."""
+ROUNDINGS = dict.fromkeys((torch.float32, torch.float64), TOLERANCE.fp32_roundings)
+"""Roundings that sums may add, by dtype of the output. Other dtypes are rounded at the end."""
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The verdict on one output. `worst` is the error over its tolerance: 1.0 is the limit."""
+class ValueCheck:
+    """The check of one output. `worst` is the error divided by its tolerance: 1.0 is the limit."""
 
     passed: bool
     worst: float
@@ -37,75 +29,94 @@ class Comparison:
 
 def compare_close(
     name: str, found: torch.Tensor, expected: torch.Tensor, reference: torch.Tensor
-) -> Comparison:
-    """Two-legged tolerance by rows of at most 4096 outputs (rule 7).
+) -> ValueCheck:
+    """Checks the largest and the root-mean-square error of rows of at most 4096 values (rule 7).
 
     Args:
-        name: of the output.
-        found: the candidate's values, in the task's dtype.
-        expected: the oracle's, fp64, same shape.
-        reference: those of plain PyTorch in the task's dtype, the yardstick of rounding.
+        name: The output's name.
+        found: The candidate's values, in the task's dtype.
+        expected: The oracle's values, fp64, same shape.
+        reference: The values of plain PyTorch in the task's dtype, whose error is the yardstick.
     """
     if found.numel() == 0:
-        return Comparison(True, 0.0)
+        return ValueCheck(True, 0.0)
     rows = tuple(_rows(t) for t in (expected, found, reference))
     parts = [_measure(*chunk) for chunk in zip(*(_chunks(t) for t in rows), strict=True)]
     if any(part.wrong_class for part in parts):
         wrong = _class_mismatch(found, expected)
         return _report(name, wrong, found, expected, 0.0, "NaN or Inf where it must not be")
-    of_y, of_error, of_reference = (
-        tuple(torch.cat(column) for column in zip(*sizes, strict=True))
-        for sizes in zip(*((p.of_y, p.of_error, p.of_reference) for p in parts), strict=True)
-    )
+    oracle = _join(part.oracle for part in parts)
+    error = _join(part.error for part in parts)
+    yardstick = _join(part.reference_error for part in parts)
     unit = torch.finfo(found.dtype).eps / 2 * ROUNDINGS.get(found.dtype, 1)
-    least = [_least_error(sizes, found.dtype) for sizes in of_y]
-    largest = _yardstick(of_reference[0], of_y[0], unit).clamp(min=least[0])
-    typical = _yardstick(of_reference[1], of_y[1], UNIFORM_ROUNDING_RMS * unit).clamp(min=least[1])
-    max_ratio = of_error[0] / (MAX_LEG * largest)
-    rms_ratio = _by_rms(of_error[1] / typical)
+    least_max, least_rms = (_least_error(sizes, found.dtype) for sizes in oracle)
+    rms_unit = TOLERANCE.uniform_rms * unit
+    largest = _yardstick(yardstick.largest, oracle.largest, unit).clamp(min=least_max)
+    typical = _yardstick(yardstick.rms, oracle.rms, rms_unit).clamp(min=least_rms)
+    max_ratio = error.largest / (TOLERANCE.max_error * largest)
+    rms_ratio = _by_rms(error.rms / typical)
     worst = float(torch.maximum(max_ratio, rms_ratio).max())
     if worst <= 1.0:
-        return Comparison(True, worst)
+        return ValueCheck(True, worst)
     row = int(torch.maximum(max_ratio, rms_ratio).argmax())
     flat = row * rows[0].shape[1] + _worst_of_row(rows[0][row], rows[1][row])
-    tolerance = float(MAX_LEG * largest[row])
+    tolerance = float(TOLERANCE.max_error * largest[row])
     share = float((torch.maximum(max_ratio, rms_ratio) > 1).double().mean())
     leg = "largest" if max_ratio[row] >= rms_ratio[row] else "rms"
     text = f"{leg} error {worst:.3g} times the tolerance; {share:.1%} of the rows are wrong"
     return _at(name, flat, found, expected, tolerance, worst, text)
 
 
+class RowStats(NamedTuple):
+    """Two sizes of each row, each a tensor [rows]."""
+
+    largest: torch.Tensor
+    """The largest magnitude."""
+    rms: torch.Tensor
+    """The root mean square."""
+
+
 class _Measured(NamedTuple):
-    """Some rows: the largest magnitude and the root mean square of each."""
+    """Statistics of some rows."""
 
     wrong_class: bool
-    of_y: tuple[torch.Tensor, torch.Tensor]
-    of_error: tuple[torch.Tensor, torch.Tensor]
-    of_reference: tuple[torch.Tensor, torch.Tensor]
+    """Whether there is NaN or Inf where it must not be."""
+    oracle: RowStats
+    error: RowStats
+    """The candidate's errors."""
+    reference_error: RowStats
 
 
-def _measure(expected: torch.Tensor, found: torch.Tensor, reference: torch.Tensor) -> _Measured:
-    """Measures some rows of the oracle, and of the errors of a candidate and of the reference."""
+def _join(parts: Iterable[RowStats]) -> RowStats:
+    largest, rms = zip(*parts, strict=True)
+    return RowStats(torch.cat(largest), torch.cat(rms))
+
+
+def _measure(expected: torch.Tensor, values: torch.Tensor, reference: torch.Tensor) -> _Measured:
+    """Measures some rows of the oracle, and the errors of the candidate and of the reference."""
     finite = torch.isfinite(expected)
     y, wrong_class = expected.double(), False
-    if found.itemsize == 1 or not bool(finite.all() & torch.isfinite(found).all()):
-        wrong_class = bool(_class_mismatch(found, expected).any())
+    if values.itemsize == 1 or not bool(finite.all() & torch.isfinite(values).all()):
+        wrong_class = bool(_class_mismatch(values, expected).any())
         y = torch.where(finite, y, 0.0)
-        found, reference = (torch.where(finite, t.double(), 0.0) for t in (found, reference))
-    return _Measured(wrong_class, _sizes(y), _sizes(found.sub(y)), _sizes(reference.sub(y)))
+        values = torch.where(finite, values.double(), 0.0)
+        reference = torch.where(finite, reference.double(), 0.0)
+    return _Measured(
+        wrong_class, _row_stats(y), _row_stats(values.sub(y)), _row_stats(reference.sub(y))
+    )
 
 
-def _sizes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each row the largest magnitude and the root mean square, each in one pass over it."""
+def _row_stats(values: torch.Tensor) -> RowStats:
+    """Returns the statistics of each row, each in one pass over the values [rows, columns]."""
     least, most = values.aminmax(dim=1)
     rms = torch.linalg.vector_norm(values, dim=1) / values.shape[1] ** 0.5
-    return torch.maximum(-least, most), rms
+    return RowStats(torch.maximum(-least, most), rms)
 
 
 def _by_rms(ratios: torch.Tensor) -> torch.Tensor:
-    """Ratios of root mean squares over their limit, which is wider for the few largest of many."""
-    limits = torch.full_like(ratios, RMS_LEG)
-    limits[ratios.topk(int(TAIL_ROWS * len(ratios))).indices] = MAX_LEG
+    """Divides root-mean-square ratios by their limit, which is wider for the largest few."""
+    limits = torch.full_like(ratios, TOLERANCE.rms_error)
+    limits[ratios.topk(int(TOLERANCE.tail_share * len(ratios))).indices] = TOLERANCE.max_error
     return ratios / limits
 
 
@@ -115,49 +126,50 @@ def _worst_of_row(expected: torch.Tensor, found: torch.Tensor) -> int:
 
 
 def _chunks(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Some rows at a time: in fp64 all of them together would take many times their memory."""
+    """Splits rows into chunks, as fp64 copies of all of them would take too much memory."""
     return rows.split(max(1, CHUNK // max(1, rows.shape[1])))
 
 
 def _yardstick(error: torch.Tensor, size: torch.Tensor, unit: float) -> torch.Tensor:
-    """The error to expect of a row: the reference's there, its usual one, or the format's.
+    """Returns the error to expect in each row, the largest of three estimates.
 
-    A single row's error of the reference is a sample, and may be small by luck; medians over all
-    rows are not. Where a row's values cancel, errors do not: there the usual error counts as such,
-    within thrice what it is relative to the size of rows.
+    The estimates are the reference's error in the row, its usual error, and the rounding error of
+    the format. The reference's error in a single row is a sample and may be small by chance, but
+    the median over all rows is not. If the values of a row cancel, errors do not cancel. So the
+    usual error is absolute, within a factor of three of the usual relative error.
 
     Args:
-        error: of the reference by row.
-        size: of the oracle's values by row.
-        unit: relative error of one rounding.
+        error: The reference's error, [rows].
+        size: The size of the oracle's values, [rows].
+        unit: The relative error of one rounding.
     """
     relative = (error / size.clamp(min=torch.finfo(size.dtype).tiny)).median()
-    usual = error.median().clamp(relative * size, CANCELLED_LEG * relative * size)
+    usual = error.median().clamp(relative * size, TOLERANCE.cancelled_rows * relative * size)
     return torch.maximum(torch.maximum(error, usual), unit * size)
 
 
-def compare_exact(name: str, found: torch.Tensor, expected: torch.Tensor) -> Comparison:
-    """Equality, element by element."""
+def compare_exact(name: str, found: torch.Tensor, expected: torch.Tensor) -> ValueCheck:
+    """Checks equality, element by element."""
     return compare_mask(name, found != expected, found, expected)
 
 
 def compare_mask(
     name: str, wrong: torch.Tensor, found: torch.Tensor, expected: torch.Tensor
-) -> Comparison:
-    """A verdict from a mask of the wrong elements."""
+) -> ValueCheck:
+    """Returns the check for a mask of wrong elements."""
     if not wrong.any():
-        return Comparison(True, 0.0)
+        return ValueCheck(True, 0.0)
     share = float(wrong.double().mean())
     return _report(name, wrong, found, expected, 0.0, f"{share:.1%} of the elements are wrong")
 
 
 def same_twice(first: torch.Tensor, second: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether two results on the same data differ by no more than rounding (rule 9).
+    """Whether two results on the same data differ by rounding errors only (rule 9).
 
     Args:
-        first: of one call.
-        second: of the other.
-        expected: the oracle's values, which set the scale of a row.
+        first: The result of one call.
+        second: The result of the other call.
+        expected: The oracle's values, which set the scale of a row.
     """
     if torch.equal(first, second) or not first.dtype.is_floating_point:
         return torch.equal(first, second)
@@ -167,13 +179,13 @@ def same_twice(first: torch.Tensor, second: torch.Tensor, expected: torch.Tensor
     unit = torch.finfo(first.dtype).eps / 2
     sizes = _rows(expected.double().nan_to_num(posinf=0.0, neginf=0.0)).abs().amax(1)
     largest = (unit * sizes).clamp(min=_least_error(sizes, first.dtype))
-    return bool((moved.amax(1) <= MAX_LEG * largest).all())
+    return bool((moved.amax(1) <= TOLERANCE.max_error * largest).all())
 
 
 def share_right(found: Sequence[torch.Tensor | None], expected: Sequence[torch.Tensor]) -> float:
-    """Share of the non-zero expected elements that are there up to a rounding, over all outputs.
+    """Returns the share of non-zero expected elements that are right up to one rounding.
 
-    Zeros do not count: an output may be filled with them before a kernel writes the rest.
+    Zeros do not count, because an output may be filled with zeros before a kernel runs.
     """
     right = total = 0
     for tensor, oracle in zip(found, expected, strict=True):
@@ -194,12 +206,12 @@ def _class_mismatch(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor
 
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
-    """Reshapes to (rows, columns): the last dimension, or blocks of it, pooled when it is short."""
+    """Reshapes to [rows, columns]: the last dimension or blocks of it, or everything if short."""
     columns = tensor.shape[-1] if tensor.dim() else 1
     if columns < 32:
         columns = tensor.numel()
-    if columns > ROW_BLOCK:
-        blocks = -(-columns // ROW_BLOCK)
+    if columns > TOLERANCE.row_block:
+        blocks = -(-columns // TOLERANCE.row_block)
         width = -(-columns // blocks)
         rows = tensor.reshape(-1, columns)
         padded = torch.nn.functional.pad(rows, (0, blocks * width - columns))
@@ -208,28 +220,28 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _least_error(sizes: torch.Tensor, dtype: torch.dtype) -> float:
-    """Error to expect of the smallest row: what the format forces, and what fp32 sums leave there.
+    """Returns the least error to expect in any row: of the format near zero, and of fp32 sums.
 
-    Their error goes by their terms. Where terms cancel, or a ReLU leaves but the end of a value or
-    two, a row's size says nothing of them; that of the usual row does. In fp32 and beyond it would
-    excuse too much.
+    The rounding error of a sum scales with the size of its terms, not of its result. If terms
+    cancel, or a ReLU zeroes most of a row, the row's own size underestimates the error. So the
+    median size of rows is used. For fp32 and fp64 outputs that bound would be too loose.
 
     Args:
-        sizes: of all rows of the oracle's values.
-        dtype: of the output.
+        sizes: The sizes of the oracle's rows, [rows].
+        dtype: The output's dtype.
     """
     single = torch.finfo(torch.float32)
-    there = sizes[sizes > 0]
-    if torch.finfo(dtype).eps <= single.eps or not len(there):
+    non_zero = sizes[sizes > 0]
+    if torch.finfo(dtype).eps <= single.eps or not len(non_zero):
         return _smallest_rounding(dtype)
-    left = SINGLE_ROUNDINGS * single.eps / 2 * float(there.median())
-    return max(_smallest_rounding(dtype), left)
+    of_sums = TOLERANCE.fp32_roundings * single.eps / 2 * float(non_zero.median())
+    return max(_smallest_rounding(dtype), of_sums)
 
 
 def _smallest_rounding(dtype: torch.dtype) -> float:
-    """Error that the format itself forces near zero: half a subnormal step.
+    """Returns the rounding error of a format near zero: half a subnormal step.
 
-    Not less than float32's smallest normal number: kernels may flush float32 subnormals to zero.
+    It is at least float32's smallest normal number, as kernels may flush subnormals to zero.
     """
     info = torch.finfo(dtype)
     return max(info.tiny * info.eps / 2, torch.finfo(torch.float32).tiny)
@@ -242,7 +254,7 @@ def _report(
     expected: torch.Tensor,
     tolerance: float,
     text: str,
-) -> Comparison:
+) -> ValueCheck:
     flat = int(wrong.reshape(-1).to(torch.uint8).argmax())
     return _at(name, flat, found, expected, tolerance, float("inf"), text)
 
@@ -255,7 +267,7 @@ def _at(
     tolerance: float,
     worst: float,
     text: str,
-) -> Comparison:
+) -> ValueCheck:
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), found.shape))
     element = Element(
         output=name,
@@ -264,4 +276,4 @@ def _at(
         found=float(found[index]),
         tolerance=tolerance,
     )
-    return Comparison(False, worst, text, element)
+    return ValueCheck(False, worst, text, element)

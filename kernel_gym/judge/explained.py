@@ -7,23 +7,24 @@ from dataclasses import replace
 from kernel_gym.devices.base import Audit, Failed, FailureKind
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import Expected
-from kernel_gym.records import Clock, Outcome
+from kernel_gym.records import Outcome
 from kernel_gym.tasks.workload import Workload
 
 
 def explain(attempt: Attempt, verdict: Verdict, workload: Workload, expected: Expected) -> Verdict:
-    """Adds what an audited call finds to a verdict of wrong values; others stay as they are.
+    """Adds the findings of an audited call to a verdict of wrong values.
 
-    The outcome stays the same: the audit only names the instruction to look at.
+    The outcome stays the same. The audit only names the instruction to look at. Other verdicts
+    are returned unchanged.
 
     Args:
-        attempt: whose session is still open; the verdict ends it.
-        verdict: of a train workload, whose messages the policy may read.
-        workload: the one that failed.
-        expected: its inputs.
+        attempt: The evaluation, with an open session.
+        verdict: The verdict on a train workload. The policy may read its message.
+        workload: The workload that failed.
+        expected: Its inputs.
     """
-    audited = attempt.device.clock is Clock.MODELLED
-    if verdict.outcome is not Outcome.WRONG_VALUES or not audited:
+    audits = attempt.device.description.audits
+    if verdict.outcome is not Outcome.WRONG_VALUES or not audits:
         return verdict
     call = attempt.call(workload, expected, audit=Audit.REVERSED)
     if not isinstance(call, Failed) or call.kind is not FailureKind.RUNTIME:

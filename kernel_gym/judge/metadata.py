@@ -1,4 +1,4 @@
-"""Is what came back the right kind of thing? Exact count, dtype, shape and device (rule 6)."""
+"""Checks the number, dtype, shape and device of the outputs (rule 6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kernel_gym.tasks.problem import Problem
 
 
 def check_metadata(problem: Problem, call: Call) -> str:
-    """What is wrong with the outputs' metadata or the inputs afterwards; empty when nothing."""
+    """Describes wrong metadata of outputs, or inputs that were written; empty if all is right."""
     if call.modified_inputs:
         return f"the candidate wrote to its input {call.modified_inputs[0]!r}"
     if len(call.outputs) != len(problem.outputs):

@@ -1,103 +1,190 @@
-"""The numbers of the evaluation protocol. A change needs a page in docs/decisions."""
+"""The numbers of the evaluation protocol. docs/protocol.md states its rules.
+
+A change of a number needs a page in docs/decisions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 from kernel_gym.records import RATIO_CLAMP as RATIO_CLAMP
 
 PROTOCOL_VERSION = "1"
 
-MAX_LEG = 4.0
-"""Largest error of a row over the yardstick's (rule 7)."""
-RMS_LEG = 2.5
-"""Root-mean-square error of a row over the yardstick's (rule 7)."""
-TAIL_ROWS = 1e-3
-"""Share of the rows that may reach MAX_LEG by their root mean square: the more rows, the longer the
-tail. Honest fp16 attention beside an fp32 reference has a ratio of 2.2 in one row of 1000, and more
-where values cancel."""
-SINGLE_ROUNDINGS = 8
-"""fp32 results are sums of fp32 terms: their order alone moves them by several roundings, which the
-reference's own order may happen to avoid. Honest kernels needed up to 2.1 of these."""
-CANCELLED_LEG = 3.0
-"""Most by which a row's relative error may exceed the usual one when its values cancel."""
-UNIFORM_ROUNDING_RMS = 0.29
-"""RMS of a rounding error that is uniform in one unit: 1/sqrt(12)."""
-ROW_BLOCK = 4096
-"""Most outputs that share one tolerance."""
-
-PHYSICS_MARGIN = 0.95
-"""Below this share of the data sheet's roofline a time is impossible (rule 20)."""
-NOOP_SHARE = 0.5
-"""Most of the non-zero answer that may be right when no kernel ran (rule 10)."""
-TIME_AGREEMENT = 1.25
-"""Two calls on the same data may differ by this factor; beyond it no time can be trusted."""
-INFRA_RETRIES = 2
-"""Failures of ours are retried so often before the outcome is `infra` (rule 27)."""
-DEVICE_RETRIES = 1
-"""A lost device is tried so often again, since a neighbour may have lost it on a GPU. A simulated
-GPU has no neighbours: lost in a request of the candidate, it is the candidate's failure at once."""
-RETRY_SECONDS = 120.0
-"""Nothing is tried again later than this after the beginning of the first try."""
-
 MAX_SOURCE_BYTES = 256 * 1024
+"""Longer sources are rejected."""
 
-# Time on a GPU (rules 11-21). Calibrated on an H100 and an H200: docs/decisions, 0001 to 0006.
-RING = 12
-"""Input sets at addresses of their own; no timed block uses one twice (rule 11)."""
-RING_LEAST, RING_BYTES = 4, 1 << 30
-"""Sets that there are in any case; beyond them the ring stops growing at this size."""
-RING_SHORT = 48
-"""The same for small sets, whose calls are short ..."""
-SMALL_SET = 8 << 20
-"""... which are those of fewer bytes."""
-PILOT_CALLS = 3
-PILOT_LEAD, MAX_LEAD = 8, 60
-"""Flushes before a block, while which the host gets ahead of the GPU ..."""
-LEAD_HOSTS = 1.5
-"""... and how many times as long as the host takes for a call they are."""
-BLOCK_SECONDS = 2e-3
-"""A block is this long (rule 15: 20 ms; a tenth of it gives the same interval in less time) ..."""
-CLAIM_SECONDS, MOST_LONGER = 1e-3, 2
-"""The candidate's part of a block is this long at least, unless its blocks would be so many times
-as long: what is free of the judge's clock (FREE_WALL) is a small share then."""
-BLOCK_CALLS = (2, 50)
-"""... within these numbers of calls, and never more than there are input sets."""
-LONG_CALL = 20e-3
-"""A longer call, in seconds, is a block by itself: references that walk along a sequence in Python
-took up to 0.9 s on an H200."""
-MIN_PAIRS = 6
-MAX_PAIRS = 60
-MAX_SECONDS = 5.0
-HALF_WIDTH = 0.01
-HALF_WIDTH_SHARE = 0.02
-"""The same as a share of the effect, where that is more: 2.8 % at four times the baseline."""
-TRIMMED = 0.2
-"""Share of the pairs' effects that is cut off on each side before the mean (rule 14)."""
-CONFIDENCE = 0.95
-GRAPH_BELOW = 100e-6
-"""Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16), which
-has no host in its time and flushes once a round over the ring."""
-MOST_REPLAYS = 16
-"""Replays in a block, each once over all input sets: by the block's length, and drawn anew for each
-block, up to twice the least."""
-VERIFY_SHARE = 0.25
-"""Of the candidate's blocks that count whose outputs are verified, and one at least (rule 17)."""
-WALL_QUANTILE = 0.25
-"""Of the blocks' unaccounted time: a late answer of the system adds to single blocks only."""
-WALL_SHARE = 0.25
-"""Share of its claimed time that may be unaccounted for, in the median workload (rule 13)."""
-WALL_LIMIT = (1e-3, 0.5)
-"""Seconds and share that may be unaccounted for in a block of any workload."""
-FREE_WALL = (250e-6, 0.05)
-"""Seconds, and share of a block's claimed time, by which its stamps may be better than the judge's
-clock says; never more than WALL_SHARE of it. What is beyond is not paid."""
-CHARGE_LIMIT = 0.02
-"""A comparison whose effect is beyond that by more is made again."""
-TRIES = 3
-"""Comparisons of a workload, and of all of them, of which one must agree with the judge's clock."""
-PATIENCE = 3
-"""Blocks of all but the first are so many times as long: what the host takes for a block, which is
-another figure for each process and processor, is a smaller share of them."""
-NOISE_LIMIT = 0.03
-"""A GPU on which a kernel differs from itself by more is not scored (rule 18)."""
-NOISE_EVERY = 50
-"""Evaluations between two measurements of that."""
-AUDIT_ABOVE = 10.0
-"""Speedups that a person should look at (rule 20)."""
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far values may be from the oracle (rule 7)."""
+
+    max_error: float = 4.0
+    """Limit for the largest error of a row, in yardsticks."""
+    rms_error: float = 2.5
+    """Limit for the root-mean-square error of a row, in yardsticks."""
+    tail_share: float = 1e-3
+    """The share of rows whose root-mean-square error may reach `max_error` instead. The more rows
+    there are, the longer is the tail: honest fp16 attention has a ratio of 2.2 in one row of 1000,
+    and more where values cancel."""
+    fp32_roundings: int = 8
+    """Roundings allowed for fp32 and fp64 results. The order of a sum alone changes the result by
+    several roundings, and the reference's order may be a lucky one. Honest kernels needed up to
+    2.1 of these units."""
+    cancelled_rows: float = 3.0
+    """Limit for the relative error of a row whose values cancel, in usual relative errors."""
+    uniform_rms: float = 0.29
+    """Root mean square of a rounding error that is uniform within one unit: 1/sqrt(12)."""
+    row_block: int = 4096
+    """The most outputs that share one tolerance."""
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """Limits beyond which a result is a hack or a time is not trusted."""
+
+    physics_share: float = 0.95
+    """A time below this share of the roofline is impossible (rule 20)."""
+    noop_share: float = 0.5
+    """The largest share of the non-zero answer that may be right if no kernel ran (rule 10)."""
+    repeat_factor: float = 1.25
+    """The largest ratio between the reported times of two calls on the same data."""
+    audit_speedup: float = 10.0
+    """Larger speedups get a label, because a person should look at them (rule 20)."""
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often an evaluation is tried again after a failure of the machine (rule 27)."""
+
+    infra: int = 2
+    """Retries before the outcome is `infra`."""
+    device_lost: int = 1
+    """Retries after a lost device, because another process may have lost it. A simulated GPU has no
+    other users: if it is lost in a call of the candidate, the candidate fails at once."""
+    seconds: float = 120.0
+    """No retry starts later than this after the first try started."""
+
+
+# Timing on a GPU (rules 11-21), calibrated on an H100 and an H200: docs/decisions, 0001 to 0006.
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """How many input sets timed calls rotate over (rule 11)."""
+
+    sets: int = 12
+    """The usual number of sets. No timed block uses a set twice."""
+    least_sets: int = 4
+    """The pool has this many sets even if they exceed `max_bytes`."""
+    max_bytes: int = 1 << 30
+    """The pool stops growing at this size."""
+    small_sets: int = 48
+    """The number of sets if a set is small, because its calls are short."""
+    small_set_bytes: int = 8 << 20
+    """A set with fewer bytes is small."""
+
+
+@dataclass(frozen=True)
+class PairedTiming:
+    """How blocks of baseline and candidate are timed in turn (rules 12, 14-17)."""
+
+    pilot_calls: int = 3
+    """Calls in the pilot block of each side, which warms it up."""
+    pilot_lead: int = 8
+    """Cache flushes before a pilot block. They keep the GPU busy while the host queues calls."""
+    max_lead: int = 60
+    """The most cache flushes before a block."""
+    lead_host_factor: float = 1.5
+    """The flushes take this many times as long as the host needs for one call."""
+    block_seconds: float = 2e-3
+    """The length of a block. Rule 15 said 20 ms; a tenth gives the same interval in less time."""
+    candidate_seconds: float = 1e-3
+    """The least length of the candidate's calls in a block, so that `ClockCheck.free_seconds` is a
+    small share of it."""
+    max_block_factor: float = 2.0
+    """`candidate_seconds` makes a block at most this many times longer."""
+    min_calls: int = 2
+    """The least calls in a block."""
+    max_calls: int = 50
+    """The most calls in a block; never more than there are input sets."""
+    long_call_seconds: float = 20e-3
+    """A longer call is a block by itself. References that loop over a sequence in Python took up to
+    0.9 s on an H200."""
+    min_pairs: int = 6
+    """The least pairs of blocks."""
+    max_pairs: int = 60
+    """No new round starts after this many pairs."""
+    max_seconds: float = 5.0
+    """No new round starts after this time."""
+    half_width: float = 0.01
+    """Timing stops once the half-width of the interval of log(baseline / candidate) is below."""
+    half_width_share: float = 0.02
+    """Timing also stops once the half-width is below this share of the effect: 2.8 % at four times
+    the baseline."""
+    trimmed_share: float = 0.2
+    """The share of effects that is cut off on each side before the mean (rule 14)."""
+    confidence: float = 0.95
+    """The confidence of the interval."""
+    graph_below_seconds: float = 100e-6
+    """Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16). A
+    replay has no host overhead and one cache flush for each round over the pool."""
+    max_replays: int = 16
+    """The most graph replays in a block. The number is drawn at random between n and 2n."""
+    verified_share: float = 0.25
+    """The share of the candidate's blocks whose outputs are verified; at least one (rule 17)."""
+
+
+@dataclass(frozen=True)
+class ClockCheck:
+    """How far the candidate's stamps may differ from the judge's clock (rule 13)."""
+
+    quantile: float = 0.25
+    """The quantile over blocks of the time that stamps do not account for. A delay of the operating
+    system only ever adds time to single blocks."""
+    median_share: float = 0.25
+    """The largest unaccounted share of the claimed time in the median workload."""
+    block_seconds: float = 1e-3
+    """Unaccounted seconds that a block of any workload may have, plus `block_share`."""
+    block_share: float = 0.5
+    """Unaccounted share of the claimed time that a block of any workload may have."""
+    free_seconds: float = 250e-6
+    """Stamps may be better than the judge's clock by these seconds in a block, plus `free_share`.
+    The rest is not paid."""
+    free_share: float = 0.05
+    """The share of a block's time by which stamps may be better. Both together never exceed
+    `median_share`."""
+    charge_limit: float = 0.02
+    """A comparison is repeated if its effect exceeds what the clock allows by more than this."""
+    tries: int = 3
+    """The most comparisons of a workload, and of all workloads, until one agrees with the clock."""
+    retry_block_factor: int = 3
+    """Retries use timing blocks that are this many times longer. Host overhead per block is about
+    constant, so it becomes a smaller share of the measured time."""
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """How the noise of a GPU is measured: a kernel is compared with itself (rule 18)."""
+
+    limit: float = 0.03
+    """No candidate is scored on a GPU with a larger noise floor."""
+    evaluations: int = 50
+    """Evaluations between two measurements."""
+    valid_seconds: float = 3600.0
+    """A measurement is not used after this time."""
+    measurements: int = 3
+    """Measurements until one is within the limit, as something may have disturbed the others."""
+    workloads: int = 3
+    """Train workloads of a measurement."""
+    repeats: int = 4
+    """Comparisons for each workload."""
+
+
+TOLERANCE = Tolerance()
+PLAUSIBILITY = Plausibility()
+RETRIES = Retries()
+POOL = PoolSize()
+TIMING = PairedTiming()
+CLOCK = ClockCheck()
+NOISE = NoiseFloor()

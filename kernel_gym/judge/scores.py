@@ -1,4 +1,4 @@
-"""From workload results to the few numbers of a record (rules 24 and 25)."""
+"""Aggregates workload results to the numbers of a record (rules 24 and 25)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernel_gym.tasks.workload import Split
 def geometric_speedup(
     results: Sequence[WorkloadResult], split: Split, bound: str = "speedup"
 ) -> float | None:
-    """Geometric mean of the clamped ratios of one split; None unless every workload has one."""
+    """Returns the geometric mean of the clamped ratios of a split; None if a workload has none."""
     ratios = [getattr(r, bound) for r in results if r.split is split]
     if not ratios or any(r is None for r in ratios):
         return None

@@ -1,7 +1,7 @@
-"""The static screen: rejects the plainly forbidden and labels. A filter, never the only barrier.
+"""The static screen: rejects forbidden constructs and adds labels. It is never the only barrier.
 
-Rule 4 of the protocol: frame walking, ctypes, process and thread creation, assignments into torch
-or triton, files and network.
+Rule 4 of the protocol forbids frame walking, ctypes, process and thread creation, assignments into
+torch or triton, files and network.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _FORBIDDEN_IN_HIP = {
 
 @dataclass(frozen=True)
 class Screened:
-    """Why a source is rejected (empty when it is not), and what was noticed."""
+    """Why a source is rejected (empty if it is not), and its labels."""
 
     rejection: str = ""
     labels: tuple[str, ...] = ()
 
 
 def screen(source: str, language: str) -> Screened:
-    """Screens a source; text that does not parse passes, for the build to say why."""
+    """Screens a source. Text that does not parse passes, as the build reports the reason."""
     size = len(source.encode("utf-8", errors="surrogatepass"))
     if size > MAX_SOURCE_BYTES:
         return Screened(f"the source has {size} bytes, at most {MAX_SOURCE_BYTES} are taken")
@@ -61,7 +61,7 @@ def parse(source: str) -> ast.Module:
     """Parses Python without running it, and without its warnings.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it does not parse.
+        SyntaxError, ValueError, RecursionError, MemoryError: It does not parse.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -133,7 +133,7 @@ def _root(node: ast.expr) -> str | None:
 
 
 def _written(node: ast.expr) -> str:
-    """A chain of attributes as it is written, of limited length."""
+    """Returns a chain of attributes as source text, of limited length."""
     names: list[str] = []
     while isinstance(node, ast.Attribute) and len(names) < 8:
         names.insert(0, node.attr)

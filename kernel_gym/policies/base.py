@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kernel_gym.devices import arch_of
+from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import Conversation
 from kernel_gym.episodes.episode import Episode, Message
 from kernel_gym.policies.names import PolicyError
@@ -75,7 +75,7 @@ class Run:
     @property
     def arch(self) -> str:
         """The architecture of the device, such as `gfx942`."""
-        return arch_of(self.device)
+        return describe(self.device).arch
 
 
 class Policy(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernel_gym.analysis.breakdown import RunMetrics
-from kernel_gym.devices import describe_devices, resolve
+from kernel_gym.devices import device_status, resolve
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import Executor, default_workers, make_executor, require_executor
 from kernel_gym.policies.base import Policy
@@ -152,11 +152,11 @@ def runnable(
         device: The full name of a device.
         note: Called with each message on what is left out, and how to fix it.
     """
-    status = next(status for status in describe_devices() if status.name == device)
+    status = device_status(device)
     skipped = [task.id for task in tasks if task.language not in status.languages]
     if skipped:
         note(f"skipped, {device} cannot build them here: {', '.join(skipped)}")
-        for fix in status.mends:
+        for fix in status.fixes:
             note(f"  to fix it: {fix}")
     built = [task for task in tasks if task.language in status.languages]
     foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]

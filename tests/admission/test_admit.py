@@ -15,7 +15,7 @@ from kernel_gym.admission import admit
 from kernel_gym.cli import app
 from kernel_gym.commands.admit import _not_current
 from kernel_gym.commands.control_table import control_table
-from kernel_gym.devices import arch_of
+from kernel_gym.devices import describe
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
@@ -58,7 +58,7 @@ def executor(executors):
 
 def device_of(problem: Problem) -> str:
     """Returns the first device with the problem's dtypes."""
-    return next(name for name in DEVICES if runs_on(problem, arch_of(name)))
+    return next(name for name in DEVICES if runs_on(problem, describe(name).arch))
 
 
 @pytest.fixture

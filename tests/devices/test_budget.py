@@ -15,7 +15,7 @@ from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors import make_executor
 from kernel_gym.executors.supervised import DEADLINE
-from kernel_gym.judge.protocol import RETRY_SECONDS
+from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
 
@@ -59,7 +59,7 @@ def test_processor_time_is_read_of_this_process_and_of_none():
 
 def test_two_tries_end_before_a_pool_gives_up():
     """The judge's own work, some ten seconds on a busy machine, has the rest."""
-    assert RETRY_SECONDS + budget.WALL_SECONDS <= DEADLINE - 200
+    assert RETRIES.seconds + budget.WALL_SECONDS <= DEADLINE - 200
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernel_gym.devices import UnknownDevice, describe_devices, device_names, resolve
+from kernel_gym.devices import UnknownDevice, device_names, device_statuses, resolve
 from kernel_gym.devices.gpu import vendors
 
 
 def test_auto_is_a_device_that_is_usable_here():
-    usable = {d.name for d in describe_devices() if d.usable}
+    usable = {d.name for d in device_statuses() if d.usable}
     assert resolve("auto") in usable
 
 
@@ -29,8 +29,8 @@ def test_gpus_that_are_not_kept_apart_are_told(monkeypatch, count, file, open_):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: reported)
     monkeypatch.setattr(vendors, "gpu_file", lambda vendor, uuid: file if uuid == "GPU-one" else "")
-    found = [status for status in describe_devices() if status.name.startswith("cuda:")]
+    found = [status for status in device_statuses() if status.name.startswith("cuda:")]
     assert len(found) == count
     for status in found:
         assert sum("other GPUs" in problem for problem in status.problems) == open_
-        assert len(status.problems) == len(status.mends)
+        assert len(status.problems) == len(status.fixes)

@@ -42,7 +42,7 @@ def _kernel(task):
 
 @pytest.mark.parametrize("task", load_suite("quickstart").tasks, ids=str)
 def test_kernels_of_the_quickstart_pass(evaluator, task):
-    if task.language not in evaluator.device.languages:
+    if task.language not in evaluator.device.description.languages:
         pytest.skip(f"no compiler for {task.language}")
     found = evaluator.evaluate(task, _kernel(task))
     assert found.outcome is Outcome.PASSED, found.message
@@ -65,11 +65,11 @@ def test_memory_passes_through_the_host_where_handles_do_not_work(evaluator):
     from kernel_gym.devices.gpu.device import GpuDevice
     from kernel_gym.tasks import make_inputs, train_workloads
 
-    device = GpuDevice(evaluator.device.name, by_handle=False)
+    device = GpuDevice(evaluator.device.description.name, by_handle=False)
     session = device.open(SOFTMAX)
     assert session.load(_kernel(SOFTMAX)) is None
     workload = train_workloads(SOFTMAX.problem, device.scale)[0]
-    inputs = make_inputs(SOFTMAX.problem, workload, 0, device.where)
+    inputs = make_inputs(SOFTMAX.problem, workload, 0, device.description.torch_device)
     call = session.call(inputs, workload.dims)
     session.close()
     device.close()

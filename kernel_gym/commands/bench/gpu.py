@@ -103,21 +103,21 @@ def timing(
 
 
 def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
-    from kernel_gym.devices import resolve
-    from kernel_gym.devices.base import Turn
-    from kernel_gym.devices.gpu.device import GpuDevice
+    from kernel_gym.devices import describe, open_device
+    from kernel_gym.devices.base import Exclusivity, TimingMethod
     from kernel_gym.judge.timing.gpu import compare_sessions
     from kernel_gym.judge.timing.noise_floor import noise_floor
     from kernel_gym.tasks import get_task
 
-    resolved = resolve(name)
-    if resolved.startswith("sim:"):
-        raise typer.BadParameter(f"{resolved} has a modelled clock without noise; name a GPU")
-    device, task = GpuDevice(resolved), get_task(TASK)
+    described = describe(name)
+    if described.timing is not TimingMethod.PAIRED:
+        text = f"{described.name} has a modelled clock without noise; name a GPU"
+        raise typer.BadParameter(text)
+    device, task = open_device(name), get_task(TASK)
     baseline, *others = (_session(device, task, extra) for extra in (0, *SLOWDOWNS))
     steps = list(itertools.product(SHAPES, zip(SLOWDOWNS, others, strict=True)))
     for dims, (extra, other) in track(steps, "timing", console=messages, transient=True):
-        with device.turn(Turn.ALONE):
+        with device.held(Exclusivity.ALONE):
             noise = noise_floor(device, compare_sessions)
             yield _summarise(device, task, dims, extra / 1000, noise, baseline, other, repeats)
     for session in (baseline, *others):
@@ -140,21 +140,21 @@ def _summarise(
     noise: float,
     *sides_and_repeats: Any,
 ) -> dict[str, Any]:
-    from kernel_gym.judge.timing.deferred_checks import Kept
+    from kernel_gym.judge.timing.deferred_checks import DeferredChecks
     from kernel_gym.judge.timing.gpu import compare_sessions
-    from kernel_gym.judge.timing.paired import Pairs
+    from kernel_gym.judge.timing.paired import PairedResult
     from kernel_gym.tasks.workload import Kind, Split, Workload
 
     baseline, other, repeats = sides_and_repeats
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution="normal")
-    kept = Kept()
+    deferred = DeferredChecks()
     results = [
-        compare_sessions(task, workload, baseline, other, seed, device, kept)
+        compare_sessions(task, workload, baseline, other, seed, device, deferred)
         for seed in range(repeats)
     ]
-    comparisons = [pairs for pairs in results if isinstance(pairs, Pairs)]
+    comparisons = [pairs for pairs in results if isinstance(pairs, PairedResult)]
     assert len(comparisons) == repeats, results
-    assert not kept.check()
+    assert not deferred.check()
     intervals = [pairs.interval for pairs in comparisons]
     truth = 0.0 if extra == 0 else statistics.fmean(i.mean for i in intervals)
 
@@ -165,7 +165,7 @@ def _summarise(
         return sum(i.mean + i.half + wider < 0 for i in intervals) / repeats
 
     return {
-        "device": device.name,
+        "device": device.description.name,
         "workload": "x".join(map(str, dims.values())),
         "extra": extra,
         "graph": comparisons[0].graph,
@@ -178,7 +178,7 @@ def _summarise(
         "covered_in_record": covered(noise),
         "told_apart": told_apart(0.0),
         "told_apart_in_record": told_apart(noise),
-        "unaccounted_share": statistics.median(p.unaccounted / p.claimed for p in comparisons),
+        "unaccounted_share": statistics.median(p.unaccounted_share for p in comparisons),
         "pairs": statistics.fmean(len(p.effects) for p in comparisons),
     }
 
@@ -252,7 +252,9 @@ class _Busy:
     """Samples the share of time in which kernels run on a GPU, as its driver reports it."""
 
     def __init__(self, device: str) -> None:
-        self._index = int(device.partition(":")[2]) if not device.startswith("sim:") else None
+        from kernel_gym.devices import describe
+
+        self._index = describe(device).torch_device.index
         self._samples: list[float] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)

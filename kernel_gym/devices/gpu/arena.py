@@ -1,8 +1,7 @@
-"""The memory that judge and worker share on a GPU: inputs, HIP outputs, and the worker's answers.
+"""The memory that the judge and its workers share on a GPU: inputs, outputs of HIP candidates.
 
-One allocation of the judge's own, opened by workers through a handle. Where handles do not work it
-passes through host memory: each side has a copy on the device, and the pieces that change go
-through a shared file.
+The judge makes one allocation, and workers open it by handle. Where handles do not work, each side
+has a copy on the device, and changed pieces are copied through a shared file on the host.
 """
 
 from __future__ import annotations
@@ -11,50 +10,32 @@ import contextlib
 import mmap
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.gpu import runtime as gpu_runtime
+from kernel_gym.devices.placement import MemoryFullError, Piece
 
 POISON = 0xFF
-"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
+"""The value of every fresh byte: NaN in every float format, -1 in every integer format."""
 CANARY = 0xA5
 GUARD = 512
-"""Bytes of canary before and after each piece."""
+"""Canary bytes before and after each piece."""
 ALIGNMENT = 512
 SETTLING_KERNELS = 2
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A part of the arena, bytes."""
-
-    start: int
-    size: int
-    label: str
-
-    @property
-    def end(self) -> int:
-        """One past its last byte."""
-        return self.start + self.size
-
-
-class ArenaFull(Exception):
-    """A workload does not fit."""
-
-
 class Arena:
-    """The judge's side.
+    """The judge's side of the shared memory.
 
     Args:
-        size: bytes on the device.
-        by_handle: share by the runtime's handle; otherwise through host memory.
+        size: Bytes on the device.
+        by_handle: Share the allocation by the runtime's handle; otherwise through host memory.
 
     Raises:
-        InfraError: the device has no room, or does not share memory by handle.
+        InfraError: The device has no room, or does not share memory by handle.
     """
 
     def __init__(self, size: int, by_handle: bool = True) -> None:
@@ -76,27 +57,32 @@ class Arena:
             os.ftruncate(self.file, size)
             self._host = torch.frombuffer(mmap.mmap(self.file, size), dtype=torch.uint8)
 
+    @property
+    def coherent(self) -> bool:
+        """Whether judge and workers see the same bytes. Otherwise each side has a copy."""
+        return self.file is None
+
     def reset(self) -> None:
-        """Forgets all pieces and poisons what they used."""
+        """Releases all pieces and poisons their bytes."""
         self._bytes[: self._next].fill_(POISON)
         self._pieces, self._next = [], GUARD
 
     def take(self, size: int, label: str, guarded: bool = True) -> Piece:
-        """The next piece.
+        """Allocates the next piece.
 
         Args:
-            size: bytes.
-            label: says what it is when it is damaged.
-            guarded: poisoned, with canaries around it; otherwise left as it is.
+            size: Bytes.
+            label: A name for error messages.
+            guarded: Poison the piece and put canaries around it. Otherwise its bytes stay.
 
         Raises:
-            ArenaFull: there is no room left.
+            MemoryFullError: There is no room.
         """
         piece = Piece(self._next, size, label)
         after = piece.end + GUARD
         following = -(-after // ALIGNMENT) * ALIGNMENT
         if following > self.size:
-            raise ArenaFull(
+            raise MemoryFullError(
                 f"{label} of {size >> 20} MiB: the arena of {self.size >> 20} MiB is full"
             )
         if guarded:
@@ -108,15 +94,15 @@ class Arena:
 
     @property
     def used(self) -> int:
-        """Bytes that are taken."""
+        """The number of bytes in use."""
         return self._next
 
     def view(self, piece: Piece) -> torch.Tensor:
-        """The piece's bytes, uint8 [size]."""
+        """Returns the bytes of a piece, uint8 [size]."""
         return self._bytes[piece.start : piece.end]
 
     def rows(self, pieces: Sequence[Piece], dtype: torch.dtype) -> torch.Tensor:
-        """Pieces of one size that lie evenly spaced, [pieces, elements]; two at least."""
+        """Returns evenly spaced pieces of one size as [pieces, elements]; at least two pieces."""
         steps = {after.start - before.start for before, after in pairwise(pieces)}
         assert len(steps) == 1, steps
         whole = self._bytes[: self.size // dtype.itemsize * dtype.itemsize].view(dtype)
@@ -127,41 +113,41 @@ class Arena:
         )
 
     def poison(self, pieces: Iterable[Piece]) -> None:
-        """Overwrites pieces."""
+        """Overwrites pieces with the poison pattern."""
         for piece in pieces:
             self.view(piece).fill_(POISON)
 
     @property
     def everything(self) -> Piece:
-        """All that is taken, canaries included."""
+        """One piece with everything in use, canaries included."""
         return Piece(0, self._next, "all")
 
     def settle(self) -> None:
-        """Returns when no other process has work on the GPU.
+        """Waits until no other process has work on the GPU.
 
-        Processes share a GPU by turns. A kernel of the judge waits until the others have nothing to
-        do or their turn is over; in the latter case the next one waits for all of their next turn,
-        so that the judge's clock shows work that a worker has left running.
+        Processes share a GPU by time slices. A kernel of the judge starts when the other processes
+        have no work or their slice ends. In the second case the next kernel waits for their whole
+        next slice. So the judge's clock shows work that a worker left running.
         """
         for _ in range(SETTLING_KERNELS):
             self._pulse.zero_()
             torch.cuda.synchronize()
 
     def publish(self, pieces: Iterable[Piece]) -> None:
-        """Makes what the judge has written there visible to workers, who still have to pull it."""
+        """Makes the judge's writes visible to workers, which still have to copy them."""
         if self.file is not None:
             for piece in pieces:
                 self._host[piece.start : piece.end].copy_(self.view(piece))
         torch.cuda.synchronize()
 
     def fetch(self, pieces: Iterable[Piece]) -> None:
-        """Makes what a worker has written and pushed there visible here."""
+        """Makes the bytes that a worker has copied out visible to the judge."""
         if self.file is not None:
             for piece in pieces:
                 self.view(piece).copy_(self._host[piece.start : piece.end])
 
     def damaged(self) -> str:
-        """The label of a piece beside which a canary was overwritten; empty when none was."""
+        """Returns the label of a piece with an overwritten canary; empty if there is none."""
         bounds = [p.start for p in self._pieces[1:]] + [self._next + GUARD]
         for piece, following in zip(self._pieces, bounds, strict=True):
             before = self._bytes[piece.start - GUARD : piece.start]
@@ -171,7 +157,7 @@ class Arena:
         return ""
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         if self._address:
             with contextlib.suppress(gpu_runtime.GpuRuntimeError):
                 gpu_runtime.free(self._address)

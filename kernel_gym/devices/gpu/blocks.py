@@ -1,4 +1,4 @@
-"""What a worker says of timed calls, read by the judge: nothing of it is believed unchecked."""
+"""Reads a worker's answers to timed calls. Every field is checked before it is used."""
 
 from __future__ import annotations
 
@@ -7,44 +7,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernel_gym.devices.base import TimedBlock
 from kernel_gym.devices.gpu import runtime as gpu_runtime
-from kernel_gym.devices.gpu.arena import Arena, Piece
+from kernel_gym.devices.gpu.arena import Arena
 from kernel_gym.devices.gpu.runtime import HANDLE_BYTES
+from kernel_gym.devices.placement import Piece
 
 LEAST_STAMP = 1e-4
-"""Milliseconds: shorter than any launch."""
+"""Milliseconds. No launch is as short."""
 CLOCKS_DIFFER = 1.01
-"""The GPU's clock may run so much faster than the host's."""
+"""The GPU's clock may be faster than the host's by this factor."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the outputs of timed calls are, in the worker's words."""
+    """Where the worker says that the outputs of timed calls are. Not trusted."""
 
     calls: list[Any] = field(default_factory=list)
-    """For each call and output [allocation, offset in bytes, bytes]."""
+    """For each call, for each output: [allocation, offset in bytes, bytes]."""
     handles: list[Any] = field(default_factory=list)
-    """Of the allocations, hexadecimal."""
+    """The handles of the allocations, hexadecimal."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """Timed calls, seconds: each by the worker's stamps, all by the judge's clock."""
-
-    stamps: tuple[float, ...]
-    wall: float
-    host: float
-    """What the worker's host code took for one call, by its own account."""
-
-
-def read_block(answer: Mapping[str, Any], count: int, wall: float, limit: float) -> Block | None:
-    """The stamps of a block; None when they cannot be those of `count` timed calls.
+def read_block(
+    answer: Mapping[str, Any], count: int, wall: float, limit: float
+) -> TimedBlock | None:
+    """Reads the times of a block. Returns None if they cannot be those of `count` timed calls.
 
     Args:
-        answer: the worker's.
-        count: how many stamps were asked for.
-        wall: seconds that passed by the judge's clock.
-        limit: most seconds that the host's part of a call can be.
+        answer: The worker's answer.
+        count: The number of stamps that were asked for.
+        wall: Seconds of the block by the judge's clock.
+        limit: The most seconds that the host code of one call can take.
     """
     stamps, host = answer.get("ms"), answer.get("host")
     if not isinstance(stamps, list) or len(stamps) != count:
@@ -55,11 +49,11 @@ def read_block(answer: Mapping[str, Any], count: int, wall: float, limit: float)
         return None
     if type(host) is not float or not 0 <= host < limit:
         return None
-    return Block(tuple(ms * 1e-3 for ms in stamps), wall, host)
+    return TimedBlock(tuple(ms * 1e-3 for ms in stamps), wall, host)
 
 
 def read_places(answer: Mapping[str, Any]) -> Places:
-    """Where the worker says that outputs are; each place is checked when it is read."""
+    """Reads where the outputs are. Each place is checked when its bytes are read."""
     calls, handles = answer.get("places"), answer.get("handles")
     if not isinstance(calls, list) or not isinstance(handles, list):
         return Places()
@@ -67,16 +61,19 @@ def read_places(answer: Mapping[str, Any]) -> Places:
 
 
 def copy_outputs(arena: Arena, places: Places, call: int, targets: Sequence[Piece]) -> bool:
-    """Copies a call's outputs from where a worker says that they are; whether they were there.
+    """Copies a call's outputs from where the worker says they are.
 
-    The worker is stopped meanwhile and has no work on the GPU: what is there was computed before
-    the judge's clock stopped.
+    The worker is stopped meanwhile and has no work on the GPU, so the outputs were computed before
+    the judge read its clock.
 
     Args:
-        arena: where they are copied to.
-        places: what the worker said.
-        call: which of the calls.
-        targets: a piece of the arena for each output.
+        arena: The memory with the targets.
+        places: What the worker said.
+        call: The index of the call.
+        targets: A piece of the arena for each output.
+
+    Returns:
+        Whether all outputs were there.
     """
     return all(
         _copy_output(arena, places, call, number, target) for number, target in enumerate(targets)

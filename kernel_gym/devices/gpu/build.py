@@ -1,4 +1,4 @@
-"""Builds a HIP source for a real GPU; what our own sources become is kept."""
+"""Builds a HIP source for a real GPU. Results for trusted sources are cached."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class GpuCompiler:
     """The vendor's compiler for one architecture.
 
     Args:
-        vendor: whose.
-        arch: the compiler's name of the architecture.
-        cache: a folder in which objects are kept, for sources of ours alone; empty for others'.
-        limit: seconds for a source.
-        family: the processes that share a budget of memory with the compiler.
+        vendor: The vendor of the GPU.
+        arch: The compiler's name of the architecture.
+        cache: A folder for compiled objects; empty for candidates, which are not cached.
+        limit: Seconds for one source.
+        family: The processes that share a memory limit with the compiler.
     """
 
     vendor: Vendor
@@ -44,19 +44,19 @@ class GpuCompiler:
     family: Family | None
 
     def build(self, source: str, budget: HostBudget | None) -> GpuLibrary | Failed:
-        """Builds a source, or finds what it became before.
+        """Builds a source, or loads the result from the cache.
 
         Raises:
-            InfraError: there is no compiler, or its process could not be started.
+            InfraError: There is no compiler, or its process could not be started.
         """
         path = find_compiler(self.vendor)
         if path is None:
-            raise InfraError(f"HIP needs {self.vendor.compiler}, which is not here")
+            raise InfraError(f"HIP needs {self.vendor.compiler}, which is not installed")
         command = self.vendor.compile_command(path, self.arch)
         key = hashlib.sha256("\0".join((source, *command)).encode()).hexdigest()[:24]
-        kept = self._kept(key)
-        if kept is not None:
-            return kept
+        cached = self._cached(key)
+        if cached is not None:
+            return cached
         name = f"candidate{self.vendor.suffix}"
         files = {name: source, GATE.name: GATE.read_text(encoding="utf-8")}
         recipe = Recipe(files, [[*command, "-o", LIBRARY, name, GATE.name]], [LIBRARY])
@@ -64,10 +64,10 @@ class GpuCompiler:
         if isinstance(built, Failed):
             return built
         library = GpuLibrary(built.results[0], built.logs[0])
-        self._keep(key, library)
+        self._store(key, library)
         return library
 
-    def _kept(self, key: str) -> GpuLibrary | None:
+    def _cached(self, key: str) -> GpuLibrary | None:
         if not self.cache:
             return None
         library, log = (Path(self.cache, key + end) for end in (".so", ".log"))
@@ -75,7 +75,7 @@ class GpuCompiler:
             return None
         return GpuLibrary(library.read_bytes(), log.read_text(encoding="utf-8"))
 
-    def _keep(self, key: str, library: GpuLibrary) -> None:
+    def _store(self, key: str, library: GpuLibrary) -> None:
         if not self.cache:
             return
         Path(self.cache, f"{key}.log").write_text(library.log, encoding="utf-8")

@@ -18,4 +18,4 @@ class Host:
     vendor: Vendor
     arch: str
     reported: Mapping[str, Any]
-    """What the GPU says of itself."""
+    """The GPU's properties, see `kernel_gym.devices.gpu.vendors.reported`."""

@@ -1,4 +1,4 @@
-"""The lock of one GPU: one evaluation at a time, over all processes of the machine."""
+"""The lock of one GPU: one evaluation at a time, across all processes of the machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 class GpuLock:
-    """A lock between the judges of one machine; it ends with the process that holds it.
+    """A lock between the judges of one machine. It is released if the process that holds it ends.
 
     Args:
-        device: names the GPU, the same in every process.
+        device: A name of the GPU that is the same in every process.
     """
 
     def __init__(self, device: str) -> None:
@@ -24,11 +24,11 @@ class GpuLock:
         name = re.sub(r"[^\w-]", "_", device)
         self._path = folder / f"{name}.lock"
         self.state = folder / f"{name}.json"
-        """Where judges of this GPU leave what they have measured of it."""
+        """Where the judges of this GPU share their measurements of its noise."""
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """With nobody else on the GPU."""
+        """Holds the GPU alone within the context."""
         with open(self._path, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

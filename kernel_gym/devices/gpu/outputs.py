@@ -1,4 +1,4 @@
-"""What a call left in the memory that judge and worker share."""
+"""Reads the results of a call from the memory that the judge and the worker share."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from kernel_gym.devices.answers import (
     stated_outputs,
 )
 from kernel_gym.devices.base import Call, OutputTensor
-from kernel_gym.devices.gpu.arena import Arena, Piece
-from kernel_gym.devices.gpu.placement import Placed, storage_bytes
-from kernel_gym.tasks.problem import TensorArg
+from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.placement import Piece, Placed, in_place_inputs, storage_bytes
 from kernel_gym.tasks.task import Task
 
 
 def read_call(
     arena: Arena, task: Task, answer: Mapping[str, Any], placed: Placed, dims: Mapping[str, int]
 ) -> Call:
-    """What a call returned and left behind.
+    """Reads the outputs of a call, and checks which inputs it changed.
 
     Args:
-        arena: What judge and worker share.
-        task: What is solved.
-        answer: By the worker.
-        placed: The call's inputs, and the places where the judge asked for its outputs.
-        dims: Of the workload.
+        arena: The shared memory.
+        task: The task that is solved.
+        answer: The worker's answer.
+        placed: The call's inputs, and the pieces where the judge asked for its outputs.
+        dims: The dimensions of the workload.
 
     Raises:
         BadAnswerError: The answer cannot be read.
@@ -60,7 +59,7 @@ def _outputs(
         yield from (OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
         return
     for one, expected, piece in zip(said, stated, placed.outputs, strict=True):
-        yield _read(arena, one, expected, piece, _alias(one, placed, in_place(task)))
+        yield _read(arena, one, expected, piece, _alias(one, placed, in_place_inputs(task)))
 
 
 def _read(
@@ -76,21 +75,15 @@ def _read(
 
 
 def modified_inputs(arena: Arena, task: Task, placed: Placed) -> tuple[str, ...]:
-    """Inputs whose bytes differ from the judge's copy, but for those declared in place."""
+    """Returns the inputs whose bytes have changed, without those that may change."""
     changed = []
     for name, piece in placed.pieces.items():
         value = placed.inputs[name]
         assert isinstance(value, torch.Tensor)
-        same = name in in_place(task) or torch.equal(arena.view(piece), storage_bytes(value))
+        same = name in in_place_inputs(task) or torch.equal(arena.view(piece), storage_bytes(value))
         if not same:
             changed.append(name)
     return tuple(changed)
-
-
-def in_place(task: Task) -> frozenset[str]:
-    """Inputs that a candidate may overwrite."""
-    args = task.problem.args
-    return frozenset(a.name for a in args if isinstance(a, TensorArg) and a.in_place)
 
 
 def _alias(said: Said | Wrong, placed: Placed, allowed: frozenset[str]) -> str:

@@ -1,7 +1,7 @@
-"""The few calls of a GPU runtime that torch does not offer: whole allocations, shared by handle.
+"""Calls of a GPU runtime that PyTorch does not offer: allocations that are shared by handle.
 
-PyTorch's allocator cuts many tensors out of one allocation, and a handle opens a whole one. What
-judge and worker share is therefore allocated here, apart from everything else that a judge holds.
+PyTorch's allocator places many tensors in one allocation, and a handle opens the whole allocation.
+So the memory that the judge shares with a worker is allocated here, apart from the judge's tensors.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kernel_gym.devices.gpu.vendors import vendor_here
 
 HANDLE_BYTES = 64
 FREE_SHARE = 0.25
-"""Of a GPU's memory: one evaluation at a time needs more than it holds, hardly more than this."""
+"""A GPU is crowded if a smaller share of its memory is free. One evaluation needs about as much."""
 KEPT_BYTES = 8 << 30
-"""What a process may keep without use while there is room for others: twice what it asks ahead."""
+"""Bytes that a process may keep unused while there is room: twice what it allocates ahead."""
 _LAZY_PEER_ACCESS = 1
 
 
 class GpuRuntimeError(RuntimeError):
-    """A call of the runtime failed; the text has its name and the error's number."""
+    """A call of the runtime failed. The message has the call's name and the error number."""
 
 
 class _Handle(ctypes.Structure):
@@ -31,10 +31,10 @@ class _Handle(ctypes.Structure):
 
 
 def allocate(size: int) -> int:
-    """Device address of a fresh allocation of its own.
+    """Returns the device address of a new allocation.
 
     Raises:
-        GpuRuntimeError: there is no room.
+        GpuRuntimeError: There is no room.
     """
     address = ctypes.c_void_p()
     _call("Malloc", ctypes.byref(address), ctypes.c_size_t(size))
@@ -42,50 +42,51 @@ def allocate(size: int) -> int:
 
 
 def crowded() -> bool:
-    """Whether too little memory is free for what one evaluation at a time needs."""
+    """Whether too little memory is free for one evaluation."""
     free, total = torch.cuda.mem_get_info()
     return free < FREE_SHARE * total
 
 
 def keeps_too_much(held: int, least: int | None = None) -> bool:
-    """Whether a process should give back what it holds without using it.
+    """Whether a process should return unused memory to the driver.
 
-    Asking the driver anew takes milliseconds, and longer while others make their contexts, so what
-    usual tasks need is kept while there is room. What a task of much memory took is not: once there
-    is no room, its holder may be building, or waiting for a turn, and hear nothing of it.
+    An allocation by the driver takes milliseconds, and longer while other processes create
+    contexts. So the memory that most tasks need is kept while there is room. The memory of a large
+    task is not kept: a process that builds or waits would not notice when others need it.
 
     Args:
-        held: bytes.
-        least: bytes that it may keep on a crowded GPU; None to keep what there is room for.
+        held: Unused bytes that the process holds.
+        least: Bytes that it may keep on a crowded GPU. None: the GPU's state does not matter.
     """
     return held > KEPT_BYTES or (least is not None and held > least and crowded())
 
 
 def give_back(least: int | None = None) -> None:
-    """Returns to the driver what torch holds here without use, if that is too much."""
+    """Returns PyTorch's unused memory to the driver if it is too much, see `keeps_too_much`."""
     held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if keeps_too_much(held, least):
         torch.cuda.empty_cache()
 
 
 def reserve(size: int) -> torch.Tensor:
-    """Memory that torch keeps when it is freed: later tensors are cut out of it.
+    """Allocates memory that PyTorch keeps when it is freed, and uses for later tensors.
 
-    To ask the driver takes a millisecond, and several while other processes make their contexts.
+    An allocation by the driver takes a millisecond, and longer while other processes create
+    contexts.
     """
     return torch.empty(size, dtype=torch.uint8, device="cuda")
 
 
 def free(address: int) -> None:
-    """Gives an allocation back."""
+    """Frees an allocation."""
     _call("Free", ctypes.c_void_p(address))
 
 
 def export(address: int) -> bytes:
-    """A handle by which another process on this machine opens the allocation.
+    """Returns a handle by which another process on this machine opens the allocation.
 
     Raises:
-        GpuRuntimeError: this system does not share device memory between processes.
+        GpuRuntimeError: This system does not share device memory between processes.
     """
     handle = _Handle()
     _call("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
@@ -93,10 +94,10 @@ def export(address: int) -> bytes:
 
 
 def open_handle(handle: bytes) -> int:
-    """Address at which an exported allocation appears in this process.
+    """Returns the address at which an exported allocation appears in this process.
 
     Raises:
-        GpuRuntimeError: it cannot be opened here.
+        GpuRuntimeError: It cannot be opened here.
     """
     address = ctypes.c_void_p()
     function = _function("IpcOpenMemHandle")
@@ -108,15 +109,15 @@ def open_handle(handle: bytes) -> int:
 
 
 def close_handle(address: int) -> None:
-    """Gives back what `open_handle` has opened."""
+    """Closes an allocation that `open_handle` has opened."""
     _call("IpcCloseMemHandle", ctypes.c_void_p(address))
 
 
 def allocation_of(address: int) -> tuple[int, int]:
-    """Address and size in bytes of the whole allocation that an address is in.
+    """Returns start and size in bytes of the allocation that contains an address.
 
     Raises:
-        GpuRuntimeError: it is in none.
+        GpuRuntimeError: No allocation contains it.
     """
     start, size = ctypes.c_void_p(), ctypes.c_size_t()
     library, name = vendor_here().range_symbol
@@ -128,15 +129,15 @@ def allocation_of(address: int) -> tuple[int, int]:
 
 
 def read_exported(handle: bytes, offset: int, target: torch.Tensor) -> None:
-    """Copies device memory that another process has exported; trusts nothing that it says.
+    """Copies device memory that another process has exported. All arguments are checked.
 
     Args:
-        handle: by which the allocation is opened.
-        offset: bytes from its start.
+        handle: The handle of the allocation.
+        offset: Bytes from its start.
         target: uint8 [n] on the device.
 
     Raises:
-        GpuRuntimeError: it cannot be opened, or is too small.
+        GpuRuntimeError: The allocation cannot be opened, or is too small.
     """
     address = open_handle(handle)
     try:
@@ -150,14 +151,14 @@ def read_exported(handle: bytes, offset: int, target: torch.Tensor) -> None:
 
 
 def as_tensor(address: int, size: int) -> torch.Tensor:
-    """A uint8 tensor [size] over device memory that it does not own."""
+    """Returns a uint8 tensor [size] over device memory, without owning the memory."""
     return torch.as_tensor(
         _Memory(address, size), device=torch.device("cuda", torch.cuda.current_device())
     )
 
 
 class _Memory:
-    """Device memory in the form that array libraries exchange."""
+    """Device memory with the interface by which array libraries exchange memory."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {
@@ -174,7 +175,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _loaded(wanted: str) -> ctypes.CDLL:
-    """A library that torch has loaded: a second copy would have a state of its own."""
+    """Opens a library that PyTorch has loaded. A second copy would have separate state."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split()[-1] for line in maps if wanted in line}
     if not paths:
@@ -192,5 +193,5 @@ def _call(name: str, *args: object) -> None:
 
 def _check(name: str, status: int) -> None:
     if status:
-        _function("GetLastError")()  # or the next call of torch's would report this error
+        _function("GetLastError")()  # otherwise PyTorch's next call would report this error
         raise GpuRuntimeError(f"{vendor_here().prefix}{name} failed with error {status}")

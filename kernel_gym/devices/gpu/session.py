@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import torch
@@ -18,16 +19,17 @@ from kernel_gym.devices.base import (
     InfraError,
     MemoryUsedUpError,
     SketchedCall,
+    TimedBlock,
 )
 from kernel_gym.devices.budget import HostBudget
-from kernel_gym.devices.gpu.arena import GUARD, ArenaFull, Piece
-from kernel_gym.devices.gpu.blocks import Block, Places, copy_outputs, read_block, read_places
+from kernel_gym.devices.gpu.alternation import Alternation
+from kernel_gym.devices.gpu.arena import GUARD, Arena
+from kernel_gym.devices.gpu.blocks import Places, copy_outputs, read_block, read_places
 from kernel_gym.devices.gpu.build import GpuCompiler
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
-from kernel_gym.devices.gpu.placement import Placed, arguments, place
-from kernel_gym.devices.gpu.turns import Turns
 from kernel_gym.devices.gpu.worker import Worker, ask
+from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.pause import NotStoppedError
 from kernel_gym.tasks.problem import Value
@@ -36,42 +38,45 @@ from kernel_gym.tasks.task import Task
 OPEN_TIMEOUT = 60.0
 LOAD_TIMEOUT = 90.0
 FIRST_TIMEOUT = 45.0
-"""For one call's kernels, all configurations of autotuned ones included."""
+"""Seconds to compile the kernels of one call, with all configurations of autotuned kernels."""
 CALL_TIMEOUT = 15.0
-"""A kernel that hangs has the GPU for so long."""
+"""Seconds. A kernel that hangs holds the GPU for this long."""
 CROWDED_BYTES = 4 << 30
-"""Less free memory than this is too little for one more worker."""
+"""One more worker does not fit if less memory is free."""
 
 
 class GpuSession:
     """One candidate or baseline in one worker.
 
     Args:
-        task: what it solves.
-        worker: where it runs.
-        host: the GPU's side.
-        release: takes the worker when the session ends and the worker is still well.
+        task: What the source solves.
+        worker: The worker process.
+        host: What the sessions on one GPU share.
+        release: Takes the worker back if it is still healthy when the session ends.
     """
 
     def __init__(
         self, task: Task, worker: Worker, host: Host, release: Callable[[Worker], None]
     ) -> None:
-        self.arena = host.arena
-        self.replayed = False
-        """Whether the ring's calls were captured as a graph."""
+        self.memory: Arena = host.arena
         self._task, self._worker, self._host, self._release = task, worker, host, release
-        self._budget = None if worker.ours else HostBudget()
+        self._budget = None if worker.trusted else HostBudget()
         self._language = task.language
         self._dead: Failed | None = None
         self._changed: list[Piece] = []
-        self.turns = Turns(worker.child, host.arena)
+        self._alternation = Alternation(worker.child, host.arena)
         self._places = Places()
         self.confinement = worker.ready()
 
-    def rehearse(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Compiles a Triton candidate for such calls, while the worker has no GPU context yet.
+    @property
+    def timed(self) -> GpuSession:
+        """The session itself: its calls can be timed in blocks."""
+        return self
 
-        Whatever else goes wrong is left for `load` to find.
+    def precompile(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
+        """Compiles a Triton candidate for such calls before the worker has a GPU context.
+
+        Only failures of the compiler count here. All others are left to `load`.
         """
         if self._task.language != "triton":
             return None
@@ -87,7 +92,7 @@ class GpuSession:
         )
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads the candidate; the language "torch" is for the task's reference."""
+        """Builds and loads a source; the language "torch" is for the task's reference."""
         self._language = language or self._task.language
         header: dict[str, Any] = {
             "do": "load",
@@ -108,10 +113,10 @@ class GpuSession:
         return answer if isinstance(answer, Failed) else self.open()
 
     def open(self) -> Failed | None:
-        """Lets the worker make its GPU context.
+        """Has the worker create its GPU context.
 
         Raises:
-            InfraError: it cannot.
+            InfraError: The worker cannot create it.
         """
         if self._worker.opened:
             return None
@@ -120,14 +125,14 @@ class GpuSession:
         return failed
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Compiles what calls of such dimensions and inputs need; their values do not matter."""
+        """Compiles the kernels for calls with such dimensions and inputs; values do not matter."""
         if self._language != "triton":
             return None
         header = {"do": "compile", "calls": [self._sketch(*call) for call in calls]}
         return self._failure(header, LOAD_TIMEOUT)
 
     def _sketch(self, dims: Mapping[str, int], inputs: Mapping[str, Value]) -> list[dict[str, Any]]:
-        """Arguments that all lie at one place: nothing reads them."""
+        """Describes arguments that share one address, because nothing reads them."""
         pieces = {
             name: Piece(GUARD, value.untyped_storage().nbytes(), name)
             for name, value in inputs.items()
@@ -142,14 +147,14 @@ class GpuSession:
         noop: bool = False,
         audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls the candidate once on fresh copies of the inputs; a GPU cannot be audited."""
+        """Calls the candidate once on fresh copies of the inputs. A GPU has no audits."""
         if self._dead:
             return self._dead
-        self.arena.reset()
+        self.memory.reset()
         placed = self._place(inputs, dims)
         if isinstance(placed, Failed):
             return placed
-        everything = (self.arena.everything,)
+        everything = (self.memory.everything,)
         boxes = [[p.start, p.size] for p in placed.outputs]
         header = {
             "do": "call",
@@ -161,117 +166,115 @@ class GpuSession:
         answer = self._ask(header, CALL_TIMEOUT, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
-        damaged = self.arena.damaged()
+        damaged = self.memory.damaged()
         if damaged:
             return Failed(
                 FailureKind.RUNTIME, f"a kernel wrote outside its buffers, next to {damaged}"
             )
         try:
-            return read_call(self.arena, self._task, answer, placed, dims)
+            return read_call(self.memory, self._task, answer, placed, dims)
         except BadAnswerError as error:
             return self._fail(Failed(FailureKind.RUNTIME, str(error)))
 
     def facts(self) -> tuple[KernelFacts, ...]:
-        """What the compiler made of the kernels."""
+        """Returns what the compiler reported about the kernels."""
         return self._facts({"do": "facts"})
 
     def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
-        """What Triton's compiler for an AMD architecture makes of them."""
+        """Returns what Triton's compiler reports for an AMD architecture."""
         return self._facts({"do": "cross", "arch": arch})
 
     def evict(self) -> int:
-        """Ends the worker in the middle of its session; bytes of the GPU that come free."""
+        """Ends the worker during its session. Returns the bytes of GPU memory that this frees."""
         before = torch.cuda.mem_get_info()[0]
         self._fail(Failed(FailureKind.RUNTIME, "the GPU's memory is used up"))
         return torch.cuda.mem_get_info()[0] - before
 
     def close(self) -> None:
-        """Ends the session."""
+        """Ends the session. A healthy worker is released, another one ends."""
         if self._dead is None:
             self._release(self._worker)
         else:
             self._worker.close()
 
-    # -- timing: see judge/pairs.py -----------------------------------------------------------
+    # -- timing: see judge/timing/paired.py ----------------------------------------------------
 
-    def ring(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
-        """Hands the worker the argument sets of timed calls, and lets it warm up on them."""
+    def paused_between_requests(self) -> AbstractContextManager[None]:
+        """Within the context, the worker's processes are stopped between two requests."""
+        return self._alternation.paused_between_requests()
+
+    def load_pool(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
+        """Sends the argument sets of timed calls to the worker, which warms up on them."""
         header = {
             "do": "ring",
             "sets": [self._arguments(placed, dims) for placed in sets],
             "outputs": [] if self._language == "hip" else [p.size for p in sets[0].outputs],
         }
-        self.replayed = False
-        return self._failure(header, CALL_TIMEOUT, shown=(self.arena.everything,))
+        return self._failure(header, CALL_TIMEOUT, shown=(self.memory.everything,))
 
-    def changed(self, pieces: Iterable[Piece]) -> None:
-        """Notes what the judge has written into the ring, for the next block."""
+    def mark_changed(self, pieces: Iterable[Piece]) -> None:
+        """Notes memory that the judge has written, so that the worker sees it in the next block."""
         self._changed.extend(pieces)
 
-    def block(self, count: int, lead: int) -> Block | Failed:
-        """`count` timed calls with cold caches, after `lead` flushes."""
+    def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
+        """Times `count` calls with cold caches, after `lead` cache flushes."""
         return self._timed({"do": "block", "count": count, "lead": lead})
 
-    def capture(self) -> Failed | None:
-        """Makes one graph of a round over the ring."""
+    def capture_graph(self) -> Failed | None:
+        """Captures one call for each input set of the pool as a graph."""
         answer = self._ask({"do": "capture"}, CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
-        self._places, self.replayed = read_places(answer), True
+        self._places = read_places(answer)
         return None
 
-    def replay(self, count: int) -> Block | Failed:
-        """`count` timed replays of the graph, each with cold caches."""
+    def replay_graph(self, count: int) -> TimedBlock | Failed:
+        """Times `count` replays of the graph, each with cold caches."""
         return self._timed({"do": "replay", "count": count})
 
-    def move(self) -> None:
-        """Has the worker go on on another processor, whose core may have fewer other users."""
-        self._failure({"do": "move"}, CALL_TIMEOUT)  # to stay is no failure
+    def move_to_other_cpu(self) -> None:
+        """Moves the worker to another CPU, whose core may have fewer other users."""
+        self._failure({"do": "move"}, CALL_TIMEOUT)  # it is no failure if the worker stays
 
-    def poison(self, sets: Sequence[Placed]) -> None:
-        """Overwrites what timed calls write into the arena itself: those of HIP candidates."""
+    def poison_outputs(self, sets: Sequence[Placed]) -> None:
+        """Overwrites the outputs in the shared memory. Only HIP candidates write them there."""
         if self._language == "hip":
             outputs = [piece for placed in sets for piece in placed.outputs]
-            self.arena.poison(outputs)
-            self.changed(outputs)
+            self.memory.poison(outputs)
+            self.mark_changed(outputs)
 
-    def read(self, call: int, calls: int, placed: Placed) -> Failed | None:
-        """Fetches the outputs of one of the last timed calls into a set.
+    def read_outputs(self, call: int, calls: int, placed: Placed) -> Failed | None:
+        """Copies the outputs of one of the last `calls` timed calls into the outputs of a set.
 
-        The judge reads them itself, while the worker is stopped. Only where memory is not shared by
-        handle the worker is asked for them.
-
-        Args:
-            call: which.
-            calls: how many there were.
-            placed: the set.
+        The judge reads them itself while the worker is stopped. It asks the worker only where
+        memory cannot be shared by handle.
         """
-        if self.arena.file is not None:
-            return self._deliver(calls - 1 - call, placed)
-        if self._language == "hip":  # written there by the candidate itself
+        if not self.memory.coherent:
+            return self._read_back(calls - 1 - call, placed)
+        if self._language == "hip":  # the candidate itself has written them there
             return None
-        if copy_outputs(self.arena, self._places, call, placed.outputs):
+        if copy_outputs(self.memory, self._places, call, placed.outputs):
             return None
         text = "the outputs of a timed call are not where they were"
         return self._fail(Failed(FailureKind.RUNTIME, text))
 
-    def _deliver(self, back: int, placed: Placed) -> Failed | None:
-        """Has the worker copy outputs, of a call counted backwards."""
+    def _read_back(self, back: int, placed: Placed) -> Failed | None:
+        """Has the worker copy the outputs of a call; calls are counted from the last one."""
         if self._language == "hip":
             calls, boxes = [], []
         else:
-            self.arena.poison(placed.outputs)
+            self.memory.poison(placed.outputs)
             calls, boxes = [back], [[[p.start, p.size] for p in placed.outputs]]
         header = {"do": "deliver", "calls": calls, "outboxes": boxes}
         shown = () if self._language == "hip" else placed.outputs
         return self._failure(header, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
 
-    def rest(self) -> None:
-        """Gives back the memory of the ring; the worker may hold it until the next evaluation."""
+    def release_pool(self) -> None:
+        """Frees the memory of the pool, as the worker may stay until the next evaluation."""
         self._ask({"do": "rest"}, CALL_TIMEOUT)
 
-    def _timed(self, header: dict[str, Any]) -> Block | Failed:
-        """Runs a block; its wall-clock time ends when the GPU has no more work of the worker."""
+    def _timed(self, header: dict[str, Any]) -> TimedBlock | Failed:
+        """Runs a block. Its wall time ends when the GPU has no more work of the worker."""
         shown, self._changed = self._changed, []
         failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown, go_on=True)
         if failed is not None:
@@ -281,7 +284,8 @@ class GpuSession:
         answer = self._ask(header, CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
-        block = read_block(answer, header["count"], self.turns.ended - start, CALL_TIMEOUT)
+        wall = self._alternation.ended - start
+        block = read_block(answer, header["count"], wall, CALL_TIMEOUT)
         if block is None:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         if header["do"] == "block":
@@ -290,8 +294,8 @@ class GpuSession:
 
     def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
         try:
-            return place(self.arena, self._task, inputs, dims)
-        except ArenaFull as error:
+            return place(self.memory, self._task, inputs, dims)
+        except MemoryFullError as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 
     def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -325,23 +329,32 @@ class GpuSession:
         go_on: bool = False,
         library: bytes = b"",
     ) -> dict[str, Any] | Failed:
-        """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then.
+        """Sends a request and returns the worker's answer.
 
-        While turns are taken its processes are stopped afterwards, unless they are to go on.
+        Args:
+            header: The message.
+            timeout: Seconds until an answer.
+            shown: Memory that the worker must see before the request.
+            wanted: Memory that the judge must see after the answer.
+            go_on: Do not stop the worker afterwards, because another request follows at once.
+            library: A compiled object that is sent with the message.
+
+        Raises:
+            InfraError: The worker cannot use the GPU, see `_blame`.
         """
         if self._dead:
             return self._dead
         do = header["do"]
         if shown:
-            self.arena.publish(shown)
-        if self.arena.file is not None:
+            self.memory.publish(shown)
+        if not self.memory.coherent:
             for name, pieces in (("pull", shown), ("push", wanted)):
                 header[name] = [[piece.start, piece.size] for piece in pieces]
         answer = self._request(header, timeout, go_on, library)
         if isinstance(answer, Failed):
             return answer
         if "error" not in answer:
-            self.arena.fetch(wanted)
+            self.memory.fetch(wanted)
             return answer
         failed = parse_failure(answer["error"])
         if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
@@ -353,33 +366,35 @@ class GpuSession:
     def _request(
         self, header: dict[str, Any], timeout: float, go_on: bool, library: bytes
     ) -> dict[str, Any] | Failed:
-        """One message and its answer."""
+        """Sends one message and returns the answer."""
         try:
-            self.turns.begin()
+            self._alternation.begin()
             answer = ask(self._worker, header, timeout, library, self._budget)
             if not isinstance(answer, Failed):
-                self.turns.end(go_on)
+                self._alternation.end(go_on)
         except NotStoppedError as error:
             answer = Failed(FailureKind.RUNTIME, str(error))
         return self._fail(answer) if isinstance(answer, Failed) else answer
 
     def _blame(self, text: str) -> NoReturn:
-        """Raises what a worker that cannot use the GPU means, after its end.
+        """Raises the error for a worker that could not use the GPU. The worker has ended before.
 
         Raises:
-            MemoryUsedUpError: nothing is left for a source of ours.
-            InfraError: the GPU is full although the worker is gone, or ours cannot use it.
-            DeviceLostError: whose doing it was is not known: theirs with whom it happens again.
+            MemoryUsedUpError: A trusted source got no memory.
+            InfraError: The GPU is full although the worker has ended, or a trusted source cannot
+                use it.
+            DeviceLostError: The cause is unknown. If it happens again on retry, the candidate is
+                blamed.
         """
-        if self._worker.ours:
-            found = MemoryUsedUpError if "out of memory" in text else InfraError
-            raise found(f"a baseline cannot use the GPU; run fewer evaluators on it ({text})")
+        if self._worker.trusted:
+            error = MemoryUsedUpError if "out of memory" in text else InfraError
+            raise error(f"a baseline cannot use the GPU; run fewer evaluators on it ({text})")
         if torch.cuda.mem_get_info()[0] < CROWDED_BYTES:
             raise InfraError(f"the GPU's memory is full; run fewer evaluators on it ({text})")
         raise DeviceLostError(f"a worker cannot use the GPU: {text}")
 
     def _fail(self, failed: Failed) -> Failed:
-        """Remembers a failure after which the worker cannot be asked again."""
+        """Records a failure after which the worker cannot be used."""
         self._dead = failed
         self._worker.close()  # a kernel that hangs would hold the GPU
         return failed

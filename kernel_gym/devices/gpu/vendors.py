@@ -1,7 +1,7 @@
-"""What differs between AMD's and NVIDIA's GPUs, as data: everything else is one code over torch.
+"""What differs between AMD's and NVIDIA's GPUs, as data. All other code is the same for both.
 
-The CUDA path proves the ROCm path only as far as nothing else tells them apart, so that a branch on
-the vendor anywhere but here is a mistake.
+Tests on NVIDIA's GPUs say something about AMD's only where the code is the same, so a branch on the
+vendor anywhere else is a mistake.
 """
 
 from __future__ import annotations
@@ -15,53 +15,57 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.base import InfraError
+from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.hardware import MI300X, DeviceSpec
+from kernel_gym.records import Clock
+from kernel_gym.tasks.problem import Scale
 
 HEADERS = Path(__file__).parents[2] / "worker" / "hip" / "hip_on_cuda"
-"""Our HIP headers for NVIDIA's compiler."""
+"""The project's HIP headers for NVIDIA's compiler."""
 
 
 @dataclass(frozen=True)
 class Vendor:
-    """One maker's runtime and compiler."""
+    """A vendor's runtime and compiler."""
 
     name: str
     """Prefix of device names: "cuda" or "rocm"."""
     prefix: str
-    """Of the runtime's functions: `cudaMalloc`, `hipMalloc`."""
+    """Prefix of the runtime's functions: `cudaMalloc`, `hipMalloc`."""
     library: str
     """A part of the runtime library's file name."""
     range_symbol: tuple[str, str]
-    """Library and name of the function that finds the allocation an address is in."""
+    """Library and name of the function that finds the allocation of an address."""
     visible: tuple[str, ...]
-    """Environment variables that choose devices."""
+    """Environment variables that select devices."""
     environment: tuple[tuple[str, str], ...]
-    """Variables of a worker. With two hardware queues instead of eight NVIDIA's driver makes a few
-    contexts in half the time; evaluations wait for each other's."""
+    """Environment variables of a worker. With two hardware queues instead of eight, NVIDIA's driver
+    creates several contexts at once in half the time."""
     device_files: tuple[str, ...]
-    """What a process opens to use a GPU, whichever it is ..."""
+    """Device files that a process opens to use any GPU."""
     gpu_files: str
-    """... and what is there for each of them."""
+    """The pattern of the device files that belong to one GPU each."""
     information: str
-    """Where the driver says which of these files belongs to which GPU. Empty where a runtime that
-    finds one closed fails, or is not known to leave that GPU out."""
+    """Where the driver says which device file belongs to which GPU. Empty if the runtime fails, or
+    may fail, when it cannot open the file of another GPU."""
     compiler: str
     compiler_folder: str
-    """Where the compiler is when it is not on the path."""
+    """Where the compiler is if it is not on the path."""
     suffix: str
-    """By which the compiler knows a HIP source."""
+    """The file suffix by which the compiler recognises a HIP source."""
     wavefront: int
     launch_symbols: tuple[str, ...]
-    """The functions that launch kernels or graphs; the worker counts launches there."""
+    """The functions that launch kernels or graphs, where the worker counts launches."""
     backend: str
-    """Triton's name of what compiles for it ..."""
+    """Triton's name of the compiler backend."""
     driver: str
-    """... and of what drives it."""
+    """Triton's name of the driver."""
     some_arch: str | int
-    """An architecture that Triton compiles for, whatever GPU is here."""
+    """An architecture that Triton can compile for without a GPU of that kind."""
 
     def compile_command(self, compiler: str, arch: str) -> list[str]:
-        """Compiler and options that make a shared object from a HIP source; files follow."""
+        """Returns the command that builds a shared object from a HIP source; file names follow."""
         wraps = [f"--wrap={symbol}" for symbol in self.launch_symbols]
         if self.name == "rocm":
             options = [f"--offload-arch={arch}", "-fPIC", "-w", "-ferror-limit=5"]
@@ -138,16 +142,16 @@ ROCM = Vendor(
 
 
 def vendor_here() -> Vendor:
-    """The vendor that this build of PyTorch is for; without a GPU build, CUDA."""
+    """Returns the vendor that this build of PyTorch is for; a CPU build counts as CUDA."""
     return ROCM if torch.version.hip else CUDA
 
 
 def device_files(vendor: Vendor, own: str = "") -> tuple[str, ...]:
-    """The device files of this machine that a worker needs.
+    """Returns the device files of this machine that a worker needs.
 
     Args:
-        vendor: whose.
-        own: its GPU's; without it those of all GPUs.
+        vendor: The vendor of the GPUs.
+        own: The device file of the worker's GPU. If it is empty, those of all GPUs are returned.
     """
     gpus = [own] if own else glob.glob(vendor.gpu_files)
     common = (path for pattern in vendor.device_files for path in glob.glob(pattern))
@@ -155,46 +159,49 @@ def device_files(vendor: Vendor, own: str = "") -> tuple[str, ...]:
 
 
 def uuid_of(properties: object) -> str:
-    """A GPU's own name, as `CUDA_VISIBLE_DEVICES` takes it; empty where PyTorch does not tell.
+    """Returns a GPU's UUID, as `CUDA_VISIBLE_DEVICES` takes it; empty if PyTorch does not know it.
 
     Args:
-        properties: what `torch.cuda.get_device_properties` says.
+        properties: The result of `torch.cuda.get_device_properties`.
     """
-    found = getattr(properties, "uuid", "")
-    return f"GPU-{found}" if found else ""
+    uuid = getattr(properties, "uuid", "")
+    return f"GPU-{uuid}" if uuid else ""
 
 
 def gpu_file(vendor: Vendor, uuid: str, root: str = "/") -> str:
-    """The device file of one GPU; empty where the system does not say, and for a part of one.
+    """Returns the device file of one GPU.
 
     Args:
-        vendor: whose.
-        uuid: its own name, see `uuid_of`.
-        root: where the files of the system are.
+        vendor: The vendor of the GPU.
+        uuid: The GPU's UUID, see `uuid_of`.
+        root: The root of the file system.
+
+    Returns:
+        The path; empty if the system does not say it, and for a partition of a GPU.
     """
     if not vendor.information:
         return ""
     for path in Path(root).glob(vendor.information):
         text = path.read_text(encoding="utf-8")
-        found = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
-        if found.get("GPU UUID") == uuid and "Device Minor" in found:
-            return vendor.gpu_files.replace("[0-9]*", found["Device Minor"])
+        fields = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+        if fields.get("GPU UUID") == uuid and "Device Minor" in fields:
+            return vendor.gpu_files.replace("[0-9]*", fields["Device Minor"])
     return ""
 
 
 def find_compiler(vendor: Vendor) -> str | None:
-    """Path of the vendor's HIP compiler."""
+    """Returns the path of the vendor's HIP compiler, or None."""
     return shutil.which(vendor.compiler) or shutil.which(
         str(Path(vendor.compiler_folder) / vendor.compiler)
     )
 
 
 def arch_name(vendor: Vendor, properties: object) -> str:
-    """The compiler's name of an architecture: `gfx942`, `sm_90a`.
+    """Returns the compiler's name of an architecture: `gfx942`, `sm_90a`.
 
     Args:
-        vendor: whose device it is.
-        properties: what `torch.cuda.get_device_properties` says.
+        vendor: The vendor of the GPU.
+        properties: The result of `torch.cuda.get_device_properties`.
     """
     if vendor is ROCM:
         return str(properties.gcnArchName).split(":")[0]  # type: ignore[attr-defined]
@@ -203,31 +210,31 @@ def arch_name(vendor: Vendor, properties: object) -> str:
 
 
 def reported(vendor: Vendor, properties: object) -> dict[str, Any]:
-    """What a GPU says of itself, as data for processes that have not opened it.
+    """Returns a GPU's properties as data, for processes that have not opened the GPU.
 
     Args:
-        vendor: whose device it is.
-        properties: what `torch.cuda.get_device_properties` says.
+        vendor: The vendor of the GPU.
+        properties: The result of `torch.cuda.get_device_properties`.
 
     Returns:
-        These properties by name, and `arch`, `hip` (the version, or None), `target` (backend,
+        The properties by name, and `arch`, `hip` (the version, or None), `target` (backend,
         architecture and lanes of a wavefront, as Triton takes them) and `shared_memory` (bytes).
     """
     names = [name for name in dir(properties) if not name.startswith("_")]
     values = {name: getattr(properties, name) for name in names}
-    found: dict[str, Any] = {name: v for name, v in values.items() if isinstance(v, int | str)}
+    known: dict[str, Any] = {name: v for name, v in values.items() if isinstance(v, int | str)}
     arch = arch_name(vendor, properties)
-    triton_arch = arch if vendor is ROCM else 10 * found["major"] + found["minor"]
-    least = found.get("shared_memory_per_block", 48 << 10)
+    triton_arch = arch if vendor is ROCM else 10 * known["major"] + known["minor"]
+    least = known.get("shared_memory_per_block", 48 << 10)
     return (
         {"L2_cache_size": 0}
-        | found
+        | known
         | {
             "arch": arch,
             "hip": torch.version.hip,
             "warp_size": vendor.wavefront,
             "target": [vendor.backend, triton_arch, vendor.wavefront],
-            "shared_memory": found.get("shared_memory_per_block_optin", least),
+            "shared_memory": known.get("shared_memory_per_block_optin", least),
         }
     )
 
@@ -258,9 +265,53 @@ DATA_SHEETS: tuple[tuple[str, DeviceSpec], ...] = (
     ("MI300X", MI300X),
     ("MI325X", _MI325X),
 )
-"""Dense peaks from the makers' data sheets, by a part of the name that the runtime reports."""
+"""Dense peak rates from data sheets, by a part of the name that the runtime reports."""
 
 
 def data_sheet(name: str) -> DeviceSpec | None:
-    """The peaks of a device by its reported name; None when none are known."""
+    """Returns the peak rates of a GPU by its reported name, or None if they are not known."""
     return next((spec for part, spec in DATA_SHEETS if part in name), None)
+
+
+def describe_gpu(name: str, properties: Any) -> DeviceDescription:
+    """Describes a GPU; makes no context on it.
+
+    Args:
+        name: The device name, `cuda:N` or `rocm:N`.
+        properties: The result of `torch.cuda.get_device_properties`.
+
+    Raises:
+        InfraError: There is no data sheet for the GPU.
+    """
+    spec, vendor = data_sheet(properties.name), vendor_here()
+    if spec is None:
+        raise InfraError(
+            f"{name} is a {properties.name}, whose peak rates are not known; add its data sheet to "
+            "kernel_gym/devices/gpu/vendors.py"
+        )
+    arch = arch_name(vendor, properties)
+    return DeviceDescription(
+        name=name,
+        hardware=spec.name,
+        spec=spec,
+        clock=Clock.MEASURED,
+        timing=TimingMethod.PAIRED,
+        scale=Scale.FULL,
+        languages=("triton", "hip") if find_compiler(vendor) else ("triton",),
+        facts=_facts(vendor, spec, arch),
+        torch_device=torch.device("cuda", int(name.partition(":")[2])),
+        arch=arch,
+        cross_compiles=True,
+    )
+
+
+def _facts(vendor: Vendor, spec: DeviceSpec, arch: str) -> str:
+    unit = "compute units" if vendor.wavefront == 64 else "multiprocessors"
+    lanes = "wavefronts" if vendor.wavefront == 64 else "warps"
+    tera = spec.matrix_rate[torch.float16] / 1e12
+    return (
+        f"{spec.name} ({arch}): {spec.compute_units} {unit}, {lanes} of "
+        f"{spec.wavefront} lanes, {spec.lds_bytes // 1024} KiB shared memory each, "
+        f"{spec.memory_bandwidth / 1e12:.2f} TB/s memory, {tera:.0f} TFLOP/s fp16/bf16 matrix, "
+        f"{spec.vector_rate / 1e12:.0f} TFLOP/s fp32 vector."
+    )

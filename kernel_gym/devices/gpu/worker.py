@@ -1,4 +1,4 @@
-"""A worker process on a real GPU: forked ahead, with a GPU context once it is asked for one."""
+"""A worker process on a real GPU. It is forked ahead, and creates its GPU context on request."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from kernel_gym.sandbox.spawn import Child, Family, Template, TemplateError
 
 START_TIMEOUT = 60.0
 WORKER_LIMITS = Limits(memory=64 << 30, open_files=1024)
-"""The driver maps much memory that it never touches."""
+"""Limits of a candidate's worker. The driver maps much memory that it never touches."""
 OWN_LIMITS = replace(WORKER_LIMITS, cpu_seconds=1 << 30)
-"""Of a worker that stays as long as its judge."""
+"""Limits of a worker for trusted sources, which lives as long as its judge."""
 FAMILY_MEMORY = 8 << 30
-"""Bytes of the host that a candidate's worker and all that it starts may hold together: CUDA and
-Triton take 2 GiB of it, memory of the arena 4 GiB more where it passes through the host."""
+"""Bytes of host memory that a candidate's worker and its children may hold together. CUDA and
+Triton take 2 GiB. The arena takes 4 GiB more where it is copied through the host."""
 
 
 class Worker:
-    """A worker process of no task yet.
+    """A worker process without a task yet.
 
     Args:
-        template: what it is forked from.
-        arena: memory that it shares with the judge.
-        environment: variables of its own: by which it sees its GPU, and how it uses it.
-        flush: bytes that it writes to make caches cold.
-        devices: device files that it may open.
-        cache: folder of compiled sources of ours; empty for a worker that runs others'.
+        template: The process that it is forked from.
+        arena: The memory that it shares with the judge.
+        environment: Environment variables that select its GPU and configure the driver.
+        flush: Bytes that it writes to make caches cold.
+        devices: Device files that it may open.
+        cache: A folder for compiled trusted sources; empty for a worker that runs a candidate.
 
     Raises:
-        InfraError: it could not be forked.
+        InfraError: It could not be forked.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Worker:
         limits = OWN_LIMITS if cache else WORKER_LIMITS
         writable = [cache] if cache else []
         self.cache = cache
-        self.ours = bool(cache)
-        """Whether it runs no sources but our own."""
+        self.trusted = bool(cache)
+        """Whether it runs trusted sources only."""
         self.family = None if cache else Family(secrets.token_hex(8), FAMILY_MEMORY)
-        """With whom it shares a budget of host memory."""
+        """The processes that share a limit of host memory with it."""
         self.opened = False
-        """Whether it has its GPU context and the arena."""
+        """Whether it has created its GPU context and opened the arena."""
         self._confinement: dict[str, Any] | None = None
         try:
             self.child: Child = template.fork(
@@ -80,10 +80,10 @@ class Worker:
             raise InfraError(f"a worker could not be started: {error}") from error
 
     def ready(self) -> dict[str, Any]:
-        """Waits until it listens; says how the worker is confined.
+        """Waits until the worker listens. Returns the barriers around it.
 
         Raises:
-            InfraError: it ended before.
+            InfraError: The worker ended before.
         """
         if self._confinement is None:
             try:
@@ -95,7 +95,7 @@ class Worker:
         return self._confinement
 
     def close(self) -> None:
-        """Ends it and everything it started."""
+        """Ends the worker and everything it started."""
         with contextlib.suppress(TemplateError):
             self.child.close()
 
@@ -107,14 +107,14 @@ def ask(
     library: bytes,
     budget: HostBudget | None,
 ) -> dict[str, Any] | Failed:
-    """A worker's answer; a failure of the pipe, or of time, is the candidate's.
+    """Sends a message and returns the answer. A broken pipe or a timeout is a failure.
 
     Args:
-        worker: whom to ask.
-        header: what.
-        timeout: seconds for it.
-        library: a compiled object that goes with it; may be empty.
-        budget: of the candidate's seconds; None for sources of ours.
+        worker: The worker.
+        header: The message.
+        timeout: Seconds until the answer.
+        library: A compiled object that is sent along; may be empty.
+        budget: The candidate's remaining seconds; None for trusted sources.
     """
     if budget is not None:
         timeout = min(timeout, budget.wall)

@@ -1,7 +1,7 @@
-"""`sim:gfx942` and its kin: the embedded devices, seen from the judge.
+"""The simulated devices, such as `sim:gfx942`, seen from the judge.
 
-Each session is two processes: the untrusted worker, and the simulated GPU on the judge's side. The
-judge writes inputs and reads outputs through its own mapping of the GPU's memory.
+Each session has two processes: the untrusted worker, and the simulated GPU, which the judge trusts.
+The judge writes inputs and reads outputs through its own mapping of the GPU's memory.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kernel_gym.devices.base import (
     Audit,
     Call,
     DeviceLostError,
+    Exclusivity,
     Failed,
     FailureKind,
     InfraError,
@@ -33,72 +34,57 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
+from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip
+from kernel_gym.devices.placement import in_place_inputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
-from kernel_gym.devices.sim.toolchain import HipToolchain, MissingToolchain, hip_toolchain
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.worker import SimWorker
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
-from kernel_gym.tasks.problem import Scale, TensorArg, Value
+from kernel_gym.tasks.problem import Scale, Value
 from kernel_gym.tasks.task import Task
 
 LOAD_TIMEOUT = 30.0
 CALL_TIMEOUT = 30.0
 LAUNCH_LIMIT = 10.0
 LOST_PATIENCE = 5.0
-"""For a simulated GPU whose worker has ended or does not answer."""
+"""Seconds for an answer of a simulated GPU whose worker has ended or does not answer."""
 MEMORY = 512 << 20
-"""Live bytes of one simulated GPU: workloads here are small twins, of 5 MB at most."""
+"""Live bytes of one simulated GPU. The small twins of workloads take 5 MB at most."""
 WORKER_LIMITS = Limits(memory=5 << 28, home_size=256 << 20, processes=64, one_process=True)
-"""Of a worker. Honest ones hold up to 0.3 GiB, of which most is Python's own."""
+"""Limits of a worker. Honest workers hold up to 0.3 GiB, most of it by Python itself."""
 FAMILY_MEMORY = 3 << 29
-"""Bytes that a candidate's worker, its compiler and its simulated GPU may hold together."""
+"""Bytes of host memory for a candidate's worker, compiler and simulated GPU together."""
 
 
 class SimDevice:
     """A simulated GPU: deterministic, on any machine. Its times are modelled.
 
     Args:
-        threads: of the host, for workgroups.
-        arch: a key of :data:`~kernel_gym.hardware.SIMULATED`.
+        threads: Host threads that run workgroups.
+        arch: A key of :data:`~kernel_gym.hardware.SIMULATED`.
     """
 
-    clock = Clock.MODELLED
-    scale = Scale.SIM
-    where = torch.device("cpu")
+    noise_file = None
 
     def __init__(self, threads: int = 1, arch: str = "gfx942") -> None:
         self._threads = threads
-        self.name = f"sim:{arch}"
-        self.spec = SIMULATED[arch]
-
-    @property
-    def _toolchain(self) -> HipToolchain | MissingToolchain:
-        return hip_toolchain(self.spec.arch)
-
-    @property
-    def languages(self) -> Sequence[str]:
-        """HIP needs a clang with ROCm's device libraries."""
-        return ("triton", "hip") if isinstance(self._toolchain, HipToolchain) else ("triton",)
-
-    @property
-    def facts(self) -> str:
-        """One paragraph for prompts."""
-        return self.spec.facts
+        self.description = describe_simulated(arch)
 
     def versions(self) -> dict[str, str]:
-        """Versions of everything that decides a result."""
+        """Returns the versions of everything that decides a result."""
         import triton
 
         import kernel_gym
 
-        toolchain = self._toolchain
+        toolchain = hip_toolchain(self.description.arch)
         clang = toolchain.version if isinstance(toolchain, HipToolchain) else "none"
         return {
             "kernel_gym": kernel_gym.__version__,
@@ -107,33 +93,60 @@ class SimDevice:
             "clang": clang,
         }
 
-    def turn(self, kind: object) -> contextlib.AbstractContextManager[None]:
-        """Nobody waits: each session has a simulated GPU of its own."""
+    def held(self, exclusivity: Exclusivity) -> contextlib.AbstractContextManager[None]:
+        """Nobody has to wait, as each session has its own simulated GPU."""
         return contextlib.nullcontext()
 
     def usable(self, task: Task) -> bool:
-        """Each simulated GPU is made anew."""
+        """Always true, as each session starts a new simulated GPU."""
         return True
 
     def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:
-        """A fresh worker and a fresh GPU for candidates of a task.
+        """Starts a worker and a simulated GPU for sources that solve a task.
 
         Args:
-            task: what they solve.
-            trusted: whether the source is ours.
-            seed: decides which workgroups the model of time samples; unknown to the worker.
+            task: What the sources solve.
+            trusted: Whether the source is the project's own.
+            seed: Decides which workgroups the timing model samples. The worker does not know it.
 
         Raises:
-            InfraError: a process could not be started.
+            InfraError: A process could not be started.
         """
-        return SimSession(task, self._threads, trusted, seed, self.spec.arch)
+        return SimSession(task, self._threads, trusted, seed, self.description.arch)
+
+    def free_unused_memory(self) -> None:
+        """Does nothing: sessions hold all memory."""
+
+    def synchronize(self) -> None:
+        """Does nothing: the judge computes on the CPU."""
 
     def close(self) -> None:
-        """Sessions hold everything."""
+        """Does nothing: sessions hold everything."""
+
+
+def describe_simulated(arch: str) -> DeviceDescription:
+    """Describes a simulated device. HIP needs a clang with ROCm's device libraries."""
+    spec = SIMULATED[arch]
+    has_hip = isinstance(hip_toolchain(arch), HipToolchain)
+    return DeviceDescription(
+        name=f"sim:{arch}",
+        hardware=f"sim:{arch}",
+        spec=spec,
+        clock=Clock.MODELLED,
+        timing=TimingMethod.REPORTED,
+        scale=Scale.SIM,
+        languages=("triton", "hip") if has_hip else ("triton",),
+        facts=spec.facts,
+        torch_device=torch.device("cpu"),
+        arch=arch,
+        audits=True,
+    )
 
 
 class SimSession:
-    """One candidate in one worker, on a simulated GPU of its own."""
+    """One candidate in one worker, with its own simulated GPU."""
+
+    timed = None
 
     def __init__(
         self, task: Task, threads: int, trusted: bool, seed: int = 0, arch: str = "gfx942"
@@ -141,9 +154,7 @@ class SimSession:
         self._task, self._arch = task, arch
         self._budget = None if trusted else HostBudget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
-        self._in_place = {
-            a.name for a in task.problem.args if isinstance(a, TensorArg) and a.in_place
-        }
+        self._in_place = in_place_inputs(task)
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
@@ -171,7 +182,7 @@ class SimSession:
                 cache,
                 self._family,
             )
-            # Not as an option: the template, of which the worker is a copy, reads these.
+            # Not an option of the fork: the template reads options, and the worker is a copy of it.
             self._device.channel.request({"do": "sample_from", "seed": seed}, timeout=LAUNCH_LIMIT)
             ready = self._child.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
@@ -184,7 +195,7 @@ class SimSession:
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads the candidate."""
+        """Builds and loads a source."""
         header: dict[str, Any] = {
             "do": "load",
             "language": language or self._task.language,
@@ -230,18 +241,22 @@ class SimSession:
         return result
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Nothing: nobody waits for this device."""
+        """Does nothing: compiling ahead would save no time here."""
         return None
 
     def facts(self) -> tuple[KernelFacts, ...]:
-        """What the compiler made of the kernels of the last call."""
+        """Returns what the compiler reported about the kernels of the last call."""
         try:
             return read_kernels(self._ask_device({"do": "facts"})["kernels"])
-        except DeviceLostError:  # nothing is judged by them
+        except DeviceLostError:  # no verdict depends on the facts
             return ()
 
+    def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
+        """Returns nothing: the simulator compiles for its own architecture only."""
+        return ()
+
     def close(self) -> None:
-        """Ends worker and GPU."""
+        """Ends the worker and the simulated GPU."""
         with contextlib.suppress(TemplateError):
             self._child.close()
             self._device.close()
@@ -262,12 +277,12 @@ class SimSession:
             size = value.untyped_storage().nbytes()
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
-            self._view(start, size).copy_(_storage_bytes(value))
+            self._view(start, size).copy_(storage_bytes(value))
             args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
         return args, buffers
 
     def _launcher_arguments(self, dims: Mapping[str, int]) -> list[dict[str, Any]]:
-        """HIP: preallocated outputs, then sizes."""
+        """Describes what HIP launchers take after the inputs: allocated outputs, then sizes."""
         problem = self._task.problem
         args: list[dict[str, Any]] = []
         shapes = problem.output_shapes(dims)
@@ -297,8 +312,8 @@ class SimSession:
         }
         try:
             with reading_an_answer():
-                said = parse_call(answer, stated).outputs
-                outputs = read_outputs(said, stated, inputs_at, self._locate, self._view)
+                described = parse_call(answer, stated).outputs
+                outputs = read_outputs(described, stated, inputs_at, self._locate, self._view)
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         return Call(
@@ -315,7 +330,7 @@ class SimSession:
         )
 
     def _locate(self, address: int, size: int) -> int | None:
-        """Where the live allocation begins that holds a range whole; None when there is none."""
+        """Returns the start of the live allocation that contains a whole range, or None."""
         header = {"do": "locate", "address": address, "size": size}
         allocation = self._ask_device(header)["allocation"]
         return allocation and allocation["start"]
@@ -325,9 +340,9 @@ class SimSession:
         for name, start in buffers.items():
             value = inputs[name]
             assert isinstance(value, torch.Tensor)
-            shadow = _storage_bytes(value)
-            found = self._view(start, shadow.numel())
-            if name not in self._in_place and not torch.equal(found, shadow):
+            shadow = storage_bytes(value)
+            current = self._view(start, shadow.numel())
+            if name not in self._in_place and not torch.equal(current, shadow):
                 changed.append(name)
         return tuple(changed)
 
@@ -342,7 +357,7 @@ class SimSession:
         return answer["address"]
 
     def _view(self, address: int, size: int) -> torch.Tensor:
-        """Bytes of the device's memory."""
+        """Returns bytes of the device's memory, uint8 [size]."""
         if not size:
             return torch.empty(0, dtype=torch.uint8)
         offset = address - sim_memory.ARENA_BASE
@@ -357,7 +372,7 @@ class SimSession:
 
 
 class _DeviceFull(Exception):
-    """No room for the judge's buffers beside what the candidate holds."""
+    """The candidate holds so much memory that the judge's buffers do not fit."""
 
 
 def _describe(
@@ -365,8 +380,3 @@ def _describe(
 ) -> dict[str, Any]:
     name = str(dtype).removeprefix("torch.")
     return {"address": address, "shape": list(shape), "strides": list(strides), "dtype": name}
-
-
-def _storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))

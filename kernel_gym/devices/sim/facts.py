@@ -1,4 +1,4 @@
-"""What one call on the simulator used: each compiled kernel with its launches, time and profile."""
+"""Collects what one call on the simulator used: kernels with launches, times and profiles."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from kernel_gym.sim.timing.profile import without_folders
 
 
 class CallFacts:
-    """The kernels of one call, by binary: specialisations of one name stay apart."""
+    """The kernels of one call, by binary, so that specialisations of one name stay separate."""
 
     def __init__(self) -> None:
         self._kernels: dict[str, dict[str, Any]] = {}
         self._longest: dict[str, float] = {}
         self.launch_seconds = 0.0
-        """Part of the call's modelled time that is the cost of launching."""
+        """The part of the call's modelled time that is launch overhead, in seconds."""
 
     def begin(self, kernel: Kernel, threads: int, lds: int) -> None:
-        """A launch begins; a fault may end it.
+        """Records the begin of a launch, which may end with a fault.
 
         Args:
-            kernel: what is launched.
-            threads: in a workgroup.
-            lds: bytes of a workgroup, static and dynamic.
+            kernel: The kernel.
+            threads: Threads of a workgroup.
+            lds: Bytes of LDS of a workgroup, static and dynamic.
         """
         entry = self._kernels.setdefault(kernel.binary, describe_kernel(kernel))
         entry["launches"] += 1
@@ -34,7 +34,7 @@ class CallFacts:
             entry["occupancy_limiter"] = residency.limiter
 
     def end(self, kernel: Kernel, result: LaunchResult) -> None:
-        """The launch has ended without a fault: its time counts, the longest gives the profile."""
+        """Records the end of a launch without a fault. The longest launch gives the profile."""
         entry, seconds = self._kernels[kernel.binary], result.seconds or 0.0
         entry["seconds"] += seconds
         self.launch_seconds += result.profile.get("launch_us", 0.0) * 1e-6
@@ -50,13 +50,13 @@ class CallFacts:
         }
 
     def described(self) -> list[dict[str, Any]]:
-        """The kernels, the one that took most time first; only that one keeps its profile."""
+        """Returns the kernels, the slowest first. Only the slowest keeps its profile."""
         kernels = sorted(self._kernels.values(), key=lambda entry: -entry["seconds"])
         return [entry if i == 0 else {**entry, "profile": {}} for i, entry in enumerate(kernels)]
 
 
 def describe_kernel(kernel: Kernel) -> dict[str, Any]:
-    """What the compiler made of a kernel, in the names of `KernelFacts`."""
+    """Returns what the compiler reported about a kernel, with the field names of `KernelFacts`."""
     return {
         "name": kernel.name,
         "binary": kernel.binary,
@@ -78,7 +78,7 @@ def describe_kernel(kernel: Kernel) -> dict[str, Any]:
 
 
 def read_kernels(described: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
-    """The facts of a call's kernels, without folders, which differ from run to run."""
+    """Returns the facts of a call's kernels without folders, which differ between runs."""
     return tuple(
         KernelFacts(**{**entry, "profile": without_folders(entry["profile"])})
         for entry in described

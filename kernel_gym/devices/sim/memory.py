@@ -59,8 +59,8 @@ def reserve_range() -> None:
 
 
 def _map(protection: int, flags: int, fd: int) -> None:
-    found = _libc.mmap(ARENA_BASE, ARENA_SIZE, protection, flags | _MAP_FIXED_NOREPLACE, fd, 0)
-    if found != ARENA_BASE:
+    mapped = _libc.mmap(ARENA_BASE, ARENA_SIZE, protection, flags | _MAP_FIXED_NOREPLACE, fd, 0)
+    if mapped != ARENA_BASE:
         error = ctypes.get_errno()
         raise OSError(error, f"cannot map the device's memory: {os.strerror(error)}")
 
@@ -122,20 +122,20 @@ class Arena:
             raise DeviceMemoryError(
                 f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"
             )
-        found = Allocation(start, size, label)
+        allocation = Allocation(start, size, label)
         self._next = start + size + GUARD
         self.live += last - first
         self._starts.append(start)
-        self._by_start[start] = found
-        return found
+        self._by_start[start] = allocation
+        return allocation
 
     def free(self, start: int) -> bool:
-        """Frees the allocation at `start` and gives its pages back; False when there is none."""
-        found = self._by_start.pop(start, None)
-        if found is None:
+        """Frees the allocation at `start` and its pages. Returns False if there is none."""
+        allocation = self._by_start.pop(start, None)
+        if allocation is None:
             return False
         self._starts.remove(start)
-        first, last = _pages(found.start, found.size)
+        first, last = _pages(allocation.start, allocation.size)
         self.live -= last - first
         if last > first:
             _libc.madvise(first, last - first, _MADV_REMOVE)
@@ -146,8 +146,8 @@ class Arena:
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0:
             return None
-        found = self._by_start[self._starts[index]]
-        return found if address + size <= found.end else None
+        allocation = self._by_start[self._starts[index]]
+        return allocation if address + size <= allocation.end else None
 
     def __iter__(self):
         return iter(self._by_start.values())

@@ -50,11 +50,11 @@ def _read(
         return OutputTensor(torch.empty(stated.shape, dtype=stated.dtype))
     start = locate(address, stated.nbytes)
     if start is None:
-        found = "a tensor over memory that is not allocated"
-        return OutputTensor(None, f"found {found}, expected a device tensor")
+        returned = "a tensor over memory that is not allocated"
+        return OutputTensor(None, f"found {returned}, expected a device tensor")
     if inputs.get(start):
-        found = f"a view of the input {inputs[start]!r}"
-        return OutputTensor(None, f"found {found}, expected a tensor of its own")
+        returned = f"a view of the input {inputs[start]!r}"
+        return OutputTensor(None, f"found {returned}, expected a tensor of its own")
     copied = view(address, stated.nbytes).clone()
     return OutputTensor(copied.view(stated.dtype).view(stated.shape))
 

@@ -48,12 +48,12 @@ class TensorOnDevice:
 
     @property
     def nbytes(self) -> int:
-        """Of its elements."""
+        """The bytes of all elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def extent(self) -> int:
-        """Bytes from the first to the end of the last element."""
+        """The bytes from the begin of the first element to the end of the last one."""
         if 0 in self.shape:
             return 0
         steps = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))

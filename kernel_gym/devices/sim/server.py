@@ -126,13 +126,13 @@ class DeviceServer:
         """Allocates poisoned memory; returns its address."""
         self._counter += 1
         try:
-            found = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}")
+            allocation = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}")
         except DeviceMemoryError as error:
             return {"error": str(error), "kind": "memory", "worker_bytes": self.worker_bytes}
         if size:
-            sim_memory.device_tensor(found.start, [size], [1], torch.uint8).fill_(POISON)
+            sim_memory.device_tensor(allocation.start, [size], [1], torch.uint8).fill_(POISON)
         self._allocations_changed = True
-        return {"address": found.start}
+        return {"address": allocation.start}
 
     def free(self, address: int) -> dict[str, Any]:
         """Frees an allocation."""
@@ -157,11 +157,11 @@ class DeviceServer:
 
     def locate(self, address: int, size: int) -> dict[str, Any]:
         """Whether a range lies within one live allocation, and in which."""
-        found = self.arena.locate(address, size)
-        return {"allocation": asdict(found) if found else None}
+        allocation = self.arena.locate(address, size)
+        return {"allocation": asdict(allocation) if allocation else None}
 
     def load(self, text: str, name: str | None, shared: int | None) -> dict[str, Any]:
-        """Decodes a kernel; the answer describes its arguments and what the compiler used."""
+        """Decodes a kernel. The answer describes its arguments and the registers that it uses."""
         kernel = self.engine.load(text, name, shared)
         check_kernel(kernel, self.spec)
         self.kernels.append(kernel)
@@ -222,7 +222,7 @@ class DeviceServer:
             time_limit_s=self.launch_limit,
             audit=audited,
             reverse_waves=self.audit is Audit.REVERSED,
-            # Drawn anew for each launch, so that none can probe the next.
+            # Each launch has its own draw, so that no launch can probe the next one.
             sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
         )
         if result.fault:
@@ -286,8 +286,8 @@ class DeviceServer:
 
     def _is_live(self, address: int, size: int) -> bool:
         """Whether a range lies within one allocation, or within the variables of a module."""
-        found = self.arena.locate(address, size) is not None
-        return found or self.engine.variable_at(address, size)
+        allocated = self.arena.locate(address, size) is not None
+        return allocated or self.engine.variable_at(address, size)
 
     def _tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
         if written and described.repeats:

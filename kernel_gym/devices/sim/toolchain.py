@@ -34,10 +34,10 @@ _ISA_LIBRARIES = {
     "gfx942": ("942", "940", "90a"),
     "gfx950": ("950", "942", "940"),
 }
-"""Names of the library that holds the number of the target; an older one's does as well."""
+"""Names of the library with the target's version number. An older target's library works too."""
 _OLDEST_FOR = {"gfx950": 20}
-"""Targets that younger compilers know."""
-MEND = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
+"""Targets that need a newer compiler."""
+FIX = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
 
 
 @dataclass(frozen=True)
@@ -51,23 +51,23 @@ class HipToolchain:
 
 @dataclass(frozen=True)
 class MissingToolchain:
-    """Why HIP candidates cannot be built here, and the line that mends it."""
+    """Why HIP candidates cannot be built here, and the line that fixes it."""
 
     problem: str
-    mend: str = MEND
+    fix: str = FIX
 
 
 @functools.cache
 def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
-    """The clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
-    found = _find_clang()
-    if found is None:
+    """Finds the clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
+    compiler = _find_clang()
+    if compiler is None:
         return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
-    clang, version = found
+    clang, version = compiler
     needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
     if int(version.partition(".")[0]) < needed:
-        mend = MEND.replace("-19", f"-{needed}")
-        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", mend)
+        fix = FIX.replace("-19", f"-{needed}")
+        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", fix)
     headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
     if headers is None:
         return MissingToolchain("no HIP headers (hip/hip_runtime.h)")

@@ -1,4 +1,4 @@
-"""The pipe to a worker of a simulated GPU: questions with deadlines, paid from the budget."""
+"""The pipe to a worker of a simulated GPU: requests with deadlines, charged to the budget."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SimWorker:
     """A worker, and its failure once there is one.
 
     Args:
-        child: its process.
-        device: the process of its simulated GPU.
-        budget: of the candidate's seconds; None for a worker that runs sources of ours.
+        child: The worker's process.
+        device: The process of its simulated GPU.
+        budget: The candidate's remaining seconds; None for a worker that runs trusted sources.
     """
 
     def __init__(self, child: Child, device: Child, budget: HostBudget | None) -> None:
@@ -39,7 +39,7 @@ class SimWorker:
     def ask(
         self, header: dict[str, Any], timeout: float, *buffers: bytes
     ) -> dict[str, Any] | Failed:
-        """Its answer, within so many seconds and within what is left of the budget."""
+        """Sends a message and returns the answer, within the timeout and the budget."""
         start = self._clocks()
         try:
             self._child.channel.send(header, *buffers, timeout=timeout)
@@ -60,17 +60,17 @@ class SimWorker:
         return parse_failure(answer["error"]) if "error" in answer else answer
 
     def fail(self, failed: Failed) -> Failed:
-        """Remembers a failure after which the worker cannot be asked again."""
+        """Records a failure after which the worker cannot be used."""
         self.dead = failed
         return failed
 
     def lost_device(self, error: DeviceLostError) -> Failed:
-        """The failure of a candidate whose simulated GPU was lost in its call.
+        """Returns the failure of a candidate whose simulated GPU was lost during a call.
 
-        That GPU works for nobody else, so that the candidate has lost it.
+        Nobody else uses that GPU, so the candidate has lost it.
 
         Raises:
-            DeviceLostError: the source is ours.
+            DeviceLostError: The source is trusted.
         """
         if self._budget is None:
             raise error
@@ -92,7 +92,7 @@ class SimWorker:
         """Waits for the first byte of the answer.
 
         Raises:
-            ChannelTimeout: it does not come within the timeout, or within what is left.
+            ChannelTimeout: It does not come within the timeout and the budget.
         """
         while True:
             spent = self._since(start)

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_gym.devices import arch_of
+from kernel_gym.devices import describe
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.executors import Executor
-from kernel_gym.executors.shared import shared_executor
 from kernel_gym.rewards import Context, get_reward
 from kernel_gym.tasks import get_task, prompt, train_workloads
 
@@ -69,12 +68,12 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
         task: A task id, a suite, or several ids.
         device: The device whose facts the prompts state.
     """
-    opened = shared_executor(device).evaluator.device
+    described = describe(device)
     dataset = []
-    for name in Tasks(task, arch_of(opened.name)).probabilities:
+    for name in Tasks(task, described.arch).probabilities:
         known = get_task(name)
-        workloads = train_workloads(known.problem, opened.scale)
-        text = prompt(known, opened.facts, workloads, opened.spec.arch)
+        workloads = train_workloads(known.problem, described.scale)
+        text = prompt(known, described.facts, workloads, described.spec.arch)
         dataset.append({"prompt": [{"role": "user", "content": text}], "task": name})
     return dataset
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import verifiers as vf
 
-from kernel_gym.devices import arch_of
+from kernel_gym.devices import describe
 from kernel_gym.envs.adapters.episode import TextEpisode
 from kernel_gym.envs.choice import TaskChoice, Tasks
 from kernel_gym.envs.kernel_opt import DEFAULT_SUITE
@@ -50,7 +50,7 @@ class KernelChat(vf.MultiTurnEnv):
                 "answer": "",
                 "info": {"kernel_task": task_id},
             }
-            for task_id in Tasks(task, arch_of(executor.device)).probabilities
+            for task_id in Tasks(task, describe(executor.device).arch).probabilities
         ]
         rubric = vf.Rubric(funcs=[kernel_reward])
         super().__init__(dataset=Dataset.from_list(rows), rubric=rubric)

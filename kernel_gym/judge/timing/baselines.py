@@ -1,4 +1,4 @@
-"""Times of the baselines: a trusted kernel in a resident worker, or PyTorch by the model."""
+"""Times of baselines: a trusted kernel in a resident worker, or PyTorch by the timing model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class BaselineTimes:
             return self._seconds.get(key)
 
     def put(self, key: tuple[str, str, str], seconds: float) -> None:
-        """Keeps a time."""
+        """Caches a time."""
         with self._lock:
             self._seconds[key] = seconds
 
 
 class Baseline:
-    """Runs the baseline of one task at a time; the worker stays for the next workload."""
+    """Runs the baseline of one task at a time. Its worker stays for the next workload."""
 
     def __init__(self, device: Device, times: BaselineTimes) -> None:
         self._device = device
@@ -42,29 +42,29 @@ class Baseline:
         self._session: Session | None = None
 
     def seconds(self, task: Task, workload: Workload) -> float:
-        """Time of the task's baseline on a workload.
+        """Returns the time of a task's baseline on a workload, as the device reports it.
 
-        The data seed comes from the workload, so that the time does not depend on who asks.
+        The data seed depends on the workload alone, so that all evaluators get the same time.
 
         Raises:
-            InfraError: the baseline fails: the task or the device is broken, not the candidate.
+            InfraError: The baseline failed. The task or the device is broken, not the candidate.
         """
-        key = (self._device.name, task.id, workload.key)
-        found = self._times.get(key)
-        if found is None:
-            found = self._run(task, workload)
-            self._times.put(key, found)
-        return found
+        key = (self._device.description.name, task.id, workload.key)
+        seconds = self._times.get(key)
+        if seconds is None:
+            seconds = self._run(task, workload)
+            self._times.put(key, seconds)
+        return seconds
 
     def session(self, task: Task, calls: Sequence[SketchedCall] = ()) -> Session:
-        """The resident worker that holds a task's baseline, for timing beside a candidate.
+        """Returns the session of a task's baseline, for timing beside a candidate.
 
         Args:
-            task: whose baseline.
-            calls: dimensions and inputs of calls that it should be compiled for now.
+            task: The task.
+            calls: Dimensions and inputs of calls to compile for now.
 
         Raises:
-            InfraError: the baseline does not build: the task is broken, not the candidate.
+            InfraError: The baseline does not build. The task is broken, not the candidate.
         """
         session = self._open(task)
         failed = session.compile(calls) if calls else None
@@ -79,7 +79,7 @@ class Baseline:
         """Calls a task's baseline once.
 
         Raises:
-            InfraError: it does not build, or the device is lost, and not by the candidate.
+            InfraError: It does not build, or the device is lost.
         """
         try:
             return self._open(task).call(inputs, dims)
@@ -97,7 +97,7 @@ class Baseline:
         seed = int.from_bytes(hashlib.sha256(workload.key.encode()).digest()[:6], "little")
         inputs = make_inputs(task.problem, workload, seed)
         if task.baseline_source is None:
-            return reference_seconds(task.problem, inputs, self._device.spec)
+            return reference_seconds(task.problem, inputs, self._device.description.spec)
         call = self.call(task, inputs, workload.dims)
         if isinstance(call, Call) and call.retuned:
             call = self.call(task, inputs, workload.dims)
@@ -118,7 +118,7 @@ class Baseline:
                 failed = session.load(task.baseline_source)
         except InfraError as error:
             session.close()
-            raise InfraError(str(error)) from error  # a lost device is no doing of the candidate
+            raise InfraError(str(error)) from error  # the candidate did not lose the device
         if failed is not None:
             session.close()
             raise InfraError(f"the baseline of {task.id} does not build: {failed.message}")

@@ -1,7 +1,7 @@
-"""Timed calls whose outputs are checked when all is timed (rule 17).
+"""Timed calls whose outputs are checked after all timing is done (rule 17).
 
-The oracle of a call takes longer than the call, and would put work of the judge between two blocks
-that are compared. So what went in and what came out is kept on the spot, and judged later.
+The oracle takes longer than the call, and would add work of the judge between two blocks that are
+compared. So the inputs and outputs are kept when the block ends, and checked later.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kernel_gym.judge.expected import answer, compare
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.workload import Workload
 
-KEPT_BYTES = 3 << 30
-"""Beyond so many they are judged at once."""
+MOST_BYTES = 3 << 30
+"""If more bytes are kept, the calls are checked at once."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class _Call:
     outputs: tuple[torch.Tensor, ...]
 
 
-class Kept:
-    """Calls that wait for their verdict."""
+class DeferredChecks:
+    """Calls that wait for their check."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -36,8 +36,8 @@ class Kept:
 
     @property
     def full(self) -> bool:
-        """Whether they should be judged before more are added."""
-        return self._bytes > KEPT_BYTES
+        """Whether the calls should be checked before another one is added."""
+        return self._bytes > MOST_BYTES
 
     def add(
         self,
@@ -46,18 +46,18 @@ class Kept:
         inputs: Mapping[str, Value],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Keeps what a call was given, which nobody may change, and a copy of what it returned."""
+        """Keeps the inputs of a call, which nobody may change, and a copy of its outputs."""
         call = _Call(problem, workload, inputs, tuple(output.clone() for output in outputs))
         tensors = [v for v in inputs.values() if isinstance(v, torch.Tensor)]
         self._bytes += sum(t.nbytes for t in (*tensors, *call.outputs))
         self._calls.append(call)
 
     def check(self) -> str:
-        """Judges all of them; says what is wrong with the first that is, and forgets them."""
+        """Checks and forgets all calls. Describes the first wrong one; empty if all are right."""
         calls, self._calls, self._bytes = self._calls, [], 0
         for call in calls:
-            where = call.outputs[0].device
-            found = compare(call.problem, answer(call.problem, call.inputs, where), call.outputs)
-            if not found.passed:
-                return f"wrong values in a timed call on {call.workload}: {found.message}"
+            expected = answer(call.problem, call.inputs, call.outputs[0].device)
+            check = compare(call.problem, expected, call.outputs)
+            if not check.passed:
+                return f"wrong values in a timed call on {call.workload}: {check.message}"
         return ""

@@ -7,31 +7,28 @@ import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 
-from kernel_gym.devices.base import Failed, InfraError, SketchedCall
-from kernel_gym.devices.gpu.placement import Placed
-from kernel_gym.devices.gpu.runtime import give_back
-from kernel_gym.devices.gpu.session import GpuSession
-from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
-from kernel_gym.judge.protocol import (
-    AUDIT_ABOVE,
-    GRAPH_BELOW,
-    PATIENCE,
-    PHYSICS_MARGIN,
-    PILOT_CALLS,
-    PILOT_LEAD,
-    TRIES,
-    WALL_SHARE,
+from kernel_gym.devices.base import (
+    Device,
+    Exclusivity,
+    Failed,
+    InfraError,
+    Session,
+    SketchedCall,
+    TimedSession,
 )
-from kernel_gym.judge.timing.deferred_checks import Kept
-from kernel_gym.judge.timing.host_load import wait_for_processors
-from kernel_gym.judge.timing.input_pool import Ring
+from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
+from kernel_gym.judge.protocol import CLOCK, PLAUSIBILITY, TIMING
+from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
+from kernel_gym.judge.timing.host_load import wait_for_idle_cpus
+from kernel_gym.judge.timing.input_pool import InputPool
 from kernel_gym.judge.timing.noise_floor import noise_floor
-from kernel_gym.judge.timing.paired import Comparison, Pairs
-from kernel_gym.judge.timing.warmup import use_once
+from kernel_gym.judge.timing.paired import Ended, PairedBenchmark, PairedResult, PairedSetup
+from kernel_gym.judge.timing.reported import impossible
+from kernel_gym.judge.timing.warmup import warm_up
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.sampling import (
@@ -44,28 +41,79 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 
 
-def build_ahead(attempt: Attempt) -> Verdict | None:
-    """Loads the candidate and compiles its kernels for every workload, while others use the GPU.
+class PairedMethod:
+    """Times blocks of calls of baseline and candidate in turn."""
 
-    What does not compile does not get a GPU context.
-    """
-    session, calls = attempt.session, _sketched_calls(attempt)
-    assert isinstance(session, GpuSession)
-    failed = session.rehearse(attempt.source, calls) or session.load(attempt.source)
-    failed = failed or session.compile(calls)
-    if failed is None:  # nothing must build or load while the evaluation has the GPU for itself
-        attempt.baseline.session(attempt.task, calls)
-        use_once(attempt)
-    return verdict_of(failed) if failed else None
+    def build(self, attempt: Attempt) -> Verdict | None:
+        """Loads the candidate and compiles its kernels for every workload.
+
+        Other evaluations use the GPU meanwhile. A candidate that does not compile never gets a GPU
+        context. Whatever else is slow at its first use is done here too, because nothing may build
+        or load while the evaluation has the GPU alone.
+        """
+        session, calls = _timed(attempt.session), _sketched_calls(attempt)
+        failed = session.precompile(attempt.source, calls) or session.load(attempt.source)
+        failed = failed or session.compile(calls)
+        if failed is None:
+            attempt.baseline.session(attempt.task, calls)
+            warm_up(attempt)
+        return verdict_of(failed) if failed else None
+
+    def time(self, attempt: Attempt) -> Verdict | None:
+        """Times all train and unseen workloads. Bounds include the noise floor (rules 18-20).
+
+        Outputs of timed calls are left in `attempt.deferred`, unless there is a verdict already.
+        """
+        attempt.device.free_unused_memory()  # a PyTorch baseline may need as much as the oracle
+        verdict = _time_all(attempt)
+        _baseline_session(attempt).release_pool()
+        if verdict is None:
+            return None
+        wrong = attempt.deferred.check()  # wrong values explain more than an impossible time
+        return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
+
+    def time_baseline(
+        self,
+        device: Device,
+        baseline: Baseline,
+        task: Task,
+        workloads: Sequence[Workload],
+        seed: int,
+    ) -> list[float] | Failed:
+        """Measures the baseline by itself, alone on the GPU."""
+        session = _timed(baseline.session(task))
+        times = []
+        try:
+            for workload in workloads:
+                with device.held(Exclusivity.ALONE):
+                    seconds = seconds_alone(task, workload, session, seed, device)
+                if isinstance(seconds, Failed):
+                    return seconds
+                times.append(seconds)
+        finally:
+            session.release_pool()
+            baseline.close()
+        return times
+
+
+def _timed(session: Session | None) -> TimedSession:
+    """Returns a session as one that can be timed in blocks."""
+    timed = session.timed if session is not None else None
+    assert timed is not None, "a device with paired timing must offer timed sessions"
+    return timed
+
+
+def _baseline_session(attempt: Attempt) -> TimedSession:
+    return _timed(attempt.baseline.session(attempt.task))
 
 
 def _sketched_calls(attempt: Attempt) -> list[SketchedCall]:
-    """A call of each workload, as far as its inputs can be had without values."""
-    task, device = attempt.task, attempt.device
+    """Returns a call of each workload, as far as its inputs can be described without values."""
+    task, scale = attempt.task, attempt.device.description.scale
     workloads = [
-        *train_workloads(task.problem, device.scale),
-        *adversarial_workloads(task.problem, device.scale, task.language),
-        *unseen_workloads(task.problem, device.scale, task.language, attempt.data_seed("unseen")),
+        *train_workloads(task.problem, scale),
+        *adversarial_workloads(task.problem, scale, task.language),
+        *unseen_workloads(task.problem, scale, task.language, attempt.data_seed("unseen")),
     ]
     calls = []
     for workload in workloads:
@@ -76,46 +124,32 @@ def _sketched_calls(attempt: Attempt) -> list[SketchedCall]:
 
 
 def _shapes_only(attempt: Attempt, workload: Workload) -> Mapping[str, Value] | None:
-    """Inputs without values; None for a problem whose drawing looks at what it has drawn."""
+    """Returns inputs without values, or None if drawing the inputs depends on drawn values."""
     try:
         return make_inputs(attempt.task.problem, workload, 0, torch.device("meta"))
-    except RuntimeError:  # PyTorch's word for it; the kernel compiles at its first call then
+    except RuntimeError:  # PyTorch refuses; the kernel compiles at its first call then
         return None
-
-
-def time_measured(attempt: Attempt) -> Verdict | None:
-    """Times all train and unseen workloads; bounds hold the noise of this GPU (rules 18-20).
-
-    Outputs of timed calls are left in `attempt.kept`, unless there is a verdict without them.
-    """
-    give_back()  # a baseline of PyTorch's may need as much as the oracle did
-    verdict = _time_all(attempt)
-    _baseline_session(attempt).rest()
-    if verdict is None:
-        return None
-    wrong = attempt.kept.check()  # says more than that a time is impossible
-    return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
 
 
 def _time_all(attempt: Attempt) -> Verdict | None:
-    """Every workload, and all again when more time has passed than stamps account for."""
+    """Times every workload, and all of them again if stamps account for too little time."""
     noise = noise_floor(attempt.device, compare_sessions)
     share = 0.0
-    for number in range(TRIES):
+    for number in range(CLOCK.tries):
         purpose = f"time {number}"
         if number:
             _prepare_another_try(attempt)
-        hidden = []
+        shares = []
         for index, workload in enumerate(attempt.workloads):
             if workload.split is Split.ADVERSARIAL:
                 continue
-            longer = PATIENCE if number else 1
-            found = _time_workload(attempt, index, workload, noise, purpose, longer)
-            if isinstance(found, Verdict):
-                return found
-            hidden.append(found.hidden)
-        share = statistics.median(hidden) if hidden else 0.0
-        if share <= WALL_SHARE:
+            longer = CLOCK.retry_block_factor if number else 1
+            result = _time_workload(attempt, index, workload, noise, purpose, longer)
+            if isinstance(result, Verdict):
+                return result
+            shares.append(result.unaccounted_share)
+        share = statistics.median(shares) if shares else 0.0
+        if share <= CLOCK.median_share:
             return None
     text = f"{share:.0%} more time passed in timed calls than their stamps account for"
     return Verdict(Outcome.INVALID_TIMING, text)
@@ -123,198 +157,174 @@ def _time_all(attempt: Attempt) -> Verdict | None:
 
 def _time_workload(
     attempt: Attempt, index: int, workload: Workload, noise: float, purpose: str, longer: int
-) -> Pairs | Verdict:
-    problem, spec = attempt.task.problem, attempt.device.spec
-    dims = workload.dims
-    roofline = spec.roofline_seconds(
-        problem.bytes(dims), problem.flops(dims), problem.outputs[0].dtype
-    )
-    found = _compare(attempt, workload, purpose, longer)
-    if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
-        found = _compare(attempt, workload, f"{purpose} again", longer)
-        if isinstance(found, Pairs) and found.candidate_seconds < PHYSICS_MARGIN * roofline:
-            seconds = found.candidate_seconds
-            text = f"{seconds:.3g} s is less than physics allows ({roofline:.3g} s) on {workload}"
-            return Verdict(Outcome.HACK, text)
-    if isinstance(found, Verdict):
-        return found
-    if not found.agrees:
+) -> PairedResult | Verdict:
+    """Times one workload and adds the times to its result.
+
+    Args:
+        attempt: The evaluation.
+        index: The position of the workload's result.
+        workload: The workload.
+        noise: The noise floor, by which the bounds are wider.
+        purpose: Distinguishes the random draws of this try.
+        longer: Blocks are this many times as long as usual.
+    """
+    roofline = attempt.roofline_seconds(workload)
+    limit = PLAUSIBILITY.physics_share * roofline
+    result = _compare(attempt, workload, purpose, longer)
+    if isinstance(result, PairedResult) and result.candidate_seconds < limit:
+        result = _compare(attempt, workload, f"{purpose} again", longer)
+        if isinstance(result, PairedResult) and result.candidate_seconds < limit:
+            return impossible(result.candidate_seconds, roofline, workload)
+    if isinstance(result, Verdict):
+        return result
+    if not result.clock_agrees:
         text = (
-            f"in a block of timed calls {found.unaccounted * 1e6:.0f} us passed that its stamps "
-            f"({found.claimed * 1e6:.0f} us) do not account for, beyond the baseline's"
+            f"in a block of timed calls {result.unaccounted_seconds * 1e6:.0f} us passed that its "
+            f"stamps ({result.claimed_seconds * 1e6:.0f} us) do not account for, beyond the "
+            "baseline's"
         )
         return Verdict(Outcome.INVALID_TIMING, text)
-    mean, half = found.interval.mean, found.interval.half
-    if mean > math.log(AUDIT_ABOVE):
+    mean, half = result.interval.mean, result.interval.half
+    if mean > math.log(PLAUSIBILITY.audit_speedup):
         attempt.label("audit: more than 10 times the baseline")
     attempt.amend(
         index,
-        candidate_seconds=found.candidate_seconds,
-        baseline_seconds=found.baseline_seconds,
+        candidate_seconds=result.candidate_seconds,
+        baseline_seconds=result.baseline_seconds,
         roofline_seconds=roofline,
         speedup=math.exp(mean),
         speedup_low=math.exp(mean - half - noise),
         speedup_high=math.exp(mean + half + noise),
     )
-    return found
-
-
-def _baseline_session(attempt: Attempt) -> GpuSession:
-    session = attempt.baseline.session(attempt.task)
-    assert isinstance(session, GpuSession)
-    return session
-
-
-def _session(attempt: Attempt) -> GpuSession:
-    assert isinstance(attempt.session, GpuSession)
-    return attempt.session
+    return result
 
 
 def _prepare_another_try(attempt: Attempt) -> None:
-    """Before a candidate that was late is timed again, in longer blocks.
+    """Reduces host overhead before a candidate is timed again in longer blocks.
 
-    What the host takes for a block differs by process and processor; a machine with more work than
-    processors makes whole blocks late.
+    Host overhead differs between processes and CPUs. On a host with more runnable tasks than CPUs
+    whole blocks are delayed.
     """
     attempt.label("late: timed again")
-    wait_for_processors()
-    for session in (_baseline_session(attempt), _session(attempt)):
-        session.move()
+    wait_for_idle_cpus()
+    for session in (_baseline_session(attempt), _timed(attempt.session)):
+        session.move_to_other_cpu()
 
 
-def _compare(attempt: Attempt, workload: Workload, purpose: str, longer: int) -> Pairs | Verdict:
-    """One workload, again while the clocks disagree: an honest candidate's host may be slow."""
-    found = _compare_once(attempt, workload, purpose, longer)
-    for number in range(1, TRIES):
-        if isinstance(found, Verdict) or not found.late:
+def _compare(
+    attempt: Attempt, workload: Workload, purpose: str, longer: int
+) -> PairedResult | Verdict:
+    """Compares on one workload, and again while the clocks disagree."""
+    result = _compare_once(attempt, workload, purpose, longer)
+    for number in range(1, CLOCK.tries):
+        if isinstance(result, Verdict) or not result.worth_a_retry:
             break
         _prepare_another_try(attempt)
-        found = _compare_once(attempt, workload, f"{purpose}, try {number}", PATIENCE)
-    return found
+        purpose_again = f"{purpose}, try {number}"
+        result = _compare_once(attempt, workload, purpose_again, CLOCK.retry_block_factor)
+    return result
 
 
 def _compare_once(
     attempt: Attempt, workload: Workload, purpose: str, longer: int
-) -> Pairs | Verdict:
-    seed = attempt.data_seed(purpose, workload.key)
-    sessions = _baseline_session(attempt), _session(attempt)
-    found = compare_sessions(
-        attempt.task, workload, *sessions, seed, attempt.device, attempt.kept, longer
+) -> PairedResult | Verdict:
+    result = compare_sessions(
+        attempt.task,
+        workload,
+        _baseline_session(attempt),
+        _timed(attempt.session),
+        attempt.data_seed(purpose, workload.key),
+        attempt.device,
+        attempt.deferred,
+        longer,
     )
-    if isinstance(found, Failed):
-        return verdict_of(found)
-    return found
+    return verdict_of(result) if isinstance(result, Failed) else result
 
 
 def compare_sessions(
     task: Task,
     workload: Workload,
-    baseline: Any,
-    candidate: Any,
+    baseline: TimedSession,
+    candidate: TimedSession,
     seed: int,
-    device: Any,
-    kept: Kept,
+    device: Device,
+    deferred: DeferredChecks,
     longer: int = 1,
-) -> Pairs | Verdict | Failed:
-    """One workload on two workers.
+) -> PairedResult | Ended:
+    """Compares two sessions on one workload.
 
     Args:
-        task: what both solve.
-        workload: its sizes.
-        baseline: a session whose failures are ours.
-        candidate: the other session.
-        seed: of data and order.
-        device: the GPU.
-        kept: takes the outputs of timed calls that are to be checked.
-        longer: blocks are so many times as long as usual.
+        task: What both sides solve.
+        workload: The workload.
+        baseline: One side. Its failures are failures of the machine.
+        candidate: The other side.
+        seed: The seed of data and order.
+        device: The GPU.
+        deferred: Takes the outputs of timed calls that are checked later.
+        longer: Blocks are this many times as long as usual.
 
     Raises:
-        InfraError: the baseline fails, or two input sets do not fit.
+        InfraError: The baseline failed, or two input sets do not fit.
     """
-    ring = Ring(task, workload, seed, candidate.arena, device.where, times=longer)
-    sides = (_Trusted(baseline), candidate)
-    sessions = {sides[0]: baseline, candidate: candidate}
-    with baseline.turns.taken(), candidate.turns.taken():
-        for side in sides:
-            failed = side.ring(ring.sets, workload.dims)
-            if failed is not None:
-                return failed
-        return Comparison(
-            *sides,
-            ring=len(ring.sets),
-            prepare=lambda side, calls: ring.prepare(
-                sessions[side], calls, fresh=side is candidate
+    description = device.description
+    pool = InputPool(task, workload, seed, candidate.memory, description.torch_device, times=longer)
+    with baseline.paused_between_requests(), candidate.paused_between_requests():
+        failed = baseline.load_pool(pool.sets, workload.dims)
+        if failed is not None:
+            raise InfraError(f"the baseline failed while it was timed: {failed.message}")
+        failed = candidate.load_pool(pool.sets, workload.dims)
+        if failed is not None:
+            return failed
+        setup = PairedSetup(
+            sets=len(pool.sets),
+            prepare=lambda fresh, calls: pool.prepare(
+                candidate if fresh else baseline, calls, fresh
             ),
-            verify=lambda calls: ring.verify(candidate, calls, kept),
-            graphs=not ring.in_place,
-            flush=2 * device.spec.flush_bytes / device.spec.memory_bandwidth,
+            verify=lambda calls: pool.verify(candidate, calls, deferred),
+            graphs=not pool.in_place,
+            flush_seconds=2 * description.spec.flush_bytes / description.spec.memory_bandwidth,
             clock=time.perf_counter,
             rng=random.Random(seed),
             longer=longer,
-        ).run()
+        )
+        return PairedBenchmark(baseline, candidate, setup).run()
 
 
 def seconds_alone(
-    task: Task, workload: Workload, session: Any, seed: int, device: Any
+    task: Task, workload: Workload, session: TimedSession, seed: int, device: Device
 ) -> float | Failed:
-    """Median time of one cold call, of one worker by itself: good for head-room, never for pay.
+    """Returns the median time of one call with cold caches, for head-room and never for pay.
 
-    Short calls are replayed as graphs where they can be, as they are in comparisons.
+    Short calls are timed by graph replay where that is possible, as in comparisons.
 
     Args:
-        task: what it solves.
-        workload: its sizes.
-        session: whose time is wanted.
-        seed: of the data.
-        device: the GPU, which nobody else uses meanwhile.
+        task: What the session solves.
+        workload: The workload.
+        session: The session that is timed.
+        seed: The seed of the data.
+        device: The GPU, which nobody else may use meanwhile.
 
     Returns:
         Seconds, or why the worker failed.
 
     Raises:
-        InfraError: two input sets do not fit.
+        InfraError: Two input sets do not fit.
     """
-    ring = Ring(task, workload, seed, session.arena, device.where, PILOT_CALLS)
-    calls = len(ring.sets)
-    failed = session.ring(ring.sets, workload.dims)
+    where = device.description.torch_device
+    pool = InputPool(task, workload, seed, session.memory, where, TIMING.pilot_calls)
+    calls = len(pool.sets)
+    failed = session.load_pool(pool.sets, workload.dims)
     if failed is not None:
         return failed
-    ring.prepare(session, calls, fresh=False)
-    block = session.block(calls, PILOT_LEAD)
+    pool.prepare(session, calls, fresh=False)
+    block = session.time_calls(calls, TIMING.pilot_lead)
     if isinstance(block, Failed):
         return block
-    seconds = statistics.median(block.stamps)
-    if seconds < GRAPH_BELOW and not ring.in_place and session.capture() is None:
-        block = session.replay(PILOT_CALLS)
+    seconds = statistics.median(block.call_seconds)
+    short = seconds < TIMING.graph_below_seconds and not pool.in_place
+    if short and session.capture_graph() is None:
+        block = session.replay_graph(TIMING.pilot_calls)
         if isinstance(block, Failed):
             return block
-        seconds = statistics.median(block.stamps) / calls
+        seconds = statistics.median(block.call_seconds) / calls
     return seconds
-
-
-class _Trusted:
-    """A baseline's session, whose failures are ours."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def ring(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> None:
-        """Hands over the argument sets."""
-        self._ours(self._session.ring(sets, dims))
-
-    def block(self, count: int, lead: int) -> Any:
-        """Times calls."""
-        return self._ours(self._session.block(count, lead))
-
-    def capture(self) -> Any:
-        """May fail: not every baseline can be captured."""
-        return self._session.capture()
-
-    def replay(self, count: int) -> Any:
-        """Times replays."""
-        return self._ours(self._session.replay(count))
-
-    def _ours(self, answer: Any) -> Any:
-        if isinstance(answer, Failed):
-            raise InfraError(f"the baseline failed while it was timed: {answer.message}")
-        return answer

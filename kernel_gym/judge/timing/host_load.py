@@ -1,4 +1,7 @@
-"""Waiting for processors to spare: who has to wait for one is late by the clock of a comparison."""
+"""Waits until the host has idle CPUs.
+
+A process that waits for a CPU would look slow in the wall-clock check of a paired timing run.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,25 @@ import time
 from pathlib import Path
 
 LOAD = Path("/proc/loadavg")
-"""The kernel's count of tasks that run or want to is in its fourth field."""
+"""The fourth field starts with the number of runnable tasks."""
 LIMIT = 3.0
-"""Seconds after which things are taken as they are."""
+"""Timing goes on after this many seconds, even if the host is still busy."""
 CALM = 0.1
-"""Seconds without a want of processors that count as calm."""
+"""The host counts as idle after this many seconds without a task that waits for a CPU."""
 STEP = 0.01
+"""Seconds between two looks."""
 
 
-def wait_for_processors() -> bool:
-    """Waits until tasks that want to run were no more than processors for a while.
+def wait_for_idle_cpus() -> bool:
+    """Waits until there were no more runnable tasks than CPUs for a while.
 
     Returns:
-        Whether that was so within :data:`LIMIT` seconds; True where the kernel does not say.
+        Whether that happened within :data:`LIMIT` seconds; True if the system does not report it.
     """
     end = time.monotonic() + LIMIT
     since = time.monotonic()
     while (now := time.monotonic()) < end:
-        if _running() > (os.cpu_count() or 1):
+        if _runnable() > (os.cpu_count() or 1):
             since = now
         elif now - since >= CALM:
             return True
@@ -32,7 +36,7 @@ def wait_for_processors() -> bool:
     return False
 
 
-def _running() -> int:
+def _runnable() -> int:
     try:
         return int(LOAD.read_text(encoding="ascii").split()[3].partition("/")[0])
     except (OSError, ValueError, IndexError):

@@ -1,26 +1,31 @@
-"""The input sets of timed calls: as many as are worth it, in another order before each block.
+"""The pool of input sets that timed calls rotate over (rule 11).
 
-Both sides hold the same sets at the same addresses. Before each of the candidate's blocks the
-elements of each floating input move on by an offset that is drawn anew, all of them around: what a
-kernel has kept of earlier blocks is wrong then, whether it finds it by address, by a sample of the
-input or by comparing all of it. Rows that are constant move as a whole: of two constants a long sum
-in fp32 errs more than of any data on the menu.
+Both sides of a comparison hold the same sets at the same addresses. Before each block of the
+candidate, the elements of each floating-point input are rotated by an offset that is drawn for this
+block. So results that a kernel has cached are wrong, no matter whether it recognises inputs by
+address, by a sample or by comparing all of them. Inputs with constant rows are rotated by whole
+rows, because a row with two constants would have larger fp32 errors than any distribution has.
 """
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
-from kernel_gym.devices.base import Failed, InfraError
-from kernel_gym.devices.gpu.arena import Arena, ArenaFull, Piece
-from kernel_gym.devices.gpu.outputs import in_place
-from kernel_gym.devices.gpu.placement import Placed, place
+from kernel_gym.devices.base import Failed, InfraError, TimedSession
+from kernel_gym.devices.placement import (
+    InputMemory,
+    MemoryFullError,
+    Piece,
+    Placed,
+    in_place_inputs,
+    place,
+)
 from kernel_gym.judge.attempt import Verdict
-from kernel_gym.judge.protocol import RING, RING_BYTES, RING_LEAST, RING_SHORT, SMALL_SET
-from kernel_gym.judge.timing.deferred_checks import Kept
+from kernel_gym.judge.protocol import POOL
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.sampling import make_inputs
@@ -28,23 +33,23 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Types by which elements are moved whatever they mean."""
+"""Integer types by which elements of any type are copied, by size in bytes."""
 
 
-class Ring:
-    """The sets of one workload.
+class InputPool:
+    """The input sets of one workload.
 
     Args:
-        task: what is timed.
-        workload: its sizes; inputs of timed workloads are contiguous.
-        seed: of the data and of what is drawn.
-        arena: where the sets lie.
-        where: the device.
-        most: how many there are at most; 0 for as many as are worth it.
-        times: so many times as many are worth it.
+        task: The task that is timed.
+        workload: Its sizes. Inputs of timed workloads are contiguous.
+        seed: The seed of the data and of the offsets.
+        memory: The shared memory for the sets.
+        where: The device on which the judge draws inputs.
+        most: The most sets; 0 for the usual number.
+        times: The usual number of sets is multiplied by this.
 
     Raises:
-        InfraError: two of them do not fit.
+        InfraError: Two sets do not fit the memory.
     """
 
     def __init__(
@@ -52,90 +57,103 @@ class Ring:
         task: Task,
         workload: Workload,
         seed: int,
-        arena: Arena,
+        memory: InputMemory,
         where: torch.device,
         most: int = 0,
         times: int = 1,
     ) -> None:
         self._times = times
-        self._problem, self._workload, self._arena = task.problem, workload, arena
+        self._problem, self._workload, self._memory = task.problem, workload, memory
         self._rng = random.Random(seed)
         self._values: list[dict[str, Value]] = []
         self.sets: list[Placed] = []
-        arena.reset()
-        wanted = most or times * RING
-        while len(self.sets) < wanted and not self._enough():
+        memory.reset()
+        wanted = most or times * POOL.sets
+        while len(self.sets) < wanted and not self._large_enough():
             inputs = make_inputs(task.problem, workload, seed + len(self.sets), where)
             try:
-                self.sets.append(place(arena, task, inputs, workload.dims, guarded=False))
-            except ArenaFull:
+                self.sets.append(place(memory, task, inputs, workload.dims, guarded=False))
+            except MemoryFullError:
                 break
             self._values.append(inputs)
-            if not most and len(self.sets) == 1 and arena.used < SMALL_SET:
-                wanted = times * RING_SHORT
+            if not most and len(self.sets) == 1 and memory.used < POOL.small_set_bytes:
+                wanted = times * POOL.small_sets
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
-        self._restored = in_place(task)
+        self._restored = in_place_inputs(task)
         self._nothing = torch.zeros(1, device=where)
-        self._columns = {name: self._take(name) for name in self.sets[0].pieces}
+        self._columns = {name: self._column(name) for name in self.sets[0].pieces}
         self._intact = 0
-        """Sets, counted from the first, that the candidate cannot have changed since."""
+        """The first sets, as many as this, cannot have been changed by the candidate since they
+        were written."""
 
     @property
     def in_place(self) -> bool:
-        """Whether calls overwrite inputs, so that they cannot be repeated as they are."""
+        """Whether calls overwrite inputs, so that a call cannot be repeated as it is."""
         return bool(self._restored)
 
-    def prepare(self, session: Any, calls: int, fresh: bool) -> None:
-        """Before a block: inputs are as they were, in another order if it is the candidate's.
+    def prepare(self, session: TimedSession, calls: int, fresh: bool) -> None:
+        """Prepares the inputs of a block.
 
-        The candidate can write the memory of all inputs, so that those of a baseline's block are
-        written anew after every block of the candidate. Both sides' blocks follow work of the
-        judge: to take the GPU from another process takes time that no stamp accounts for.
+        The candidate can write to the memory of all inputs. So the inputs of a baseline's block are
+        written again after every block of the candidate. Before each block the judge gives the GPU
+        some work, because taking the GPU over from another process takes time that no stamp
+        includes.
 
         Args:
-            session: whose block it is.
-            calls: of how many it is; it uses as many sets.
-            fresh: it is the candidate's: outputs are poisoned, and the elements of floating inputs
-                have moved.
+            session: The session that runs the block.
+            calls: The number of calls in the block; it uses as many sets.
+            fresh: Whether the block is the candidate's. Then outputs are poisoned and
+                floating-point inputs are rotated.
         """
         self._nothing.zero_()
         if fresh:
-            session.poison(self.sets)
-        shared = self._arena.file is None
-        damaged = shared and not fresh and calls > self._intact
+            session.poison_outputs(self.sets)
+        damaged = self._memory.coherent and not fresh and calls > self._intact
         for name, column in self._columns.items():
             moved = fresh and column.moves
             if moved:
                 column.draw(self._rng)
             if moved or damaged or name in self._restored:
                 column.put(calls)
-                session.changed(column.pieces[:calls])
+                session.mark_changed(column.pieces[:calls])
         self._intact = 0 if fresh else max(calls, self._intact)
 
-    def verify(self, candidate: Any, calls: int, kept: Kept) -> Verdict | Failed | None:
-        """Keeps the outputs of a timed call drawn at random (rule 17)."""
+    def verify(
+        self, candidate: TimedSession, calls: int, deferred: DeferredChecks
+    ) -> Verdict | Failed | None:
+        """Keeps the outputs of a randomly drawn call of the last block for a check (rule 17).
+
+        Args:
+            candidate: The session that ran the block.
+            calls: The number of calls in the block.
+            deferred: Takes inputs and outputs.
+
+        Returns:
+            What is wrong, if that is known already.
+        """
         index = self._rng.randrange(calls)
         placed = self.sets[index]
-        failed = candidate.read(index, calls, placed)
+        failed = candidate.read_outputs(index, calls, placed)
         if failed is not None:
             return failed
         shapes = self._problem.output_shapes(self._workload.dims)
         outputs = tuple(
-            self._arena.view(piece).view(output.dtype).view(shapes[output.name])
+            self._memory.view(piece).view(output.dtype).view(shapes[output.name])
             for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
         )
         moved = {name: column.values(index) for name, column in self._columns.items()}
-        kept.add(self._problem, self._workload, {**placed.inputs, **moved}, outputs)
-        wrong = kept.check() if kept.full else ""
+        deferred.add(self._problem, self._workload, {**placed.inputs, **moved}, outputs)
+        wrong = deferred.check() if deferred.full else ""
         return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
 
-    def _enough(self) -> bool:
-        """Whether further sets would take more memory than they are worth."""
-        return len(self.sets) >= RING_LEAST and self._arena.used > self._times * RING_BYTES
+    def _large_enough(self) -> bool:
+        """Whether another set would take too much memory."""
+        too_large = self._memory.used > self._times * POOL.max_bytes
+        return len(self.sets) >= POOL.least_sets and too_large
 
     def _step(self, name: str) -> int:
-        """By multiples of how many elements an input moves; 0 for one that stays."""
+        """Returns the unit of an input's offsets in elements; 0 if the input is not rotated."""
         value = self._values[0][name]
         assert isinstance(value, torch.Tensor)
         if not (self._problem.exchangeable and value.is_floating_point() and value.numel() > 1):
@@ -145,51 +163,58 @@ class Ring:
         )
         return value.shape[-1] if constant else 1
 
-    def _take(self, name: str) -> _Column:
-        """Takes an input's values out of the sets, which keep its shape; the judge's own copy."""
-        values = [inputs[name] for inputs in self._values]
+    def _column(self, name: str) -> _Column:
+        """Moves an input's values out of the sets, which keep its shape, into a column."""
+        tensors = [inputs[name] for inputs in self._values]
+        values = [value for value in tensors if isinstance(value, torch.Tensor)]
         pieces = [placed.pieces[name] for placed in self.sets]
-        found = _Column(self._arena, values, pieces, self._step(name))
+        column = _Column(self._memory, values, pieces, self._step(name))
         for inputs in self._values:
-            inputs[name] = found.like
-        return found
+            inputs[name] = column.like
+        return column
 
 
 class _Column:
-    """One input of all sets: the judge's values, and where they lie in the arena, [sets, n].
+    """One input of all sets: the judge's copy of its values, and its pieces in the memory.
 
     Args:
-        arena: where.
-        values: of each set.
-        pieces: of each set.
-        step: its elements move by multiples of this; 0 when they stay.
+        memory: The shared memory.
+        values: The values in each set.
+        pieces: The piece in each set.
+        step: Offsets are multiples of this many elements; 0 if the input is not rotated.
     """
 
-    def __init__(self, arena: Arena, values: list[Any], pieces: list[Piece], step: int) -> None:
+    def __init__(
+        self,
+        memory: InputMemory,
+        values: Sequence[torch.Tensor],
+        pieces: Sequence[Piece],
+        step: int,
+    ) -> None:
         self.pieces, self._step = pieces, step
         self.like = torch.empty_like(values[0], device="meta")
         word = _WORDS[self.like.itemsize]
         self._values = torch.stack([value.view(-1).view(word) for value in values])
-        self._there = arena.rows(pieces, word)
+        self._there = memory.rows(pieces, word)
         self._offset = 0
 
     @property
     def moves(self) -> bool:
-        """Whether its elements move."""
+        """Whether the input is rotated."""
         return self._step > 0
 
     def draw(self, rng: random.Random) -> None:
-        """Draws by how much the elements move on."""
+        """Draws the next offset."""
         if self._step:
             self._offset = self._step * rng.randrange(self.like.numel() // self._step)
 
     def put(self, count: int) -> None:
-        """Writes the first sets into the arena, each around its offset."""
+        """Writes the first `count` sets into the memory, rotated by the offset."""
         left = self.like.numel() - self._offset
         self._there[:count, :left].copy_(self._values[:count, self._offset :])
         self._there[:count, left:].copy_(self._values[:count, : self._offset])
 
     def values(self, index: int) -> torch.Tensor:
-        """What was written of one set."""
+        """Returns the values that were last written into a set."""
         moved = self._values[index].roll(-self._offset)
         return moved.view(self.like.dtype).view(self.like.shape)

@@ -1,7 +1,7 @@
 """The noise floor of a GPU: how much a kernel differs from itself (rule 18).
 
-Measured when a GPU is first used, and again every so many evaluations, by whichever judge comes
-along; the figure is left in a file for the others.
+It is measured when a GPU is first used, and again after a number of evaluations, by the judge that
+needs it next. A file shares the result with the other judges of the GPU.
 """
 
 from __future__ import annotations
@@ -9,82 +9,110 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from kernel_gym.devices.base import InfraError
-from kernel_gym.judge.protocol import NOISE_EVERY, NOISE_LIMIT
-from kernel_gym.judge.timing.deferred_checks import Kept
-from kernel_gym.judge.timing.paired import Pairs, interval, quantile_of_noise
+from kernel_gym.devices.base import Device, InfraError, TimedSession
+from kernel_gym.judge.protocol import NOISE
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
+from kernel_gym.judge.timing.paired import Ended, PairedResult, interval, quantile_of_noise
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.sampling import train_workloads
+from kernel_gym.tasks.task import Task
 
 TASK = "triton2triton/softmax"
-REPEATS = 4
-WORKLOADS = 3
-TRIES = 3
-VALID_SECONDS = 3600.0
+Compare = Callable[..., PairedResult | Ended]
+"""The function `kernel_gym.judge.timing.gpu.compare_sessions`, which imports this module."""
 
 
-def noise_floor(device: Any, compare: Callable[..., Any]) -> float:
-    """95th percentile of |log(a kernel / the same kernel)| on a device. Call it alone on the GPU.
+@dataclass(frozen=True)
+class _State:
+    """The content of the shared file."""
+
+    noise: float = 0.0
+    left: int = 0
+    """Evaluations until the next measurement."""
+    when: float = 0.0
+    """The time of the measurement, seconds since the epoch."""
+
+
+def noise_floor(device: Device, compare: Compare) -> float:
+    """Returns the 95th percentile of |log(a kernel / the same kernel)| on a device.
+
+    The caller must hold the GPU alone.
 
     Raises:
-        InfraError: the GPU is too noisy to score anything on.
+        InfraError: The GPU is too noisy to score anything on it.
     """
-    state = _read(device.lock.state)
-    if state["left"] <= 0 or time.time() - state["when"] > VALID_SECONDS:
+    path = device.noise_file
+    assert path is not None, "a device with paired timing must have a file for its noise"
+    state = _read(path)
+    if state.left <= 0 or time.time() - state.when > NOISE.valid_seconds:
         noise = min(_measurements(device, compare))
-        state = {"noise": noise, "left": NOISE_EVERY, "when": time.time()}
-    state["left"] -= 1
-    if state["noise"] > NOISE_LIMIT:
-        state["left"] = 0  # whoever comes next measures anew
-    device.lock.state.write_text(json.dumps(state), encoding="utf-8")
-    if state["noise"] > NOISE_LIMIT:
+        state = _State(noise, NOISE.evaluations, time.time())
+    too_noisy = state.noise > NOISE.limit
+    left = 0 if too_noisy else state.left - 1  # 0: the next evaluation measures again
+    path.write_text(json.dumps(asdict(_State(state.noise, left, state.when))), encoding="utf-8")
+    if too_noisy:
         raise InfraError(
-            f"{device.name} is too noisy: a kernel differs from itself by {state['noise']:.1%}, "
-            f"more than {NOISE_LIMIT:.0%}; is somebody else using it?"
+            f"{device.description.name} is too noisy: a kernel differs from itself by "
+            f"{state.noise:.1%}, more than {NOISE.limit:.0%}; is somebody else using it?"
         )
-    return float(state["noise"])
+    return state.noise
 
 
-def _measurements(device: Any, compare: Callable[..., Any]) -> Iterator[float]:
-    """Until one is within the limit, or a few were not: something may have been in the way."""
-    for _ in range(TRIES):
+def _measurements(device: Device, compare: Compare) -> Iterator[float]:
+    """Yields measurements until one is within the limit; something may disturb the others."""
+    for _ in range(NOISE.measurements):
         noise = measure_noise(device, compare)
         yield noise
-        if noise <= NOISE_LIMIT:
+        if noise <= NOISE.limit:
             return
 
 
-def measure_noise(device: Any, compare: Callable[..., Any]) -> float:
-    """Compares a baseline with itself, in two workers, several times."""
+def measure_noise(device: Device, compare: Compare) -> float:
+    """Compares a baseline with itself in two workers, several times.
+
+    Raises:
+        InfraError: The baseline failed.
+    """
     task = get_task(TASK)
     sessions = [device.open(task, trusted=True) for _ in range(2)]
-    effects: dict[str, list[float]] = {}
-    kept = Kept()
     try:
+        timed = []
         for session in sessions:
             failed = session.load(task.baseline_source or "")
             if failed is not None:
                 raise InfraError(f"the baseline of {task.id} does not load: {failed.message}")
-        for workload in train_workloads(task.problem, device.scale)[:WORKLOADS]:
-            for repeat in range(REPEATS):
-                found = compare(task, workload, *sessions, repeat, device, kept)
-                if not isinstance(found, Pairs):
-                    raise InfraError(f"the baseline of {task.id} failed: {found.message}")
-                effects.setdefault(workload.key, []).append(interval(found.effects).mean)
+            assert session.timed is not None
+            timed.append(session.timed)
+        return _compare_with_itself(device, task, timed, compare)
     finally:
         for session in sessions:
             session.close()
-    wrong = kept.check()
+
+
+def _compare_with_itself(
+    device: Device, task: Task, sessions: list[TimedSession], compare: Compare
+) -> float:
+    effects: dict[str, list[float]] = {}
+    deferred = DeferredChecks()
+    workloads = train_workloads(task.problem, device.description.scale)
+    for workload in workloads[: NOISE.workloads]:
+        for repeat in range(NOISE.repeats):
+            result = compare(task, workload, *sessions, repeat, device, deferred)
+            if not isinstance(result, PairedResult):
+                raise InfraError(f"the baseline of {task.id} failed: {result.message}")
+            effects.setdefault(workload.key, []).append(interval(result.effects).mean)
+    wrong = deferred.check()
     if wrong:
         raise InfraError(f"the baseline of {task.id} fails: {wrong}")
     return quantile_of_noise(effects)
 
 
-def _read(path: Any) -> dict[str, Any]:
+def _read(path: Path) -> _State:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {"noise": float(found["noise"]), "left": int(found["left"]), "when": found["when"]}
+        state = json.loads(path.read_text(encoding="utf-8"))
+        return _State(float(state["noise"]), int(state["left"]), float(state["when"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return {"noise": 0.0, "left": 0, "when": 0.0}
+        return _State()

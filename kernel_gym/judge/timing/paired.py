@@ -1,13 +1,14 @@
 """Paired timing: baseline and candidate in turn on one GPU, and an interval of their ratio.
 
-Rules 11-17 of the evaluation protocol. Both sides hold the same ring of inputs at the same
-addresses, each in its own worker; only one runs at a time, the other is stopped. Blocks alternate
-ABBA, so that a drift of the machine's clocks falls on both alike.
+This module implements rules 11 to 17 of docs/protocol.md. Both sides hold the same pool of inputs
+at the same addresses, each in its own worker. One worker runs at a time, the other is stopped.
+Blocks alternate in the order ABBA (baseline, candidate, candidate, baseline), so that a drift of
+the GPU's clocks affects both sides alike.
 
-The candidate's stamps come from its own process and may be false. What is paid is therefore bounded
-by an effect that does without them: the judge's clock says how long a block of the candidate took,
-and how much of that is no work is taken from the baseline's block beside it. That effect is noisy,
-so that stamps may be better by a part that is free (`free_seconds`), and by no more.
+The candidate's stamps come from its own process and may be false. So the paid effect is bounded by
+an effect that does not use them. The judge's clock says how long a block of the candidate took, and
+the baseline's block beside it says how much of that is overhead. This bound is noisy, so stamps may
+be better than the clock by a small amount (`free_seconds`).
 """
 
 from __future__ import annotations
@@ -18,352 +19,381 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
-from kernel_gym.judge.protocol import (
-    BLOCK_CALLS,
-    BLOCK_SECONDS,
-    CHARGE_LIMIT,
-    CLAIM_SECONDS,
-    CONFIDENCE,
-    FREE_WALL,
-    GRAPH_BELOW,
-    HALF_WIDTH,
-    HALF_WIDTH_SHARE,
-    LEAD_HOSTS,
-    LONG_CALL,
-    MAX_LEAD,
-    MAX_PAIRS,
-    MAX_SECONDS,
-    MIN_PAIRS,
-    MOST_LONGER,
-    MOST_REPLAYS,
-    PILOT_CALLS,
-    PILOT_LEAD,
-    RATIO_CLAMP,
-    TRIMMED,
-    VERIFY_SHARE,
-    WALL_LIMIT,
-    WALL_QUANTILE,
-    WALL_SHARE,
-)
+from kernel_gym.devices.base import Failed, InfraError, TimedBlock
+from kernel_gym.judge.attempt import Verdict
+from kernel_gym.judge.protocol import CLOCK, RATIO_CLAMP, TIMING
+
+Ended = Failed | Verdict
+"""Why a comparison ended without a result: the worker failed, or a timed call was wrong."""
 
 
-class Timed(Protocol):
-    """A side of the comparison: a worker that holds the ring."""
+class Side(Protocol):
+    """One side of a comparison: a session whose worker holds the input pool."""
 
-    def block(self, count: int, lead: int) -> Any:
-        """Times calls one by one, after as many flushes as `lead` says."""
+    def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
+        """Times calls one by one, after `lead` cache flushes."""
 
-    def capture(self) -> Any:
-        """Makes a graph of one round over the ring."""
+    def capture_graph(self) -> Failed | None:
+        """Captures one call for each input set as a graph."""
 
-    def replay(self, count: int) -> Any:
-        """Times replays of it."""
+    def replay_graph(self, count: int) -> TimedBlock | Failed:
+        """Times replays of the graph."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Trimmed mean of log(baseline / candidate) and the half-width of its t-interval."""
+    """Trimmed mean of log(baseline / candidate), and the half-width of its t-interval."""
 
     mean: float
     half: float
 
     @property
     def settled(self) -> bool:
-        """Narrow enough to stop, or beyond what is paid, where its width does not matter.
+        """Whether the interval is narrow enough, or lies beyond the range that is paid.
 
-        A decision that is clear earlier would leave a noisy reward.
+        Beyond that range its width does not matter. Timing does not stop when the sign of the
+        effect is clear, because the reward would stay noisy.
         """
         least, most = map(math.log, RATIO_CLAMP)
         beyond = self.mean - self.half > most or self.mean + self.half < least
-        return beyond or self.half < max(HALF_WIDTH, HALF_WIDTH_SHARE * abs(self.mean))
+        width = max(TIMING.half_width, TIMING.half_width_share * abs(self.mean))
+        return beyond or self.half < width
 
 
 @dataclass
-class Pairs:
-    """What a comparison found. Seconds are medians of one call."""
+class PairedResult:
+    """The result of a comparison. Seconds are of one call unless a field says otherwise."""
 
     baseline_seconds: float
     candidate_seconds: float
     effects: list[float]
-    """Of each pair of blocks log(baseline / candidate), by the stamps of both."""
+    """For each pair of blocks log(baseline / candidate), by the stamps of both sides."""
     graph: bool
-    bounds: list[float] = field(default_factory=list)
-    """The same by the judge's clock in the candidate's place of stamps."""
-    walls: list[tuple[float, float]] = field(default_factory=list)
-    """Wall-clock seconds that the stamps do not account for, by block: baseline's, candidate's."""
-    claimed: float = 0.0
-    """What the candidate's stamps of one block come to, seconds: median over the blocks."""
-    clocked: float = 0.0
-    """The same by the judge's clock."""
+    """Whether calls were timed by graph replay."""
+    clock_effects: list[float] = field(default_factory=list)
+    """The same, with the judge's clock in place of the candidate's stamps."""
+    unaccounted_by_pair: list[tuple[float, float]] = field(default_factory=list)
+    """For each pair the wall-clock seconds that stamps do not account for: baseline, candidate."""
+    claimed_seconds: float = 0.0
+    """The candidate's stamps of one block, added up: the median over blocks."""
+    clock_seconds: float = 0.0
+    """The candidate's part of one block by the judge's clock: the median over blocks."""
 
     @property
     def charge(self) -> float:
-        """By how much the mean effect is above what the judge's clock allows, 0 for an honest one.
+        """By how much the mean effect exceeds what the judge's clock allows; 0 if stamps are true.
 
-        Both means are trimmed in the same way: blocks that are false by turns gain nothing.
+        Both means are trimmed in the same way, so false stamps in some of the blocks gain nothing.
         """
-        if not self.bounds:
+        if not self.clock_effects:
             return 0.0
-        most = interval(self.bounds).mean + math.log1p(free_seconds(self.clocked) / self.clocked)
+        free = math.log1p(free_seconds(self.clock_seconds) / self.clock_seconds)
+        most = interval(self.clock_effects).mean + free
         return max(0.0, interval(self.effects).mean - most)
 
     @property
     def interval(self) -> Interval:
-        """The interval of all pairs so far, within what the judge's clock allows."""
+        """The interval of all pairs so far, limited to what the judge's clock allows."""
         by_stamps = interval(self.effects)
         return replace(by_stamps, mean=by_stamps.mean - self.charge)
 
     @property
-    def unaccounted(self) -> float:
-        """Seconds a block in which the judge saw more pass than the candidate's stamps say."""
+    def unaccounted_seconds(self) -> float:
+        """Seconds of a block that stamps do not account for, beyond those of the baseline."""
         import numpy as np
 
-        ours, theirs = np.quantile(np.array(self.walls), WALL_QUANTILE, axis=0)
-        return float(theirs - ours)
+        pairs = np.array(self.unaccounted_by_pair)
+        baseline, candidate = np.quantile(pairs, CLOCK.quantile, axis=0)
+        return float(candidate - baseline)
 
     @property
-    def hidden(self) -> float:
-        """Share of the claimed time that is unaccounted for."""
-        return self.unaccounted / self.claimed
+    def unaccounted_share(self) -> float:
+        """The unaccounted time as a share of the claimed time."""
+        return self.unaccounted_seconds / self.claimed_seconds
 
     @property
-    def agrees(self) -> bool:
+    def clock_agrees(self) -> bool:
         """Whether the candidate's stamps can be true by the judge's clock (rule 13)."""
-        return self.unaccounted <= WALL_LIMIT[0] + WALL_LIMIT[1] * self.claimed
+        limit = CLOCK.block_seconds + CLOCK.block_share * self.claimed_seconds
+        return self.unaccounted_seconds <= limit
 
     @property
-    def late(self) -> bool:
-        """Whether another try is worth it: an honest candidate is charged for a slow host."""
-        return not self.agrees or self.charge > CHARGE_LIMIT
+    def worth_a_retry(self) -> bool:
+        """Whether another comparison may help: a slow host can charge an honest candidate."""
+        return not self.clock_agrees or self.charge > CLOCK.charge_limit
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What one block says, seconds.
-
-    Attributes:
-        call: the median of the stamps, of one call.
-        claimed: the median times the number of stamps. Not their sum: of that, many a distribution
-            has a smaller median.
-        rest: what passed by the judge's clock beyond `claimed`.
-    """
+class BlockSummary:
+    """What one block says. All values are seconds."""
 
     call: float
+    """The median of the stamps, for one call."""
     claimed: float
-    rest: float
+    """The median stamp times the number of stamps. The sum would not do: stamps with a small median
+    can have any sum."""
+    unaccounted: float
+    """Wall-clock time beyond `claimed`."""
 
-    def by_the_clock(self, baseline: Sample) -> float:
-        """Seconds of one call by the judge's clock; half of what is claimed at least.
+    def clock_call_seconds(self, baseline: BlockSummary) -> float:
+        """Returns the seconds of one call by the judge's clock, at least half of what is claimed.
 
         Args:
-            baseline: the block beside it. Both sides flush as often and are asked in the same way,
-                so that what passes beyond its stamps is no work.
+            baseline: The baseline's block beside this one. Both sides have the same flushes and
+                requests, so the baseline's unaccounted time is overhead.
         """
-        seconds = self.claimed + self.rest - baseline.rest
+        seconds = self.claimed + self.unaccounted - baseline.unaccounted
         return self.call * max(0.5, seconds / self.claimed)
 
 
 def free_seconds(block: float) -> float:
-    """Seconds by which the stamps of a block may be better than the judge's clock says.
+    """Returns the seconds by which stamps of a block may be better than the judge's clock says.
 
-    An honest candidate's host takes some 0.1 ms more or less for a block than the baseline's.
+    The host overhead of an honest candidate's block differs from the baseline's by about 0.1 ms.
 
     Args:
-        block: seconds that the calls of a block took by the judge's clock.
+        block: Seconds of the calls of a block by the judge's clock.
     """
-    return min(FREE_WALL[0] + FREE_WALL[1] * block, WALL_SHARE * block)
+    return min(CLOCK.free_seconds + CLOCK.free_share * block, CLOCK.median_share * block)
 
 
 def interval(effects: Sequence[float]) -> Interval:
-    """Yuen's t-interval of the trimmed mean: one block that met a hiccup does not decide.
+    """Computes Yuen's t-interval of the trimmed mean, which single outliers do not affect.
 
-    K. K. Yuen, Biometrika 61(1), 1974: the winsorized deviation and the degrees of freedom of what
-    is left after trimming.
+    K. K. Yuen, Biometrika 61(1), 1974. It uses the winsorized deviation, and the degrees of freedom
+    that remain after trimming.
 
     Args:
-        effects: log ratios, at least six.
+        effects: Log ratios, at least six.
     """
     import numpy as np
 
     ordered, count = np.sort(effects), len(effects)
-    cut = int(TRIMMED * count)
+    cut = int(TIMING.trimmed_share * count)
     left = count - 2 * cut
-    kept = ordered[cut : count - cut]
-    spread = float(np.clip(ordered, kept[0], kept[-1]).std(ddof=1))
+    trimmed = ordered[cut : count - cut]
+    spread = float(np.clip(ordered, trimmed[0], trimmed[-1]).std(ddof=1))
     error = spread * math.sqrt(count - 1) / math.sqrt(left * (left - 1))
-    return Interval(float(kept.mean()), _student(left - 1) * error)
+    return Interval(float(trimmed.mean()), _student(left - 1) * error)
 
 
 @cache
 def _student(freedom: int) -> float:
-    """The quantile of Student's t that an interval takes."""
+    """Returns the quantile of Student's t-distribution for the interval."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return float(stdtrit(freedom, 0.5 + TIMING.confidence / 2))
 
 
-class Comparison:
+@dataclass(frozen=True)
+class PairedSetup:
+    """What a comparison needs beside its two sides."""
+
+    sets: int
+    """The number of input sets that both sides hold."""
+    prepare: Callable[[bool, int], None]
+    """Called before each block with whether the candidate comes next, and the number of calls."""
+    verify: Callable[[int], Ended | None]
+    """Called after some of the candidate's blocks with the number of calls, for graphs those of the
+    last replay. Returns what is wrong with the outputs."""
+    graphs: bool
+    """Whether short calls may be timed by graph replay."""
+    flush_seconds: float
+    """How long one cache flush takes."""
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    rng: random.Random
+    """Decides which blocks are verified and how many replays a block has."""
+    longer: int = 1
+    """Blocks are this many times as long as usual."""
+
+
+class PairedBenchmark:
     """Runs the blocks of one workload.
 
     Args:
-        baseline: one side.
-        candidate: the other; its failure ends the comparison.
-        ring: how many input sets both hold.
-        prepare: called before each block with the side that comes next and its number of calls.
-        verify: called after some of the candidate's blocks with the number of its calls (of the
-            last replay's, when there were several); returns what is wrong with them.
-        graphs: whether short calls may be replayed as graphs.
-        flush: seconds that one flush of the caches takes.
-        clock: seconds that only grow.
-        rng: decides which blocks are verified.
-        longer: blocks are so many times as long as usual.
+        baseline: One side. Its failure is a failure of the machine.
+        candidate: The other side. Its failure ends the comparison.
+        setup: What the comparison needs beside them.
     """
 
-    def __init__(
-        self,
-        baseline: Timed,
-        candidate: Timed,
-        ring: int,
-        prepare: Callable[[Timed, int], None],
-        verify: Callable[[int], Any],
-        graphs: bool,
-        flush: float,
-        clock: Callable[[], float],
-        rng: random.Random,
-        longer: int = 1,
-    ) -> None:
-        self._longer = longer
-        self._sides = (baseline, candidate)
-        self._ring = ring
-        self._prepare, self._verify = prepare, verify
-        self._graphs, self._flush, self._clock, self._rng = graphs, flush, clock, rng
-        self._count, self._replays = min(PILOT_CALLS, ring), 0
-        self._single = (False, False)
-        self._lead = PILOT_LEAD
-        self._host = 0.0
+    def __init__(self, baseline: Side, candidate: Side, setup: PairedSetup) -> None:
+        self._baseline, self._candidate = baseline, candidate
+        self._setup = setup
+        self._calls = min(TIMING.pilot_calls, setup.sets)
+        self._least_replays = 0
+        """The least replays in a block; 0 if calls are timed one by one."""
+        self._replays = 0
+        self._single_baseline = False
+        self._single_candidate = False
+        self._lead = TIMING.pilot_lead
+        self._host_seconds = 0.0
         self._verified = False
 
-    def run(self) -> Pairs | Any:
-        """The pairs, or the failure that ended it."""
+    def run(self) -> PairedResult | Ended:
+        """Returns the result, or the failure that ended the comparison.
+
+        Raises:
+            InfraError: The baseline failed.
+        """
         pilot = self._pilot()
         if not isinstance(pilot, tuple):
             return pilot
         self._choose_method(*pilot)
-        pairs = Pairs(pilot[0], pilot[1], effects=[], graph=self._replays > 0)
-        end = self._clock() + MAX_SECONDS
-        times: tuple[list[float], list[float]] = ([], [])
-        claimed: list[float] = []
-        clocked: list[float] = []
-        while not self._done(pairs, end):
-            samples = self._round(min(pilot), len(times[1]))
-            if not isinstance(samples, list):
-                return samples
-            for ours, theirs in ((samples[0], samples[1]), (samples[3], samples[2])):
-                pairs.effects.append(math.log(ours.call / theirs.call))
-                seconds = theirs.by_the_clock(ours)
-                pairs.bounds.append(math.log(ours.call / seconds))
-                clocked.append(seconds / theirs.call * theirs.claimed)
-                pairs.walls.append((ours.rest, theirs.rest))
-                times[0].append(ours.call)
-                times[1].append(theirs.call)
-                claimed.append(theirs.claimed)
-            pairs.claimed, pairs.clocked = map(statistics.median, (claimed, clocked))
-        pairs.baseline_seconds, pairs.candidate_seconds = map(statistics.median, times)
-        pairs.candidate_seconds *= math.exp(pairs.charge)
-        return pairs
+        result = PairedResult(*pilot, effects=[], graph=self._least_replays > 0)
+        end = self._setup.clock() + TIMING.max_seconds
+        pairs: list[tuple[BlockSummary, BlockSummary]] = []
+        while not self._done(result, end):
+            blocks = self._round(min(pilot), len(pairs))
+            if not isinstance(blocks, tuple):
+                return blocks
+            a1, b1, b2, a2 = blocks
+            for baseline, candidate in ((a1, b1), (a2, b2)):
+                pairs.append((baseline, candidate))
+                _add_pair(result, baseline, candidate)
+            result.claimed_seconds = statistics.median(b.claimed for _, b in pairs)
+            result.clock_seconds = statistics.median(
+                b.clock_call_seconds(a) / b.call * b.claimed for a, b in pairs
+            )
+        result.baseline_seconds = statistics.median(a.call for a, _ in pairs)
+        result.candidate_seconds = statistics.median(b.call for _, b in pairs)
+        result.candidate_seconds *= math.exp(result.charge)
+        return result
 
-    def _round(self, shortest: float, blocks: int) -> list[Sample] | Any:
-        """Four blocks, or the failure of one.
+    def _round(
+        self, shortest: float, blocks: int
+    ) -> tuple[BlockSummary, BlockSummary, BlockSummary, BlockSummary] | Ended:
+        """Runs four blocks in the order ABBA; returns them, or the failure of one.
 
         Args:
-            shortest: seconds of a call of the faster side.
-            blocks: how many the candidate has had, the pilot not counted.
+            shortest: Seconds of a call of the faster side.
+            blocks: The number of blocks that the candidate has had, without the pilot.
         """
-        if self._replays:
-            self._count = self._rng.randint(self._replays, 2 * self._replays)
+        if self._least_replays:
+            self._replays = self._setup.rng.randint(self._least_replays, 2 * self._least_replays)
         self._lead = self._needed_lead(shortest)
-        hosts: tuple[list[float], list[float]] = ([], [])
-        samples = []
-        for side in (0, 1, 1, 0):
-            block = self._block(side, verified=side == 1 and self._draw(blocks + len(hosts[1])))
-            if not hasattr(block, "stamps"):
-                return block
-            hosts[side].append(block.host)
-            samples.append(self._sample(block))
-        # the slower side's, but one slow block does not make all of the next round longer
-        self._host = max(map(min, hosts))
-        return samples
+        a1 = self._baseline_block()
+        b1 = self._candidate_block(verified=self._draw(blocks))
+        if not isinstance(b1, TimedBlock):
+            return b1
+        b2 = self._candidate_block(verified=self._draw(blocks + 1))
+        if not isinstance(b2, TimedBlock):
+            return b2
+        a2 = self._baseline_block()
+        # The host time of the slower side counts. One slow block must not make all blocks of the
+        # next round longer, so the better of a side's two blocks counts.
+        self._host_seconds = max(
+            min(a1.host_seconds, a2.host_seconds), min(b1.host_seconds, b2.host_seconds)
+        )
+        summary = self._summary
+        return summary(a1), summary(b1), summary(b2), summary(a2)
 
-    def _sample(self, block: Any) -> Sample:
-        median = statistics.median(block.stamps)
-        claimed = median * len(block.stamps)
-        return Sample(median / (self._ring if self._replays else 1), claimed, block.wall - claimed)
+    def _summary(self, block: TimedBlock) -> BlockSummary:
+        median = statistics.median(block.call_seconds)
+        claimed = median * len(block.call_seconds)
+        calls = self._setup.sets if self._least_replays else 1
+        return BlockSummary(median / calls, claimed, block.wall_seconds - claimed)
 
-    def _done(self, found: Pairs, end: float) -> bool:
-        pairs = len(found.effects)
-        if pairs < MIN_PAIRS:
+    def _done(self, result: PairedResult, end: float) -> bool:
+        pairs = len(result.effects)
+        if pairs < TIMING.min_pairs:
             return False
-        return pairs >= MAX_PAIRS or self._clock() > end or found.interval.settled
+        return pairs >= TIMING.max_pairs or self._setup.clock() > end or result.interval.settled
 
-    def _pilot(self) -> tuple[float, float] | Any:
-        """Median seconds of a call of each side, after one block that warms it up."""
-        medians = []
-        for side in (0, 1):
-            block = self._block(side)
-            if not hasattr(block, "stamps"):
-                return block
-            medians.append(statistics.median(block.stamps))
-            self._host = max(self._host, block.host)
-        return medians[0], medians[1]
+    def _pilot(self) -> tuple[float, float] | Ended:
+        """Returns the median seconds of a call of each side, after one block that warms it up."""
+        baseline = self._baseline_block()
+        candidate = self._candidate_block(verified=False)
+        if not isinstance(candidate, TimedBlock):
+            return candidate
+        self._host_seconds = max(baseline.host_seconds, candidate.host_seconds)
+        return statistics.median(baseline.call_seconds), statistics.median(candidate.call_seconds)
 
     def _choose_method(self, baseline: float, candidate: float) -> None:
-        low, high = BLOCK_CALLS
-        middle = math.sqrt(baseline * candidate)
-        seconds = max(BLOCK_SECONDS, CLAIM_SECONDS * middle / candidate)
-        calls = int(self._longer * min(seconds, MOST_LONGER * BLOCK_SECONDS) / middle)
-        short = self._graphs and middle < GRAPH_BELOW
-        if short and all(side.capture() is None for side in self._sides):
-            most = self._longer * MOST_REPLAYS // 2
-            self._replays = min(max(1, calls // (2 * self._ring)), most)
+        """Chooses graph replay or single calls, and the length of blocks.
+
+        Args:
+            baseline: Seconds of a call of the baseline.
+            candidate: Seconds of a call of the candidate.
+        """
+        setup, middle = self._setup, math.sqrt(baseline * candidate)
+        seconds = max(TIMING.block_seconds, TIMING.candidate_seconds * middle / candidate)
+        seconds = min(seconds, TIMING.max_block_factor * TIMING.block_seconds)
+        calls = int(setup.longer * seconds / middle)
+        short = setup.graphs and middle < TIMING.graph_below_seconds
+        if short and self._capture():
+            most = setup.longer * TIMING.max_replays // 2
+            self._least_replays = min(max(1, calls // (2 * setup.sets)), most)
             return
-        self._count = min(max(low, calls), self._longer * high, self._ring)
-        self._single = (baseline > LONG_CALL, candidate > LONG_CALL)
+        self._calls = min(max(TIMING.min_calls, calls), setup.longer * TIMING.max_calls, setup.sets)
+        self._single_baseline = baseline > TIMING.long_call_seconds
+        self._single_candidate = candidate > TIMING.long_call_seconds
+
+    def _capture(self) -> bool:
+        """Whether the calls of both sides could be captured as graphs."""
+        return self._baseline.capture_graph() is None and self._candidate.capture_graph() is None
 
     def _needed_lead(self, shortest: float) -> int:
-        """Flushes that keep the GPU busy until the host is ahead of it for the whole block.
+        """Returns how many flushes keep the GPU busy until the host has queued the whole block.
 
-        A stamp that the GPU takes before its call is queued has the host's time in it. The first
-        call is behind a flush of its own; half of the host's time is to spare. The number goes by
-        the last round, and is the same for both sides, so that it shows in neither's wall-clock
-        time alone.
+        If the GPU takes a stamp before the call behind it is queued, host time counts as time of
+        the kernel. The first call has its own flush. Half of the host's time is added as reserve.
+        The number depends on the last round and is the same for both sides, so that it does not
+        show in the wall-clock time of one side only.
         """
-        behind = max(0.0, self._host - shortest - self._flush)
-        seconds = LEAD_HOSTS * self._host - self._flush + (self._count - 1) * behind
-        return min(max(1, math.ceil(seconds / self._flush)), self._longer * MAX_LEAD)
+        host, flush = self._host_seconds, self._setup.flush_seconds
+        count = self._replays or self._calls
+        behind = max(0.0, host - shortest - flush)
+        seconds = TIMING.lead_host_factor * host - flush + (count - 1) * behind
+        return min(max(1, math.ceil(seconds / flush)), self._setup.longer * TIMING.max_lead)
 
     def _draw(self, number: int) -> bool:
-        """Whether the candidate's next block is verified: a share of all, and one of the first."""
-        last = number == MIN_PAIRS - 1 and not self._verified
-        chosen = self._rng.random() < VERIFY_SHARE or last
+        """Decides whether the candidate's next block is verified; at least one of the first is."""
+        last = number == TIMING.min_pairs - 1 and not self._verified
+        chosen = self._setup.rng.random() < TIMING.verified_share or last
         self._verified = self._verified or chosen
         return chosen
 
-    def _block(self, side: int, verified: bool = False) -> Any:
-        """One block, or the failure that it or its outputs are."""
-        timed = self._sides[side]
-        count = 1 if self._single[side] else self._count
-        lead = self._lead + self._count - count  # both sides flush as often: their walls compare
-        calls = self._ring if self._replays else count
-        self._prepare(timed, calls)
-        block = timed.replay(count) if self._replays else timed.block(count, lead)
-        wrong = self._verify(calls) if verified and hasattr(block, "stamps") else None
-        return block if wrong is None else wrong
+    def _baseline_block(self) -> TimedBlock:
+        block = self._block(self._baseline, False, self._single_baseline)
+        if isinstance(block, Failed):
+            raise InfraError(f"the baseline failed while it was timed: {block.message}")
+        return block
+
+    def _candidate_block(self, verified: bool) -> TimedBlock | Ended:
+        """Runs a block of the candidate; returns it, or the failure of it or of its outputs."""
+        block = self._block(self._candidate, True, self._single_candidate)
+        if isinstance(block, Failed) or not verified:
+            return block
+        single = 1 if self._single_candidate else self._calls
+        return self._setup.verify(self._setup.sets if self._least_replays else single) or block
+
+    def _block(self, side: Side, fresh: bool, single: bool) -> TimedBlock | Failed:
+        if self._least_replays:
+            self._setup.prepare(fresh, self._setup.sets)
+            return side.replay_graph(self._replays)
+        calls = 1 if single else self._calls
+        # Both sides flush equally often, so that their wall-clock times can be compared.
+        lead = self._lead + self._calls - calls
+        self._setup.prepare(fresh, calls)
+        return side.time_calls(calls, lead)
+
+
+def _add_pair(result: PairedResult, baseline: BlockSummary, candidate: BlockSummary) -> None:
+    result.effects.append(math.log(baseline.call / candidate.call))
+    clock_seconds = candidate.clock_call_seconds(baseline)
+    result.clock_effects.append(math.log(baseline.call / clock_seconds))
+    result.unaccounted_by_pair.append((baseline.unaccounted, candidate.unaccounted))
 
 
 def quantile_of_noise(effects: Mapping[str, Sequence[float]]) -> float:
-    """95th percentile of |log ratio| of A/A comparisons: the noise floor (rule 18)."""
+    """Returns the 95th percentile of |log ratio| of a kernel and itself: the noise floor (rule 18).
+
+    Args:
+        effects: Log ratios, by workload.
+    """
     import numpy as np
 
     everything = [abs(effect) for side in effects.values() for effect in side]

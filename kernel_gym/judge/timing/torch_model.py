@@ -1,7 +1,7 @@
 """The modelled time of a PyTorch baseline on the simulator (rule 23).
 
-Every operator of the reference costs a launch and its achievable roofline: bytes of its tensor
-inputs and outputs, FLOPs by PyTorch's own counter. Run on meta tensors, so that nothing computes.
+Every operator of the reference costs a launch and its achievable roofline: the bytes of its tensor
+inputs and outputs, and the FLOPs by PyTorch's counter. On meta tensors nothing is computed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _OperatorCost(TorchDispatchMode):
         self.seconds = 0.0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs the operator on meta tensors and charges it."""
+        """Runs the operator on meta tensors and adds its cost."""
         out = func(*args, **(kwargs or {}))
         if func.is_view or func.overloadpacket in _FREE:
             return out
@@ -47,7 +47,7 @@ class _OperatorCost(TorchDispatchMode):
 
 
 def reference_seconds(problem: Problem, inputs: Mapping[str, Value], spec: DeviceSpec) -> float:
-    """Modelled seconds of `problem.reference` in eager PyTorch on a device."""
+    """Returns the modelled seconds of `problem.reference` in eager PyTorch on a device."""
     meta = {k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
     with _OperatorCost(spec) as cost, torch.no_grad():
         problem.reference(**meta)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernel_gym.devices.base import DeviceLostError, InfraError, MemoryUsedUpError, Turn
+from kernel_gym.devices.base import DeviceLostError, Exclusivity, InfraError, MemoryUsedUpError
 from kernel_gym.devices.gpu.device import HELD_BYTES, RESERVED_BYTES, GpuDevice
 from kernel_gym.devices.gpu.lock import GpuLock
 from kernel_gym.devices.gpu.runtime import give_back
@@ -86,7 +86,7 @@ def test_memory_that_ours_did_not_get_is_blamed_on_a_candidate_that_held_it(
 ):
     memory = Memory(monkeypatch, 1, 20)
     device._candidate = candidate = Candidate(memory, holds)
-    with pytest.raises(InfraError) as found, device.turn(Turn.ALONE):
+    with pytest.raises(InfraError) as found, device.held(Exclusivity.ALONE):
         raise raised
     assert type(found.value) is error
     assert (f"the candidate held {holds << 10} MiB" in str(found.value)) is (holds == 40)
@@ -103,14 +103,17 @@ def test_what_a_judge_asks_ahead_is_kept_on_a_small_gpu_too(monkeypatch):
 
 def test_before_there_is_a_candidate_others_have_the_memory(monkeypatch, device):
     Memory(monkeypatch, 1, 0)
-    for turn in Turn:
-        with pytest.raises(InfraError, match="run fewer evaluators") as found, device.turn(turn):
+    for exclusivity in Exclusivity:
+        with (
+            pytest.raises(InfraError, match="run fewer evaluators") as found,
+            device.held(exclusivity),
+        ):
             raise torch.OutOfMemoryError("CUDA out of memory")
         assert type(found.value) is InfraError
 
 
 def test_a_turn_that_ends_well_gives_back_too(monkeypatch, device):
     memory = Memory(monkeypatch, 90, 30)
-    with device.turn(Turn.ALONE):
+    with device.held(Exclusivity.ALONE):
         device._candidate = SimpleNamespace()
     assert memory.held == 0

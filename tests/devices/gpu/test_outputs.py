@@ -8,7 +8,7 @@ import torch
 from kernel_gym.devices.answers import BadAnswerError
 from kernel_gym.devices.gpu.arena import Piece
 from kernel_gym.devices.gpu.outputs import read_call
-from kernel_gym.devices.gpu.placement import Placed
+from kernel_gym.devices.placement import Placed
 from kernel_gym.tasks import get_task
 
 TASK = get_task("triton2triton/softmax")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from kernel_gym.devices import SIMULATED_NAMES, describe_devices
+from kernel_gym.devices import device_statuses
 from kernel_gym.devices.base import Failed
+from kernel_gym.devices.sim.backend import NAMES
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_target
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.evaluator import Evaluator
@@ -33,7 +34,7 @@ def softmax(x):
 """
 
 
-@pytest.fixture(scope="module", params=SIMULATED_NAMES)
+@pytest.fixture(scope="module", params=NAMES)
 def evaluator(request):
     with Evaluator(device=request.param, seed=0) as opened:
         yield opened
@@ -42,16 +43,16 @@ def evaluator(request):
 @pytest.mark.parametrize("task", [SOFTMAX, MATMUL, "hip2hip/add"])
 def test_the_baseline_passes(task, evaluator):
     opened = get_task(task)
-    if opened.language not in evaluator.device.languages:
-        pytest.skip(hip_toolchain(evaluator.device.spec.arch).problem)
+    if opened.language not in evaluator.device.description.languages:
+        pytest.skip(hip_toolchain(evaluator.device.description.spec.arch).problem)
     found = evaluator.evaluate(opened, opened.baseline_source)
     assert found.outcome is Outcome.PASSED, (found.message, found.detail)
-    assert found.device == evaluator.device.name
+    assert found.device == evaluator.device.description.name
     assert found.speedup == pytest.approx(1.0, abs=0.05)
 
 
 def test_host_code_is_told_of_the_device(evaluator):
-    spec = evaluator.device.spec
+    spec = evaluator.device.description.spec
     session = evaluator.device.open(get_task(SOFTMAX))
     try:
         assert session.load(ASKS) is None
@@ -64,7 +65,7 @@ def test_host_code_is_told_of_the_device(evaluator):
 
 
 def test_all_tables_have_the_same_devices():
-    names = {name.partition(":")[2] for name in SIMULATED_NAMES}
+    names = {name.partition(":")[2] for name in NAMES}
     assert names == set(SIMULATED) == set(TARGETS) == set(FIGURES) == set(PROPERTIES)
     for arch, spec in SIMULATED.items():
         target, figures = TARGETS[arch], FIGURES[arch]
@@ -88,14 +89,14 @@ def test_matrix_rates_are_those_of_the_data_sheet(arch):
 
 
 def test_doctor_names_them_and_what_they_lack():
-    found = {status.name: status for status in describe_devices()}
-    for name in SIMULATED_NAMES:
+    found = {status.name: status for status in device_statuses()}
+    for name in NAMES:
         status = found[name]
         assert status.usable
         assert status.arch == name.partition(":")[2]
         has_hip = isinstance(hip_toolchain(status.arch), HipToolchain)
         assert ("hip" in status.languages) == has_hip
-        assert has_hip or status.mends
+        assert has_hip or status.fixes
 
 
 def test_a_gfx950_has_more_lds():

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from kernel_gym.commands.bench import gpu as bench_gpu
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryUsedUpError
+from kernel_gym.devices.gpu import alternation
 from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.devices.gpu import session as gpu_session
-from kernel_gym.devices.gpu import turns as gpu_turns
 from kernel_gym.devices.gpu.arena import Arena
 from kernel_gym.devices.gpu.device import GpuDevice
 from kernel_gym.devices.gpu.host import Host
@@ -24,12 +25,13 @@ from kernel_gym.devices.gpu.session import GpuSession
 from kernel_gym.devices.gpu.vendors import CUDA, data_sheet
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import answer, compare
-from kernel_gym.judge.protocol import PATIENCE
+from kernel_gym.judge.protocol import CLOCK, POOL, TIMING
 from kernel_gym.judge.timing import gpu as measured
+from kernel_gym.judge.timing import input_pool, paired
 from kernel_gym.judge.timing import warmup as first_use
-from kernel_gym.judge.timing.deferred_checks import Kept
-from kernel_gym.judge.timing.gpu import compare_sessions, seconds_alone
-from kernel_gym.judge.timing.paired import Pairs
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
+from kernel_gym.judge.timing.gpu import PairedMethod, compare_sessions, seconds_alone
+from kernel_gym.judge.timing.paired import PairedResult
 from kernel_gym.records import Outcome
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
@@ -37,7 +39,13 @@ from kernel_gym.worker.gpu.launches import Launches
 from kernel_gym.worker.gpu.main import GpuWorker
 
 SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
-DEVICE = SimpleNamespace(where=torch.device("cpu"), spec=data_sheet("NVIDIA H200"))
+DEVICE = SimpleNamespace(
+    description=SimpleNamespace(
+        name="cuda:0", torch_device=torch.device("cpu"), spec=data_sheet("NVIDIA H200")
+    ),
+    synchronize=lambda: None,
+    free_unused_memory=lambda: None,
+)
 SIZE = 32 << 20
 REMEMBERS = """
 import torch
@@ -108,7 +116,7 @@ class Recorder:
 class Worker:
     """A worker in this process; what goes through the pipe goes through JSON."""
 
-    cache, opened, ours, family = "", False, False, None
+    cache, opened, trusted, family = "", False, False, None
 
     def __init__(self, arena):
         options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
@@ -167,8 +175,8 @@ def arena(request, monkeypatch, tmp_path):
         monkeypatch.setattr(torch.cuda, name, call)
     for name in ("TMPDIR", "TRITON_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
-    for name in ("pairs.MAX_SECONDS", "ring.RING", "ring.RING_SHORT"):
-        monkeypatch.setattr(f"kernel_gym.judge.{name}", 4)
+    monkeypatch.setattr(paired, "TIMING", replace(TIMING, max_seconds=4))
+    monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4))
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     monkeypatch.setattr("kernel_gym.worker.gpu.recorder.Recorder", Recorder)
     found = Arena(SIZE, by_handle=request.param)
@@ -193,7 +201,7 @@ def _workload(task):
 
 def _compare(arena, task, source=None):
     sessions = [_session(arena, task)[0], _session(arena, task, source)[0]]
-    kept = Kept()
+    kept = DeferredChecks()
     return compare_sessions(task, _workload(task), *sessions, 3, DEVICE, kept), kept
 
 
@@ -220,32 +228,32 @@ def test_changed_inputs_are_seen(arena):
 @pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
 def test_timed_calls_are_right_on_every_input_set(arena, task):
     found, kept = _compare(arena, task)
-    assert isinstance(found, Pairs)
+    assert isinstance(found, PairedResult)
     assert kept.check() == ""
 
 
 def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
     found, kept = _compare(arena, SOFTMAX, REMEMBERS)
-    assert isinstance(found, Pairs)
+    assert isinstance(found, PairedResult)
     assert "wrong values in a timed call" in kept.check()
     assert kept.check() == ""
 
 
 def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
-    monkeypatch.setattr("kernel_gym.judge.timing.paired.GRAPH_BELOW", 0.0)
-    for name in ("BLOCK_SECONDS", "LONG_CALL"):  # all input sets in a block
-        monkeypatch.setattr(f"kernel_gym.judge.timing.paired.{name}", 100.0)
+    long = {"block_seconds": 100.0, "long_call_seconds": 100.0}  # all input sets in a block
+    timing = replace(paired.TIMING, graph_below_seconds=0.0, **long)
+    monkeypatch.setattr(paired, "TIMING", timing)
     baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
     sessions = baseline, candidate
-    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
-    assert isinstance(found, Pairs)
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
+    assert isinstance(found, PairedResult)
     seen = candidate._worker.inside.candidate.__globals__
     assert len(seen["seen"]) == 4
     assert seen["repeated"] == []
 
 
 def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
-    monkeypatch.setattr("kernel_gym.judge.timing.deferred_checks.KEPT_BYTES", 0)
+    monkeypatch.setattr("kernel_gym.judge.timing.deferred_checks.MOST_BYTES", 0)
     found, _ = _compare(arena, SOFTMAX, REMEMBERS)
     assert isinstance(found, Verdict)
     assert "wrong values" in found.message
@@ -267,7 +275,7 @@ def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch
 def test_memory_that_a_baseline_did_not_get_is_not_blamed_on_it(arena, says, error):
     """Whoever has it: of the candidate and other evaluators, a session of ours knows nothing."""
     session, _ = _session(arena, SOFTMAX, f"def softmax(x): raise RuntimeError('{says}')")
-    session._worker.ours = True
+    session._worker.trusted = True
     workload = _workload(SOFTMAX)
     try:
         found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
@@ -367,12 +375,12 @@ class Counted:
 
 @pytest.mark.parametrize("source", [None, "def softmax(x): raise ValueError('later')"])
 def test_what_judges_a_task_is_called_once_before_the_gpu_is_needed(arena, monkeypatch, source):
-    monkeypatch.setattr(first_use, "_used", set())
+    monkeypatch.setattr(first_use, "_warm", set())
     attempt = SimpleNamespace(
         task=SOFTMAX, device=DEVICE, baseline=Counted(_session(arena, SOFTMAX, source)[0])
     )
     for _ in range(2):
-        first_use.use_once(attempt)
+        first_use.warm_up(attempt)
     assert attempt.baseline.calls == [dict(_workload(SOFTMAX).dims)]
 
 
@@ -382,11 +390,11 @@ def test_an_operator_that_refuses_a_small_workload_is_logged_and_costs_nothing(
     def refuse(*_):
         raise RuntimeError("not implemented for so few")
 
-    monkeypatch.setattr(first_use, "_used", set())
+    monkeypatch.setattr(first_use, "_warm", set())
     monkeypatch.setattr(first_use, "answer", refuse)
     session = _session(arena, SOFTMAX)[0]
     attempt = SimpleNamespace(task=SOFTMAX, device=DEVICE, baseline=Counted(session))
-    first_use.use_once(attempt)
+    first_use.warm_up(attempt)
     assert "torch2triton/softmax was not warmed up: not implemented" in caplog.text
 
 
@@ -429,14 +437,15 @@ def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_pro
 ):
     monkeypatch.setattr(measured, "noise_floor", lambda *_: 0.0)
     monkeypatch.setattr("kernel_gym.judge.timing.host_load.LIMIT", 0)
-    monkeypatch.setattr("kernel_gym.judge.timing.paired.MAX_SECONDS", 0)
-    monkeypatch.setattr("kernel_gym.judge.timing.paired.WALL_LIMIT", limit)
-    monkeypatch.setattr("kernel_gym.judge.timing.paired.CHARGE_LIMIT", math.inf)
+    monkeypatch.setattr(paired, "TIMING", replace(TIMING, max_seconds=0))
+    seconds, share = limit
+    check = replace(CLOCK, block_seconds=seconds, block_share=share, charge_limit=math.inf)
+    monkeypatch.setattr(paired, "CLOCK", check)
     monkeypatch.setattr(Event, "elapsed_time", lambda start, end: 1.0)
     clock = Clock()
     late, punctual = Late(arena, clock, moves), Late(arena, clock)
     monkeypatch.setattr(gpu_session, "time", clock)
-    monkeypatch.setattr(gpu_turns, "time", clock)
+    monkeypatch.setattr(alternation, "time", clock)
     session = GpuSession(SOFTMAX, late, _host(arena), lambda worker: None)
     assert session.load(SOFTMAX.reference_source, "torch") is None
     ours = GpuSession(SOFTMAX, punctual, _host(arena), lambda worker: None)
@@ -444,7 +453,7 @@ def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_pro
     baseline = SimpleNamespace(session=lambda task: ours)
     attempt = Attempt(SOFTMAX, "", DEVICE, 0, PUBLIC, baseline, None, session=session)
     attempt.note(_workload(SOFTMAX), passed=True)
-    verdict = measured.time_measured(attempt)
+    verdict = PairedMethod().time(attempt)
     if judged:
         assert verdict.outcome is Outcome.INVALID_TIMING
         assert late.moved == 2
@@ -452,7 +461,7 @@ def test_a_candidate_that_is_late_is_timed_again_in_longer_blocks_on_another_pro
         assert verdict is None
         assert late.moved == moves
         assert attempt.results[0].speedup
-    assert late.sets == [4] + [4 * PATIENCE] * late.moved
+    assert late.sets == [4] + [4 * CLOCK.retry_block_factor] * late.moved
     assert attempt.labels == ["late: timed again"]
 
 
@@ -461,7 +470,7 @@ def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkey
     allowed, asked = os.sched_getaffinity(0), []
     take = os.sched_setaffinity
     monkeypatch.setattr(os, "sched_setaffinity", lambda *to: (asked.append(to), take(*to)))
-    session.move()
+    session.move_to_other_cpu()
     assert os.sched_getaffinity(0) == allowed
     if len(allowed) > 1:
         (_, first), (_, last) = asked
@@ -471,10 +480,9 @@ def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkey
 
 @pytest.mark.parametrize("noise", [0.0, 1e9])
 def test_the_bench_judges_the_interval_of_a_comparison_and_that_of_a_record(arena, noise):
-    device = SimpleNamespace(**vars(DEVICE), name="cuda:0")
     sessions = [_session(arena, SOFTMAX)[0] for _ in range(2)]
     dims = _workload(SOFTMAX).dims
-    found = bench_gpu._summarise(device, SOFTMAX, dims, 0.0, noise, *sessions, 3)
+    found = bench_gpu._summarise(DEVICE, SOFTMAX, dims, 0.0, noise, *sessions, 3)
     if noise:
         assert (found["covered_in_record"], found["told_apart_in_record"]) == (1.0, 0.0)
     else:
@@ -510,7 +518,7 @@ def test_false_stamps_are_the_candidates_failure(arena, change):
     candidate = GpuSession(SOFTMAX, Forger(arena, change), _host(arena), lambda worker: None)
     assert candidate.load(SOFTMAX.reference_source, "torch") is None
     sessions = _session(arena, SOFTMAX)[0], candidate
-    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
     assert isinstance(found, Failed)
     assert "broke the protocol" in found.message
 
@@ -539,7 +547,7 @@ def test_outputs_are_read_as_they_were_when_the_block_ended(arena):
         pytest.skip("the worker has to be asked for its outputs here")
     candidate = GpuSession(SOFTMAX, WorksAtDelivery(arena), _host(arena), lambda worker: None)
     assert candidate.load(DELIVERS_LATER, "torch") is None
-    kept = Kept()
+    kept = DeferredChecks()
     sessions = _session(arena, SOFTMAX)[0], candidate
     compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, kept)
     assert "wrong values in a timed call" in kept.check()
@@ -578,7 +586,7 @@ def test_the_baseline_never_sees_inputs_that_the_candidate_has_changed(arena):
     ]
     for session in sessions:
         assert session.load(SOFTMAX.reference_source, "torch") is None
-    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
     assert watches.spoiled
     assert not any(watches.spoiled)
 
@@ -599,7 +607,7 @@ def test_a_worker_runs_only_in_its_turn_and_is_free_afterwards(arena):
         assert session.load(SOFTMAX.reference_source, "torch") is None
     watch(*workers)
     watch(*reversed(workers))
-    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, Kept())
+    compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
     assert seen
     assert not any(seen)
     assert all(worker.running for worker in workers)

@@ -39,27 +39,27 @@ def machine(monkeypatch, tmp_path):
 
 def test_processors_to_spare_are_seen_in_a_moment(machine):
     clock = machine({0: FEW})
-    assert calm.wait_for_processors()
+    assert calm.wait_for_idle_cpus()
     assert calm.CALM <= clock.now < calm.CALM + 2 * calm.STEP
 
 
 def test_a_crowd_is_waited_for(machine):
     clock = machine({0: CROWD, 1: FEW, 1.05: CROWD, 1.5: FEW})
-    assert calm.wait_for_processors()
+    assert calm.wait_for_idle_cpus()
     assert 1.5 + calm.CALM - calm.STEP <= clock.now < 1.5 + calm.CALM + 2 * calm.STEP
 
 
 def test_a_crowd_that_stays_is_not_waited_for_for_ever(machine):
     clock = machine({0: CROWD})
-    assert not calm.wait_for_processors()
+    assert not calm.wait_for_idle_cpus()
     assert calm.LIMIT <= clock.now < calm.LIMIT + 2 * calm.STEP
 
 
 @pytest.mark.parametrize("says", [{0: ""}, {0: "no such words"}, {}])
 def test_a_system_that_does_not_say_is_not_waited_for(machine, says):
     machine(says)
-    assert calm.wait_for_processors()
+    assert calm.wait_for_idle_cpus()
 
 
 def test_this_system_says():
-    assert calm._running() >= 1
+    assert calm._runnable() >= 1

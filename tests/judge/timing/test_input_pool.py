@@ -8,7 +8,7 @@ import torch
 
 from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.devices.gpu.arena import Arena
-from kernel_gym.judge.timing.input_pool import Ring
+from kernel_gym.judge.timing.input_pool import InputPool
 from kernel_gym.tasks import Scale, get_task, train_workloads
 
 SIZE = 8 << 20
@@ -40,13 +40,15 @@ def arena(monkeypatch):
 @pytest.fixture
 def session():
     changed = []
-    return SimpleNamespace(changed=changed.extend, poison=lambda sets: None, pieces=changed)
+    return SimpleNamespace(
+        mark_changed=changed.extend, poison_outputs=lambda sets: None, pieces=changed
+    )
 
 
 def _ring(task, arena, sets=3, distribution="normal"):
     workload = train_workloads(task.problem, Scale.SIM)[0]
     workload = replace(workload, distribution=distribution)
-    return Ring(task, workload, 5, arena, torch.device("cpu"), most=sets)
+    return InputPool(task, workload, 5, arena, torch.device("cpu"), most=sets)
 
 
 def _in_arena(arena, ring, name):
@@ -61,7 +63,7 @@ def _in_arena(arena, ring, name):
 def _verified(ring, calls):
     """What the judge takes for the inputs of the calls that it verifies."""
     taken = []
-    candidate = SimpleNamespace(deliver=lambda back, placed: taken.append(calls - 1 - back))
+    candidate = SimpleNamespace(read_outputs=lambda call, calls, placed: taken.append(call))
     kept = SimpleNamespace(add=lambda p, w, inputs, o: taken.append(inputs), full=False)
     for _ in range(20):
         assert ring.verify(candidate, calls, kept) is None

@@ -10,7 +10,9 @@ from kernel_gym.judge.timing import noise_floor as noise
 
 @pytest.fixture
 def device(tmp_path):
-    return SimpleNamespace(name="cuda:0", lock=SimpleNamespace(state=tmp_path / "state.json"))
+    return SimpleNamespace(
+        description=SimpleNamespace(name="cuda:0"), noise_file=tmp_path / "state.json"
+    )
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def test_one_disturbed_measurement_does_not_condemn_a_gpu(device, measured):
 
 
 def test_a_gpu_that_stays_noisy_is_not_scored_until_it_is_quiet(device, measured):
-    measured += [0.33] * noise.TRIES + [0.005]
+    measured += [0.33] * noise.NOISE.measurements + [0.005]
     with pytest.raises(InfraError, match="too noisy"):
         noise.noise_floor(device, None)
     assert noise.noise_floor(device, None) == 0.005

@@ -3,23 +3,18 @@
 import math
 import random
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from kernel_gym.judge.protocol import (
-    CHARGE_LIMIT,
-    MAX_LEAD,
-    MAX_PAIRS,
-    MIN_PAIRS,
-    PATIENCE,
-    WALL_SHARE,
-)
+from kernel_gym.devices.base import Failed, FailureKind, TimedBlock
+from kernel_gym.judge.protocol import CLOCK, TIMING
 from kernel_gym.judge.timing.paired import (
-    Comparison,
+    BlockSummary,
     Interval,
-    Pairs,
-    Sample,
+    PairedBenchmark,
+    PairedResult,
+    PairedSetup,
     free_seconds,
     interval,
     quantile_of_noise,
@@ -28,11 +23,8 @@ from kernel_gym.judge.timing.paired import (
 FLUSH = 100e-6
 
 
-@dataclass
-class Block:
-    stamps: tuple[float, ...]
-    wall: float
-    host: float = 60e-6
+def block_of(stamps, wall, host=60e-6):
+    return TimedBlock(stamps, wall, host)
 
 
 class Machine:
@@ -61,21 +53,21 @@ class Side:
         self.machine, self.seconds, self.says, self.captures = machine, seconds, says, captures
         self.blocks, self.replays = [], []
 
-    def block(self, count, lead=0):
+    def time_calls(self, count, lead=0):
         start, stall = self.machine.now, self.machine.stall()
         self.machine.now += lead * FLUSH
         stamps = tuple(self.machine.call(self.seconds * stall) for _ in range(count))
         self.blocks.append(count)
-        return Block(tuple(s * self.says for s in stamps), self.machine.now - start + 50e-6)
+        return block_of(tuple(s * self.says for s in stamps), self.machine.now - start + 50e-6)
 
-    def capture(self):
-        return None if self.captures else "cannot be captured"
+    def capture_graph(self):
+        return None if self.captures else Failed(FailureKind.RUNTIME, "cannot be captured")
 
-    def replay(self, count):
+    def replay_graph(self, count):
         start = self.machine.now
         self.replays.append(count)
         times = tuple(self.machine.call(self.seconds * self.ring) for _ in range(count))
-        return Block(tuple(t * self.says for t in times), self.machine.now - start)
+        return block_of(tuple(t * self.says for t in times), self.machine.now - start)
 
 
 class Busy(Side):
@@ -85,26 +77,25 @@ class Busy(Side):
         super().__init__(*args)
         self.host, self.leads = host, []
 
-    def block(self, count, lead=0):
+    def time_calls(self, count, lead=0):
         self.leads.append(lead)
-        return replace(super().block(count, lead), host=self.host)
+        return replace(super().time_calls(count, lead), host_seconds=self.host)
 
 
 def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, graphs=True, longer=1):
     for side in (baseline, candidate):
         side.ring = Side.ring * longer
-    return Comparison(
-        baseline,
-        candidate,
-        ring=candidate.ring,
-        prepare=lambda side, calls: None,
+    setup = PairedSetup(
+        sets=candidate.ring,
+        prepare=lambda fresh, calls: None,
         verify=verify,
         graphs=graphs,
-        flush=FLUSH,
+        flush_seconds=FLUSH,
         clock=lambda: machine.now,
         rng=random.Random(seed),
         longer=longer,
-    ).run()
+    )
+    return PairedBenchmark(baseline, candidate, setup).run()
 
 
 def repeat(ratio, times, **quirks):
@@ -128,7 +119,7 @@ def test_sequential_medians_would_be_fooled_by_the_same_drift():
     for seed in range(100):
         machine = Machine(random.Random(seed), drift=0.1)
         first, second = (Side(machine, 100e-6) for _ in range(2))
-        ratios = [statistics.median(s.block(200).stamps) for s in (first, second)]
+        ratios = [statistics.median(s.time_calls(200).call_seconds) for s in (first, second)]
         wrong += abs(math.log(ratios[0] / ratios[1])) > 0.01
     assert wrong > 50
 
@@ -147,30 +138,32 @@ def test_one_hiccup_does_not_decide():
 
 
 def test_a_quiet_machine_needs_the_fewest_pairs_and_a_wild_one_stops_in_the_end():
-    assert len(repeat(1.0, 1)[0].effects) == MIN_PAIRS
-    assert len(repeat(1.0, 1, noise=0.5)[0].effects) in range(MAX_PAIRS // 2, MAX_PAIRS + 3)
+    assert len(repeat(1.0, 1)[0].effects) == TIMING.min_pairs
+    assert len(repeat(1.0, 1, noise=0.5)[0].effects) in range(
+        TIMING.max_pairs // 2, TIMING.max_pairs + 3
+    )
 
 
 def test_stamps_that_hide_time_disagree_with_the_judges_clock():
     machine = Machine(random.Random(0))
     honest = compare(Side(machine, 300e-6), Side(machine, 300e-6), machine)
     shaved = compare(Side(machine, 300e-6), Side(machine, 300e-6, says=0.7), machine)
-    assert abs(honest.unaccounted) < WALL_SHARE * honest.claimed
-    assert shaved.unaccounted > WALL_SHARE * shaved.claimed
-    assert honest.agrees
-    assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).agrees
+    assert abs(honest.unaccounted_seconds) < CLOCK.median_share * honest.claimed_seconds
+    assert shaved.unaccounted_seconds > CLOCK.median_share * shaved.claimed_seconds
+    assert honest.clock_agrees
+    assert not compare(Side(machine, 2e-3), Side(machine, 2e-3, says=0.4), machine).clock_agrees
 
 
 class Slow(Side):
     """A side whose host takes so many seconds more for a block, whatever its length."""
 
-    def block(self, count, lead=0):
-        found = super().block(count, lead)
-        return replace(found, wall=found.wall + 150e-6)
+    def time_calls(self, count, lead=0):
+        found = super().time_calls(count, lead)
+        return replace(found, wall_seconds=found.wall_seconds + 150e-6)
 
-    def replay(self, count):
-        found = super().replay(count)
-        return replace(found, wall=found.wall + 150e-6)
+    def replay_graph(self, count):
+        found = super().replay_graph(count)
+        return replace(found, wall_seconds=found.wall_seconds + 150e-6)
 
 
 @pytest.mark.parametrize("seconds", [3e-6, 20e-6])
@@ -180,11 +173,11 @@ def test_longer_blocks_tell_a_slow_host_from_hidden_time(seconds, graphs):
 
     def share(candidate, longer):
         found = compare(Side(machine, seconds), candidate, machine, graphs=graphs, longer=longer)
-        return found.hidden
+        return found.unaccounted_share
 
-    slow = [share(Slow(machine, seconds), longer) for longer in (1, PATIENCE)]
-    assert 0 < slow[1] < 1.2 * slow[0] / PATIENCE
-    assert share(Side(machine, seconds, says=0.7), PATIENCE) > WALL_SHARE
+    slow = [share(Slow(machine, seconds), longer) for longer in (1, CLOCK.retry_block_factor)]
+    assert 0 < slow[1] < 1.2 * slow[0] / CLOCK.retry_block_factor
+    assert share(Side(machine, seconds, says=0.7), CLOCK.retry_block_factor) > CLOCK.median_share
 
 
 def test_both_sides_wait_for_the_slower_host_to_get_ahead():
@@ -205,13 +198,13 @@ def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
     machine = Machine(random.Random(0), noise=0.1)  # of many rounds
 
     class Hiccups(Busy):
-        def block(self, count, lead=0):
-            found = super().block(count, lead)
-            return replace(found, host=3e-3) if len(self.leads) % 2 else found
+        def time_calls(self, count, lead=0):
+            found = super().time_calls(count, lead)
+            return replace(found, host_seconds=3e-3) if len(self.leads) % 2 else found
 
     side = Hiccups(machine, 150e-6, host=150e-6)
     compare(Busy(machine, 150e-6, host=30e-6), side, machine)
-    assert len(side.leads) > 3 * MIN_PAIRS
+    assert len(side.leads) > 3 * TIMING.min_pairs
     assert set(side.leads[3:]) == {math.ceil(1.5 * 150e-6 / FLUSH - 1)}
 
 
@@ -221,21 +214,23 @@ def test_a_long_call_is_a_block_by_itself_and_no_time_is_hidden_behind_it():
     found = compare(loop, quick, machine)
     assert (set(loop.blocks[1:]), set(quick.blocks[1:])) == ({1}, {2})
     assert found.interval.mean == pytest.approx(math.log(0.5 / 150e-6), rel=0.01)
-    assert abs(found.hidden) < 0.1
+    assert abs(found.unaccounted_share) < 0.1
     shaved = compare(loop, Busy(machine, 150e-6, 0.7, host=60e-6), machine)
-    assert shaved.hidden > WALL_SHARE
+    assert shaved.unaccounted_share > CLOCK.median_share
 
 
 def test_a_lead_that_a_candidate_asks_for_has_a_bound():
     machine = Machine(random.Random(0))
     greedy = Busy(machine, 150e-6, host=20.0)
     compare(Side(machine, 150e-6), greedy, machine)
-    assert max(greedy.leads) == MAX_LEAD
+    assert max(greedy.leads) == TIMING.max_lead
 
 
 def test_all_time_that_stamps_do_not_account_for_is_hidden_time():
-    pairs = Pairs(1e-4, 1e-4, [0.0] * 6, False, walls=[(0.0, 50e-6)] * 6, claimed=2e-4)
-    assert pairs.hidden == pytest.approx(0.25)
+    pairs = PairedResult(
+        1e-4, 1e-4, [0.0] * 6, False, unaccounted_by_pair=[(0.0, 50e-6)] * 6, claimed_seconds=2e-4
+    )
+    assert pairs.unaccounted_share == pytest.approx(0.25)
 
 
 def test_a_block_of_replays_lasts_no_longer_than_one_of_calls():
@@ -258,7 +253,7 @@ def test_what_cannot_be_captured_is_stamped_on_both_sides():
     machine = Machine(random.Random(0))
     baseline = Side(machine, 4e-6)
     found = compare(baseline, Side(machine, 4e-6, captures=False), machine)
-    assert isinstance(found, Pairs)
+    assert isinstance(found, PairedResult)
     assert not found.graph
     assert max(baseline.blocks) == 24
 
@@ -302,15 +297,15 @@ class Liar(Side):
         super().__init__(machine, seconds)
         self.lie, self.number = lie, 0
 
-    def block(self, count, lead=0):
-        return self._false(super().block(count, lead))
+    def time_calls(self, count, lead=0):
+        return self._false(super().time_calls(count, lead))
 
-    def replay(self, count):
-        return self._false(super().replay(count))
+    def replay_graph(self, count):
+        return self._false(super().replay_graph(count))
 
     def _false(self, block):
         self.number += 1
-        return replace(block, stamps=tuple(self.lie(list(block.stamps), self.number)))
+        return replace(block, call_seconds=tuple(self.lie(list(block.call_seconds), self.number)))
 
 
 def into_the_last(stamps, number):
@@ -349,7 +344,7 @@ def test_an_honest_side_is_charged_nothing(seconds, faster):
     pairs = compare(Side(machine, seconds), Side(machine, seconds / faster), machine)
     assert math.exp(pairs.interval.mean) == pytest.approx(faster, rel=0.02)
     assert pairs.charge == 0
-    assert not pairs.late
+    assert not pairs.worth_a_retry
 
 
 def test_what_is_free_is_never_more_than_a_quarter_and_little_of_a_long_block():
@@ -358,37 +353,39 @@ def test_what_is_free_is_never_more_than_a_quarter_and_little_of_a_long_block():
 
 
 def test_the_judges_clock_needs_no_stamps_of_the_candidate():
-    ours = Sample(1e-3, 2e-3, rest=500e-6)
-    true = Sample(1e-3, 2e-3, rest=500e-6)
-    false = Sample(0.25e-3, 0.5e-3, rest=2e-3)
-    assert true.by_the_clock(ours) == pytest.approx(1e-3)
-    assert false.by_the_clock(ours) == pytest.approx(1e-3)
-    assert Sample(1e-3, 2e-3, rest=-9.0).by_the_clock(ours) == 0.5e-3
+    ours = BlockSummary(1e-3, 2e-3, unaccounted=500e-6)
+    true = BlockSummary(1e-3, 2e-3, unaccounted=500e-6)
+    false = BlockSummary(0.25e-3, 0.5e-3, unaccounted=2e-3)
+    assert true.clock_call_seconds(ours) == pytest.approx(1e-3)
+    assert false.clock_call_seconds(ours) == pytest.approx(1e-3)
+    assert BlockSummary(1e-3, 2e-3, unaccounted=-9.0).clock_call_seconds(ours) == 0.5e-3
 
 
 def test_a_comparison_that_is_charged_is_late():
-    pairs = Pairs(1e-4, 1e-4, [0.5] * 6, False, [0.5] * 6, [(0.0, 0.0)] * 6, 2e-3, 2e-3)
+    pairs = PairedResult(1e-4, 1e-4, [0.5] * 6, False, [0.5] * 6, [(0.0, 0.0)] * 6, 2e-3, 2e-3)
     assert pairs.charge == 0
-    assert not pairs.late
+    assert not pairs.worth_a_retry
     free = math.log1p(free_seconds(2e-3) / 2e-3)
-    charged = replace(pairs, bounds=[0.5 - free - 2 * CHARGE_LIMIT] * 6)
-    assert charged.charge == pytest.approx(2 * CHARGE_LIMIT)
-    assert charged.interval.mean == pytest.approx(0.5 - 2 * CHARGE_LIMIT)
-    assert charged.late
+    charged = replace(pairs, clock_effects=[0.5 - free - 2 * CLOCK.charge_limit] * 6)
+    assert charged.charge == pytest.approx(2 * CLOCK.charge_limit)
+    assert charged.interval.mean == pytest.approx(0.5 - 2 * CLOCK.charge_limit)
+    assert charged.worth_a_retry
 
 
 @pytest.mark.parametrize("seconds", [20e-6, 300e-6, 2e-3])
 def test_jitter_of_an_honest_host_is_not_charged(seconds):
     class Jittery(Side):
-        def block(self, count, lead=0):
-            return self._late(super().block(count, lead))
+        def time_calls(self, count, lead=0):
+            return self._late(super().time_calls(count, lead))
 
-        def replay(self, count):
-            return self._late(super().replay(count))
+        def replay_graph(self, count):
+            return self._late(super().replay_graph(count))
 
         def _late(self, block):
             slow = 4e-3 if self.machine.rng.random() < 0.03 else 0.0
-            return replace(block, wall=block.wall + self.machine.rng.gauss(0, 100e-6) + slow)
+            return replace(
+                block, wall_seconds=block.wall_seconds + self.machine.rng.gauss(0, 100e-6) + slow
+            )
 
     for seed in range(20):
         machine = Machine(random.Random(seed))

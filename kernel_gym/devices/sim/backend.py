@@ -1,0 +1,63 @@
+"""The simulator in the registry of backends: `sim:gfx942` and the other simulated devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernel_gym.devices.registry import Backend, DeviceStatus
+from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
+from kernel_gym.records import Clock
+
+if TYPE_CHECKING:
+    from kernel_gym.devices.description import DeviceDescription
+    from kernel_gym.devices.sim.device import SimDevice
+
+NAMES = ("sim:gfx942", "sim:gfx90a", "sim:gfx950")
+"""The default first. The data sheets are in `kernel_gym.hardware`, which loads PyTorch."""
+MOST_WORKERS = 8
+
+
+class SimBackend(Backend):
+    """Simulated AMD GPUs. They exist on every machine, and nobody waits for them."""
+
+    name = "sim"
+    pattern = "|".join(NAMES)
+    fixed_names = NAMES
+    preference = 10
+    threads = True
+
+    def present(self) -> Sequence[str]:
+        """Returns all simulated devices."""
+        return NAMES
+
+    def describe(self, name: str) -> DeviceDescription:
+        """Describes a simulated device."""
+        from kernel_gym.devices.sim.device import describe_simulated
+
+        return describe_simulated(arch_of(name))
+
+    def status(self, name: str) -> DeviceStatus:
+        """Says whether HIP candidates can be built for a simulated device."""
+        toolchain = hip_toolchain(arch_of(name))
+        if not isinstance(toolchain, MissingToolchain):
+            return DeviceStatus(name, arch_of(name), Clock.MODELLED, True, ("triton", "hip"))
+        problems = (f"HIP tasks are skipped: {toolchain.problem}",)
+        return DeviceStatus(
+            name, arch_of(name), Clock.MODELLED, True, ("triton",), problems, (toolchain.fix,)
+        )
+
+    def open(self, name: str) -> SimDevice:
+        """Opens a simulated device."""
+        from kernel_gym.devices.sim.device import SimDevice
+
+        return SimDevice(arch=arch_of(name))
+
+    def default_workers(self, name: str, cpus: int) -> int:
+        """One evaluator for each CPU, up to eight."""
+        return min(cpus, MOST_WORKERS)
+
+
+def arch_of(name: str) -> str:
+    """Returns the architecture in a simulated device's name."""
+    return name.partition(":")[2]
