@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from kernel_gym.devices.gpu.arena import Arena, Piece
+from kernel_gym.protocol.worker import ArenaArguments, ArenaTensor, Scalar
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.task import Task
 
@@ -57,7 +57,7 @@ def place(
 
 def arguments(
     problem: Problem, placed: Placed, dims: Mapping[str, int], outputs: bool
-) -> list[dict[str, Any]]:
+) -> ArenaArguments:
     """The arguments of a call in the worker's terms.
 
     Args:
@@ -66,10 +66,8 @@ def arguments(
         dims: of the call.
         outputs: outputs and sizes follow the inputs, as C launchers take them.
     """
-    args = [
-        describe(placed.pieces[name], value)
-        if isinstance(value, torch.Tensor)
-        else {"value": value}
+    args: ArenaArguments = [
+        describe(placed.pieces[name], value) if isinstance(value, torch.Tensor) else Scalar(value)
         for name, value in placed.inputs.items()
     ]
     if not outputs:
@@ -78,19 +76,19 @@ def arguments(
     for output, piece in zip(problem.outputs, placed.outputs, strict=True):
         like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
         args.append(describe(piece, like))
-    return args + [{"value": size} for size in problem.c_sizes(dims).values()]
+    return args + [Scalar(size) for size in problem.c_sizes(dims).values()]
 
 
-def describe(piece: Piece, tensor: torch.Tensor) -> dict[str, Any]:
-    """A tensor in the arena: bytes of its piece, and where in it the elements are."""
-    return {
-        "start": piece.start,
-        "span": piece.size,
-        "skip": tensor.storage_offset(),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-    }
+def describe(piece: Piece, tensor: torch.Tensor) -> ArenaTensor:
+    """Describes a tensor whose storage is a piece of the arena."""
+    return ArenaTensor(
+        piece.start,
+        piece.size,
+        int(tensor.storage_offset()),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        tensor.dtype,
+    )
 
 
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
@@ -28,6 +29,8 @@ from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.gpu.placement import Placed, arguments, place
 from kernel_gym.devices.gpu.turns import Turns
 from kernel_gym.devices.gpu.worker import Worker, ask
+from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.request import Request
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.pause import NotStoppedError
 from kernel_gym.tasks.problem import Value
@@ -75,37 +78,28 @@ class GpuSession:
         """
         if self._task.language != "triton":
             return None
-        header = {
-            "do": "rehearse",
-            "entry": self._task.entry,
-            "source": source,
-            "properties": dict(self._host.reported),
-        }
         sketched = [self._sketch(*call) for call in calls]
-        return self._failure(header | {"calls": sketched[:1]}, FIRST_TIMEOUT) or self._failure(
-            header | {"calls": sketched[1:]}, LOAD_TIMEOUT
+        first = messages.Precompile(
+            self._task.entry, source, dict(self._host.reported), sketched[:1]
         )
+        rest = replace(first, calls=sketched[1:])
+        return self._failure(first, FIRST_TIMEOUT) or self._failure(rest, LOAD_TIMEOUT)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads the candidate; the language "torch" is for the task's reference."""
         self._language = language or self._task.language
-        header: dict[str, Any] = {
-            "do": "load",
-            "language": self._language,
-            "entry": self._task.entry,
-            "source": source,
-        }
+        request = messages.LoadOnGpu(self._language, self._task.entry, source)
         if self._language != "hip":
-            return self.open() or self._failure(header, LOAD_TIMEOUT)
+            return self.open() or self._failure(request, LOAD_TIMEOUT)
         vendor, family = self._host.vendor, self._worker.family
         compiler = GpuCompiler(vendor, self._host.arch, self._worker.cache, LOAD_TIMEOUT, family)
         built = compiler.build(source, self._budget)  # needs no GPU
         if isinstance(built, Failed):
             return built
         first = len(self._task.problem.args)
-        header["outputs"] = list(range(first, first + len(self._task.problem.outputs)))
-        answer = self._ask(header | {"log": built.log}, LOAD_TIMEOUT, library=built.content)
-        return answer if isinstance(answer, Failed) else self.open()
+        outputs = [*range(first, first + len(self._task.problem.outputs))]
+        request = replace(request, outputs=outputs, log=built.log, library=built.content)
+        return self._failure(request, LOAD_TIMEOUT) or self.open()
 
     def open(self) -> Failed | None:
         """Lets the worker make its GPU context.
@@ -115,7 +109,7 @@ class GpuSession:
         """
         if self._worker.opened:
             return None
-        failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
+        failed = self._failure(messages.OpenGpu(), OPEN_TIMEOUT)
         self._worker.opened = failed is None
         return failed
 
@@ -123,10 +117,12 @@ class GpuSession:
         """Compiles what calls of such dimensions and inputs need; their values do not matter."""
         if self._language != "triton":
             return None
-        header = {"do": "compile", "calls": [self._sketch(*call) for call in calls]}
-        return self._failure(header, LOAD_TIMEOUT)
+        request = messages.CompileCalls([self._sketch(*call) for call in calls])
+        return self._failure(request, LOAD_TIMEOUT)
 
-    def _sketch(self, dims: Mapping[str, int], inputs: Mapping[str, Value]) -> list[dict[str, Any]]:
+    def _sketch(
+        self, dims: Mapping[str, int], inputs: Mapping[str, Value]
+    ) -> messages.ArenaArguments:
         """Arguments that all lie at one place: nothing reads them."""
         pieces = {
             name: Piece(GUARD, value.untyped_storage().nbytes(), name)
@@ -150,15 +146,11 @@ class GpuSession:
         if isinstance(placed, Failed):
             return placed
         everything = (self.arena.everything,)
-        boxes = [[p.start, p.size] for p in placed.outputs]
-        header = {
-            "do": "call",
-            "args": self._arguments(placed, dims),
-            "outbox": [] if self._language == "hip" else boxes,
-            "poison": [] if self._language == "hip" else [p.size for p in placed.outputs],
-            "noop": noop,
-        }
-        answer = self._ask(header, CALL_TIMEOUT, shown=everything, wanted=everything)
+        outputs = () if self._language == "hip" else placed.outputs
+        request = messages.CallOnGpu(
+            self._arguments(placed, dims), _ranges(outputs), [p.size for p in outputs], noop
+        )
+        answer = self._ask(request, CALL_TIMEOUT, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
         damaged = self.arena.damaged()
@@ -173,11 +165,11 @@ class GpuSession:
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """What the compiler made of the kernels."""
-        return self._facts({"do": "facts"})
+        return self._facts(messages.ReadGpuFacts())
 
     def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
         """What Triton's compiler for an AMD architecture makes of them."""
-        return self._facts({"do": "cross", "arch": arch})
+        return self._facts(messages.CrossCompile(arch))
 
     def evict(self) -> int:
         """Ends the worker in the middle of its session; bytes of the GPU that come free."""
@@ -196,13 +188,12 @@ class GpuSession:
 
     def ring(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
         """Hands the worker the argument sets of timed calls, and lets it warm up on them."""
-        header = {
-            "do": "ring",
-            "sets": [self._arguments(placed, dims) for placed in sets],
-            "outputs": [] if self._language == "hip" else [p.size for p in sets[0].outputs],
-        }
+        outputs = () if self._language == "hip" else sets[0].outputs
+        request = messages.UseInputs(
+            [self._arguments(placed, dims) for placed in sets], [p.size for p in outputs]
+        )
         self.replayed = False
-        return self._failure(header, CALL_TIMEOUT, shown=(self.arena.everything,))
+        return self._failure(request, CALL_TIMEOUT, shown=(self.arena.everything,))
 
     def changed(self, pieces: Iterable[Piece]) -> None:
         """Notes what the judge has written into the ring, for the next block."""
@@ -210,11 +201,11 @@ class GpuSession:
 
     def block(self, count: int, lead: int) -> Block | Failed:
         """`count` timed calls with cold caches, after `lead` flushes."""
-        return self._timed({"do": "block", "count": count, "lead": lead})
+        return self._timed(messages.TimeCalls(count, lead))
 
     def capture(self) -> Failed | None:
         """Makes one graph of a round over the ring."""
-        answer = self._ask({"do": "capture"}, CALL_TIMEOUT)
+        answer = self._ask(messages.CaptureGraph(), CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
         self._places, self.replayed = read_places(answer), True
@@ -222,11 +213,11 @@ class GpuSession:
 
     def replay(self, count: int) -> Block | Failed:
         """`count` timed replays of the graph, each with cold caches."""
-        return self._timed({"do": "replay", "count": count})
+        return self._timed(messages.TimeReplays(count))
 
     def move(self) -> None:
         """Has the worker go on on another processor, whose core may have fewer other users."""
-        self._failure({"do": "move"}, CALL_TIMEOUT)  # to stay is no failure
+        self._failure(messages.ChangeCpu(), CALL_TIMEOUT)  # to stay is no failure
 
     def poison(self, sets: Sequence[Placed]) -> None:
         """Overwrites what timed calls write into the arena itself: those of HIP candidates."""
@@ -258,33 +249,31 @@ class GpuSession:
     def _deliver(self, back: int, placed: Placed) -> Failed | None:
         """Has the worker copy outputs, of a call counted backwards."""
         if self._language == "hip":
-            calls, boxes = [], []
+            request, shown = messages.CopyOutputs([], []), ()
         else:
             self.arena.poison(placed.outputs)
-            calls, boxes = [back], [[[p.start, p.size] for p in placed.outputs]]
-        header = {"do": "deliver", "calls": calls, "outboxes": boxes}
-        shown = () if self._language == "hip" else placed.outputs
-        return self._failure(header, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
+            request, shown = messages.CopyOutputs([back], [_ranges(placed.outputs)]), placed.outputs
+        return self._failure(request, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
 
     def rest(self) -> None:
         """Gives back the memory of the ring; the worker may hold it until the next evaluation."""
-        self._ask({"do": "rest"}, CALL_TIMEOUT)
+        self._ask(messages.ReleaseMemory(), CALL_TIMEOUT)
 
-    def _timed(self, header: dict[str, Any]) -> Block | Failed:
+    def _timed(self, request: messages.TimeCalls | messages.TimeReplays) -> Block | Failed:
         """Runs a block; its wall-clock time ends when the GPU has no more work of the worker."""
         shown, self._changed = self._changed, []
-        failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown, go_on=True)
+        failed = self._failure(messages.CopyArena(), CALL_TIMEOUT, shown, go_on=True)
         if failed is not None:
             return failed
         torch.cuda.synchronize()
         start = time.perf_counter()
-        answer = self._ask(header, CALL_TIMEOUT)
+        answer = self._ask(request, CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
-        block = read_block(answer, header["count"], self.turns.ended - start, CALL_TIMEOUT)
+        block = read_block(answer, request.count, self.turns.ended - start, CALL_TIMEOUT)
         if block is None:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        if header["do"] == "block":
+        if isinstance(request, messages.TimeCalls):
             self._places = read_places(answer)
         return block
 
@@ -294,36 +283,35 @@ class GpuSession:
         except ArenaFull as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 
-    def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> list[dict[str, Any]]:
+    def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> messages.ArenaArguments:
         return arguments(self._task.problem, placed, dims, self._language == "hip")
 
     # -- the pipe ------------------------------------------------------------------------------
 
-    def _facts(self, header: dict[str, Any]) -> tuple[KernelFacts, ...]:
-        answer = self._ask(header, LOAD_TIMEOUT) if self._dead is None else self._dead
+    def _facts(self, request: Request) -> tuple[KernelFacts, ...]:
+        answer = self._ask(request, LOAD_TIMEOUT) if self._dead is None else self._dead
         if isinstance(answer, Failed):
             return ()
         return parse_facts(answer)
 
     def _failure(
         self,
-        header: dict[str, Any],
+        request: Request,
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
         go_on: bool = False,
     ) -> Failed | None:
-        answer = self._ask(header, timeout, shown, wanted, go_on)
+        answer = self._ask(request, timeout, shown, wanted, go_on)
         return answer if isinstance(answer, Failed) else None
 
     def _ask(
         self,
-        header: dict[str, Any],
+        request: Request,
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
         go_on: bool = False,
-        library: bytes = b"",
     ) -> dict[str, Any] | Failed:
         """The worker's answer; it sees the pieces `shown` first, the judge those `wanted` then.
 
@@ -331,32 +319,37 @@ class GpuSession:
         """
         if self._dead:
             return self._dead
-        do = header["do"]
         if shown:
             self.arena.publish(shown)
-        if self.arena.file is not None:
-            for name, pieces in (("pull", shown), ("push", wanted)):
-                header[name] = [[piece.start, piece.size] for piece in pieces]
-        answer = self._request(header, timeout, go_on, library)
+        shared = self.arena.file is None
+        copies = None if shared else messages.ArenaCopies(_ranges(shown), _ranges(wanted))
+        answer = self._request(request, timeout, go_on, copies)
         if isinstance(answer, Failed):
             return answer
         if "error" not in answer:
             self.arena.fetch(wanted)
             return answer
         failed = parse_failure(answer["error"])
-        if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
+        builds = isinstance(request, messages.LoadOnGpu | messages.Precompile)
+        opens = isinstance(request, messages.OpenGpu)
+        if opens or ("out of memory" in failed.message and not builds):
             self._fail(failed)
             self._blame(failed.message[:200])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
-        return self._fail(failed) if lost and do != "capture" else failed
+        captures = isinstance(request, messages.CaptureGraph)
+        return self._fail(failed) if lost and not captures else failed
 
     def _request(
-        self, header: dict[str, Any], timeout: float, go_on: bool, library: bytes
+        self,
+        request: Request,
+        timeout: float,
+        go_on: bool,
+        copies: messages.ArenaCopies | None,
     ) -> dict[str, Any] | Failed:
         """One message and its answer."""
         try:
             self.turns.begin()
-            answer = ask(self._worker, header, timeout, library, self._budget)
+            answer = ask(self._worker, request, timeout, copies, self._budget)
             if not isinstance(answer, Failed):
                 self.turns.end(go_on)
         except NotStoppedError as error:
@@ -383,3 +376,8 @@ class GpuSession:
         self._dead = failed
         self._worker.close()  # a kernel that hangs would hold the GPU
         return failed
+
+
+def _ranges(pieces: Iterable[Piece]) -> messages.Ranges:
+    """Start and size of parts of the arena, for messages."""
+    return [[piece.start, piece.size] for piece in pieces]

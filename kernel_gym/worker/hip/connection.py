@@ -7,7 +7,10 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
+from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
 from kernel_gym.worker.sim.code_objects import assembler_of
 from kernel_gym.worker.sim.properties import HostProperties
@@ -15,7 +18,8 @@ from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _DEFAULT = 1, 2, 3, 4
-_WIDTHS = {1: "uint8", 2: "int16", 4: "int32"}
+_WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+"""The type of elements by their size in bytes, for fills."""
 
 _INT, _WORD, _LONG, _TEXT = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
 _WORDS, _LONGS = ctypes.POINTER(_WORD), ctypes.POINTER(_LONG)
@@ -187,5 +191,5 @@ def _on_device(address: int) -> bool:
     return ARENA_BASE <= address < ARENA_BASE + ARENA_SIZE
 
 
-def _elements(address: int, count: int, width: int = 1) -> dict[str, Any]:
-    return {"address": address, "shape": [count], "strides": [1], "dtype": _WIDTHS[width]}
+def _elements(address: int, count: int, width: int = 1) -> TensorOnDevice:
+    return TensorOnDevice(address, (count,), (1,), _WIDTHS[width])

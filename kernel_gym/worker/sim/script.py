@@ -22,7 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.server import DeviceServer
+from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
+from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.hip import sim as hip
 from kernel_gym.worker.sim import cuda_facade, tensor, triton_driver
@@ -43,23 +44,23 @@ _BY_DEVICE = frozenset(
 class ScriptRuntime(LocalRuntime):
     """Requests to a device in the same process, over memory that the caller has made."""
 
-    def __init__(self, server: DeviceServer, report: Channel) -> None:
-        SimRuntime.__init__(self, arch=server.spec.arch)
-        self.server = server
+    def __init__(self, gpu: SimulatedGpu, report: Channel) -> None:
+        SimRuntime.__init__(self, arch=gpu.spec.arch)
+        self.gpu = gpu
         self._report = report
-        self._told = 0
+        self._reported = 0
 
     def charge(self, moved: int, flops: int, dtype: torch.dtype) -> None:
         """Adds the modelled time of one torch operator."""
-        self.server.seconds += self.server.spec.operator_seconds(moved, flops, dtype)
+        self.gpu.seconds += self.gpu.spec.operator_seconds(moved, flops, dtype)
 
-    def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, Any]:
         try:
-            return super()._ask(header, *buffers)
+            return super()._ask(request)
         finally:
-            for launch in self.server.launches[self._told :]:
+            for launch in self.gpu.launches[self._reported :]:
                 self._report.send({"launch": launch})
-            self._told = len(self.server.launches)
+            self._reported = len(self.gpu.launches)
 
 
 def on_host(value: DeviceTensor) -> torch.Tensor:
@@ -179,18 +180,18 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
-    server = DeviceServer(options)
-    runtime = ScriptRuntime(server, report)
+    gpu = SimulatedGpu(options)
+    runtime = ScriptRuntime(gpu, report)
     try:
         run = _run_hip if header["language"] == "hip" else _run_python
         status = run(header, runtime)
         error = f"the program ended with status {status}" if status else ""
-        report.send({"done": True, "seconds": server.seconds, "error": error})
+        report.send({"done": True, "seconds": gpu.seconds, "error": error})
     except BaseException as error:
-        fault = server.fault["message"] if server.fault else ""
+        fault = gpu.fault["message"] if gpu.fault else ""
         text = (fault or f"{type(error).__name__}: {error}").replace(os.environ["TMPDIR"] + "/", "")
         detail = "" if fault else _trace(error, header["name"])
-        report.send({"done": True, "seconds": server.seconds, "error": text, "detail": detail})
+        report.send({"done": True, "seconds": gpu.seconds, "error": text, "detail": detail})
 
 
 def _run_python(header: dict[str, Any], runtime: ScriptRuntime) -> int:

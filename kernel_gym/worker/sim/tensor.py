@@ -1,8 +1,8 @@
-"""Tensors on the simulated device: shape and strides here, bytes only on the device.
+"""Tensors on the simulated device: shapes and strides are here, bytes only on the device.
 
-A `DeviceTensor` says that it is on `cuda`, as on a ROCm build of PyTorch, so that ordinary GPU code
+A `DeviceTensor` reports the device `cuda`, as on a ROCm build of PyTorch, so that ordinary GPU code
 runs unchanged. It has no storage in this process. Allocations and copies are requests to the
-device, views are computed here, and every other operator is refused with its name.
+device. Views are computed here. Every other operator is refused, with its name in the message.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from kernel_gym.protocol.fields import TensorOnDevice
+
 aten = torch.ops.aten
 META = torch.device("meta")
 
 
 class Runtime(Protocol):
-    """What a tensor asks of the device."""
+    """The requests to the device that tensors need."""
 
     def allocate(self, size: int) -> int:
-        """Address of `size` fresh bytes."""
+        """Allocates `size` bytes and returns their address."""
 
     def free(self, address: int) -> None:
-        """Gives an allocation back."""
+        """Frees an allocation."""
 
-    def fill(self, tensor: dict[str, Any], value: float) -> None:
+    def fill(self, tensor: TensorOnDevice, value: float) -> None:
         """Sets every element."""
 
-    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> None:
         """Copies element by element."""
 
     def upload(self, address: int, data: bytes) -> None:
         """Copies host bytes to the device."""
 
     def refuse(self, operator: str) -> None:
-        """Tells that an operator was refused."""
+        """Reports that an operator was refused."""
 
 
 class Memory:
@@ -93,14 +95,11 @@ class DeviceTensor(torch.Tensor):
         return run_operator(func, args, kwargs or {}, _runtime_of(args, kwargs))
 
 
-def describe(tensor: DeviceTensor) -> dict[str, Any]:
-    """The tensor as the device and the judge are told of it."""
-    return {
-        "address": tensor.data_ptr(),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-    }
+def describe(tensor: DeviceTensor) -> TensorOnDevice:
+    """Describes a tensor for messages to the device and to the judge."""
+    return TensorOnDevice(
+        tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+    )
 
 
 class DeviceMode(TorchDispatchMode):
