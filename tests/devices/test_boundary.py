@@ -60,7 +60,7 @@ def peak():
 
 
 def check_record(outcome, **fields):
-    """A record of it can be written, is small, and is told to a policy."""
+    """The record can be written, is small, and its feedback for a policy is short."""
     made = evaluation(outcome, Stage.TRAIN, [workload(passed=False)], **fields)
     text = made.model_dump_json()
     assert len(text.encode()) < 400_000
