@@ -176,9 +176,10 @@ def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) 
     die_with_parent()
     readable = rooms.needed if rooms.alone else (*view.SYSTEM, *rooms.needed)
     writable = (*view.DEVICES, *rooms.devices, str(rooms.home), *rooms.writable)
+    sealed = tuple(path for path in view.SEALED if os.path.exists(path))
     if rooms.devices:
         writable = (*writable, "/proc/self")  # NVIDIA's driver names its threads there
-    found.attempt("Landlock", lambda: landlock.restrict(readable, writable))
+    found.attempt("Landlock", lambda: landlock.restrict(readable, writable, sealed))
     found.attempt("system call filter", lambda: seccomp.restrict(limits.one_process))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 import torch
-
-from dataclasses import fields
 
 from kernel_gym.devices.sim.server import FOR_WORKER
 from kernel_gym.protocol.fields import ELEMENT_TYPES, MAX_TEXT, TensorOnDevice
