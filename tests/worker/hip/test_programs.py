@@ -15,7 +15,7 @@ import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 
-FOLDER = Path(__file__).parent / "hip"
+FOLDER = Path(__file__).with_name("programs")
 PROGRAMS = [
     *("memory", "streams_and_events", "properties_and_errors", "occupancy", "launches"),
     *("symbols", "cooperative"),
