@@ -1,4 +1,4 @@
-"""Answers the calls of our HIP host runtime (hip_runtime.cpp) with requests to the device."""
+"""Answers the calls of this project's HIP host runtime (hip_runtime.cpp) by requests."""
 
 from __future__ import annotations
 
@@ -59,20 +59,28 @@ class _Device(ctypes.Structure):
     ]  # as Device in hip_runtime.h
 
 
-def _described(found: HostProperties) -> _Device:
-    """A device as the HIP runtime tells of it; the number of gfx90a is 910, as in HIP."""
-    number = found.arch.removeprefix("gfx")
+def _described(device: HostProperties) -> _Device:
+    """Describes a device for the HIP runtime. The number of gfx90a is 910, as in HIP."""
+    number = device.arch.removeprefix("gfx")
     return _Device(
-        *(found.name.encode(), found.full_arch.encode()),
-        *(int(number) if number.isdigit() else 910, found.minor),
-        *(found.spec.compute_units, found.l2_bytes),
-        *(found.clock_khz, found.memory_clock_khz, found.bus_bits),
-        *(found.memory_bytes, found.spec.lds_bytes),
+        *(device.name.encode(), device.full_arch.encode()),
+        *(int(number) if number.isdigit() else 910, device.minor),
+        *(device.spec.compute_units, device.l2_bytes),
+        *(device.clock_khz, device.memory_clock_khz, device.bus_bits),
+        *(device.memory_bytes, device.spec.lds_bytes),
     )
 
 
 class Connection:
-    """The HIP runtime's calls, as requests to the device. Keeps the first error."""
+    """Turns calls of the HIP runtime into requests to the device, and keeps the first error.
+
+    Args:
+        runtime: The driver of the simulated GPU.
+        assembler: Assembler text of the source's device side.
+
+    Raises:
+        DeviceError: The device cannot decode a kernel of the source.
+    """
 
     def __init__(self, runtime: SimRuntime, assembler: str) -> None:
         self.error: Exception | None = None
@@ -80,7 +88,7 @@ class Connection:
         self._modules = [assembler]
         self._kernels: dict[str, dict[str, Any]] = {}
         has_kernels = ".amdhsa_kernel" in assembler
-        # What cannot be decoded is said before the first call.
+        # A kernel that cannot be decoded fails here, before the first call.
         for name in runtime.names(assembler) if has_kernels else ():
             self._kernel(f"0:{name}")
         self._callbacks = _Callbacks(
@@ -159,14 +167,14 @@ class Connection:
     def _clock(self) -> float:
         return self._runtime.clock()
 
-    def _facts(self, name: bytes, threads: int, shared: int, found: Any) -> int:
+    def _facts(self, name: bytes, threads: int, shared: int, facts: Any) -> int:
         try:
             kernel = self._kernel(name.decode())
         except DeviceError:
             return _NOT_FOUND
         lds, available = kernel["lds"] + shared, self._runtime.properties.spec.lds_bytes
         fits = occupancy(threads, lds, kernel["total_registers"], available)
-        found[0] = _Facts(
+        facts[0] = _Facts(
             kernel["total_registers"],
             kernel["lds"],
             kernel["scratch"],

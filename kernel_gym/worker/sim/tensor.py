@@ -44,7 +44,7 @@ class Runtime(Protocol):
 
 
 class Memory:
-    """A piece of device memory, freed with the last tensor over it when `owned`."""
+    """A piece of device memory. If `owned`, it is freed with the last tensor over it."""
 
     def __init__(self, runtime: Runtime, address: int, size: int, owned: bool) -> None:
         self.runtime = runtime
@@ -103,7 +103,7 @@ def describe(tensor: DeviceTensor) -> TensorOnDevice:
 
 
 class DeviceMode(TorchDispatchMode):
-    """Sends operators that make tensors on `cuda` from nothing to the device."""
+    """Sends operators that create tensors on `cuda` to the device."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -120,10 +120,10 @@ class DeviceMode(TorchDispatchMode):
 
 
 def run_operator(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -> Any:
-    """One operator on device tensors.
+    """Runs one operator on device tensors.
 
     Raises:
-        RuntimeError: the operator computes, or reads device memory on the host.
+        RuntimeError: The operator computes, or reads device memory on the host.
     """
     handler = _HANDLERS.get(func.overloadpacket)
     if handler is not None:
@@ -208,10 +208,10 @@ def _refuse_read(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtim
 
 
 def refuse_read(operator: str, runtime: Runtime) -> Any:
-    """Refuses a call that would bring device values to the host.
+    """Refuses a call that would copy device values to the host.
 
     Raises:
-        RuntimeError: always.
+        RuntimeError: Always.
     """
     runtime.refuse(f"{operator} (host reads device memory)")
     raise RuntimeError("reading device memory on the host is refused: keep the work in your kernel")
@@ -232,10 +232,10 @@ def _fresh(meta: torch.Tensor, runtime: Runtime) -> DeviceTensor:
 
 
 def slice_tensor(tensor: DeviceTensor, index: Any) -> DeviceTensor:
-    """A view by basic indexing.
+    """Returns a view by basic indexing.
 
     Raises:
-        RuntimeError: the index holds a tensor or a list, which would gather.
+        RuntimeError: The index holds a tensor or a list, which would gather.
     """
     parts = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, torch.Tensor | list) for i in parts):
@@ -276,6 +276,6 @@ _HANDLERS: dict[Any, Callable] = {
     aten._local_scalar_dense: _refuse_read,
 }
 METADATA = frozenset({aten.detach, aten.alias, aten._unsafe_view, aten._reshape_alias})
-"""Operators that only describe the same memory anew, beside those that say so themselves."""
+"""Operators that return a view although their schema does not say so."""
 ALLOWED = frozenset(_HANDLERS) - {aten.copy_, aten._to_copy, aten._local_scalar_dense}
-"""Operators that a candidate may use on device tensors whatever their arguments."""
+"""Operators that a candidate may use on device tensors with any arguments."""
