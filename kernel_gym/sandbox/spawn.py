@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.template import Fork, Kill
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 from kernel_gym.sandbox.pause import Pause, children_of
@@ -135,17 +137,17 @@ class Template:
         """
         ours, theirs = socket.socketpair()
         home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role != "device" else None
-        request = {
-            "role": role,
-            "options": options or {},
-            "home": str(home),
-            "environment": environment or {},
-            "limits": asdict(limits or Limits()),
-            "trusted": trusted,
-            "writable": writable or [],
-            "hidden": secret_files(),
-            "family": asdict(family) if family else None,
-        }
+        request = Fork(
+            role=role,
+            options=options or {},
+            home=str(home),
+            environment=environment or {},
+            limits=asdict(limits or Limits()),
+            trusted=trusted,
+            writable=writable or [],
+            hidden=list(secret_files()),
+            family=asdict(family) if family else {},
+        )
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
         self._forked.add(answer["pid"])
@@ -160,7 +162,7 @@ class Template:
         """
         if self._process.poll() is not None:
             return None, ""
-        answer = self._ask({"kill": pid, "grace": grace}, [])
+        answer = self._ask(Kill(pid, grace), [])
         self._forked.discard(pid)
         status = answer["status"]
         return status - 256 if status is not None and status > 128 else status, answer["why"]
@@ -183,12 +185,12 @@ class Template:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    def _ask(self, request: Request, fds: list[int]) -> dict[str, Any]:
         with self._lock:
             if self._silent:  # a late answer would pass for the answer to the next request
                 raise TemplateError(f"the worker template is gone (pid {self._process.pid})")
             try:
-                socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
+                socket.send_fds(self._sock, [json.dumps(encode(request)[0]).encode()], fds)
                 answer = self._sock.recv(1 << 12)
             except OSError as error:
                 self._silent = True

@@ -20,8 +20,9 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
+from kernel_gym.protocol.request import Answer, decode, encode_answer
+from kernel_gym.protocol.template import Fork, Forked, Kill, Killed
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox.watch import PERIOD, Watch
@@ -83,37 +84,42 @@ def _serve(
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
         if not data:
             return
-        request = json.loads(data)
-        if "kill" in request:
-            status = _end(children, request["kill"], request["grace"])
-            why = watch.forget(request["kill"])
-            control.send(json.dumps({"status": status, "why": why}).encode())
+        header = json.loads(data)
+        if header["do"] == Kill.verb:
+            kill = decode(Kill, header)
+            status = _end(children, kill.pid, kill.grace)
+            _send(control, Killed(status, watch.forget(kill.pid)))
             continue
+        request = decode(Fork, header)
         pid = os.fork()
         if pid == 0:
             control.close()
             _child(request, fds, needed)
         children[pid] = None
-        if request["family"]:
-            watch.add(pid, **request["family"])
-        if request["role"] in WORKERS:
-            homes.add(request["home"])
+        if request.family:
+            watch.add(pid, **request.family)
+        if request.role in WORKERS:
+            homes.add(request.home)
         for fd in fds:
             os.close(fd)
-        control.send(json.dumps({"pid": pid}).encode())
+        _send(control, Forked(pid))
 
 
-def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> None:
+def _send(control: socket.socket, answer: Answer) -> None:
+    control.send(json.dumps(encode_answer(answer)).encode())
+
+
+def _child(request: Fork, fds: list[int], needed: tuple[str, ...]) -> None:
     """Becomes the requested role; never returns."""
     status = 1
     try:
         confine.die_with_parent()
         os.setsid()
         fds = _keep_only(fds)
-        if request["role"] in WORKERS:
+        if request.role in WORKERS:
             _become_worker(request, needed)
-        role = importlib.import_module(ROLES[request["role"]])
-        role.main(fds, request["options"])
+        role = importlib.import_module(ROLES[request.role])
+        role.main(fds, request.options)
         status = 0
     except BaseException:
         with contextlib.suppress(BaseException):
@@ -122,14 +128,14 @@ def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> 
         os._exit(status)
 
 
-def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
-    home = Path(request["home"])
-    environment = confine.private_environment(home) | request["environment"]
+def _become_worker(request: Fork, needed: tuple[str, ...]) -> None:
+    home = Path(request.home)
+    environment = confine.private_environment(home) | request.environment
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.close(null)
-    user = None if request["trusted"] else confine.FIRST_USER + os.getpid()
+    user = None if request.trusted else confine.FIRST_USER + os.getpid()
     confinement = confine.Confinement()
     confine.isolate_namespaces(confinement)
     if "process namespace" in confinement.active:
@@ -138,14 +144,14 @@ def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = environment["TMPDIR"]  # an import may have chosen another one
-    devices = tuple(request["options"].get("devices", ()))
-    folders, hidden = request["options"].get("folders"), tuple(request["hidden"])
+    devices = tuple(request.options.get("devices", ()))
+    folders, hidden = request.options.get("folders"), tuple(request.hidden)
     if folders is None:
-        rooms = confine.Rooms(home, needed, tuple(request["writable"]), devices, hidden)
+        rooms = confine.Rooms(home, needed, tuple(request.writable), devices, hidden)
     else:
         rooms = confine.Rooms(home, tuple(folders), alone=True)
-    confine.confine(confinement, rooms, confine.Limits(**request["limits"]), user)
-    request["options"]["confinement"] = {
+    confine.confine(confinement, rooms, confine.Limits(**request.limits), user)
+    request.options["confinement"] = {
         "active": confinement.active,
         "missing": confinement.missing,
     }

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.sim import server
-from kernel_gym.protocol import device, worker
+from kernel_gym.protocol import device, template, worker
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import BadRequestError, decode, encode
 from kernel_gym.worker.gpu import main as gpu_main
@@ -60,6 +60,8 @@ EXAMPLES = (
     worker.CopyOutputs([0], [[[0, 12]]]),
     worker.ReadGpuFacts(),
     worker.CrossCompile("gfx942"),
+    template.Fork("device", {"threads": 1}, "", {}, {"memory": 1}, True, [], ["a"], {}),
+    template.Kill(7, 0.5),
     worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"]),
 )
 

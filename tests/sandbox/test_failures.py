@@ -1,4 +1,4 @@
-"""What a submitter is told of a failure in the worker."""
+"""Descriptions of failures in a worker."""
 
 import pytest
 

@@ -129,10 +129,10 @@ def test_a_missing_barrier_is_noted_with_its_reason():
     def refused():
         raise PermissionError(1, "Operation not permitted")
 
-    evaluation = Confinement()
-    assert not evaluation.attempt("something", refused)
-    assert evaluation.attempt("another", lambda: None)
-    assert (evaluation.active, evaluation.missing) == (
+    confinement = Confinement()
+    assert not confinement.attempt("something", refused)
+    assert confinement.attempt("another", lambda: None)
+    assert (confinement.active, confinement.missing) == (
         ["another"],
         {"something": "Operation not permitted"},
     )

@@ -35,15 +35,15 @@ class SimUtils:
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         """Properties of the simulated device, in the units of Triton's HIP driver."""
-        device = self._runtime.properties
+        properties = self._runtime.properties
         return {
-            "max_shared_mem": device.spec.lds_bytes,
-            "multiprocessor_count": device.spec.compute_units,
-            "sm_clock_rate": device.clock_khz,
-            "mem_clock_rate": device.memory_clock_khz,
-            "mem_bus_width": device.bus_bits,
-            "warpSize": device.spec.wavefront,
-            "arch": device.arch,
+            "max_shared_mem": properties.spec.lds_bytes,
+            "multiprocessor_count": properties.spec.compute_units,
+            "sm_clock_rate": properties.clock_khz,
+            "mem_clock_rate": properties.memory_clock_khz,
+            "mem_bus_width": properties.bus_bits,
+            "warpSize": properties.spec.wavefront,
+            "arch": properties.arch,
             "max_num_regs": 65536,
             "cooperativeLaunch": 1,
         }
@@ -112,7 +112,7 @@ class SimDriver(DriverBase):
 
     def get_current_target(self) -> GPUTarget:
         """The target, such as HIP on gfx942 with wavefronts of 64 lanes."""
-        device = self._runtime.properties
+        properties = self._runtime.properties
         return GPUTarget("hip", properties.arch, properties.spec.wavefront)
 
     def get_current_device(self) -> int:
@@ -160,7 +160,7 @@ def install(runtime: SimRuntime) -> None:
 
 
 def _keep_assembler(*args: Any) -> tuple[str, str] | None:
-    """Stage hook: makes the `hsaco` stage keep the text. Without arguments it returns cache keys."""
+    """Stage hook: the `hsaco` stage keeps the text. Without arguments, it returns cache keys."""
     if not args:
         return "kernel-gym-sim", "kernel-gym-sim"
     args[1]["hsaco"] = lambda text, metadata: text.encode() if isinstance(text, str) else text

@@ -79,8 +79,8 @@ def test_exhausted_host_memory_is_reported_at_once():
 def test_candidates_see_the_properties_of_the_gpu():
     source = """
 import torch
-found = torch.cuda.get_device_properties(0)
-assert (found.multi_processor_count, torch.cuda.get_device_capability()) == (132, (9, 0))
+reported = torch.cuda.get_device_properties(0)
+assert (reported.multi_processor_count, torch.cuda.get_device_capability()) == (132, (9, 0))
 assert torch.version.hip is None
 def softmax(x):
     assert x.is_cuda and x.data_ptr() % 16 == 0
