@@ -145,7 +145,7 @@ def _unknown(header: Mapping[str, Any], known: Iterable[str]) -> list[str]:
 
 
 @cache
-def _fields_of(kind: type[Request]) -> tuple[dict[str, tuple[Parser, bool]], tuple[str, ...]]:
+def _fields_of(kind: Any) -> tuple[dict[str, tuple[Parser, bool]], tuple[str, ...]]:
     """The JSON fields of a request, each with its parser and whether it may be absent; the raw."""
     plain = {
         one.name: (one.metadata["parser"], one.default is not MISSING)

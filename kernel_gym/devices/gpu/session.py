@@ -248,11 +248,11 @@ class GpuSession:
 
     def _deliver(self, back: int, placed: Placed) -> Failed | None:
         """Has the worker copy outputs, of a call counted backwards."""
-        if self._language == "hip":
-            request, shown = messages.CopyOutputs([], []), ()
-        else:
-            self.arena.poison(placed.outputs)
-            request, shown = messages.CopyOutputs([back], [_ranges(placed.outputs)]), placed.outputs
+        if self._language == "hip":  # written there by the candidate itself
+            request = messages.CopyOutputs([], [])
+            return self._failure(request, CALL_TIMEOUT, wanted=placed.outputs)
+        self.arena.poison(placed.outputs)
+        request, shown = messages.CopyOutputs([back], [_ranges(placed.outputs)]), placed.outputs
         return self._failure(request, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
 
     def rest(self) -> None:
