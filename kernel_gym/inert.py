@@ -1,11 +1,11 @@
-r"""Untrusted text made inert: the one place for terminals, records, reports and prompts.
+r"""Makes untrusted text inert, for terminals, records, reports and prompts.
 
-A candidate writes error messages, names of kernels and of types. Escape sequences would act on a
-terminal, line separators would forge lines of ours, bidirectional marks would reorder them, and a
-lone surrogate cannot be written as UTF-8. Each character that is not printable becomes visible
-(`\x1b`, `\u202e`), and the length is limited.
+A candidate writes error messages, and names of kernels and types. In them, escape sequences would
+act on a terminal, line separators would forge lines of a report, bidirectional marks would reorder
+text, and a lone surrogate cannot be written as UTF-8. So each character that is not printable
+becomes a visible escape (`\x1b`, `\u202e`), and the length is limited.
 
-Each function gives back its own results unchanged, so that a record may be read and cleaned again.
+Each function returns its own results unchanged, so that a record may be read and cleaned again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import re
 from typing import Any
 
 MAX_LINE = 1000
-"""Characters of a message of one line."""
+"""Most characters of a message of one line."""
 MAX_TEXT = 8000
-"""Characters of a text of many lines, such as a compiler's."""
+"""Most characters of a text of many lines, such as that of a compiler."""
 QUOTE = "| "
 """Begins each line that a candidate or its tools may have written."""
 _CUT = " [...]"
@@ -24,10 +24,10 @@ _BREAKS = frozenset("\n\t")
 
 
 def inert_line(value: object, limit: int = MAX_LINE) -> str:
-    r"""One line of printable text; what is no text becomes the name of its type.
+    r"""Returns one line of printable text; a value that is no text becomes the name of its type.
 
     Args:
-        value: From an untrusted process.
+        value: A value from an untrusted process.
         limit: Most characters of the result.
 
     Example:
@@ -43,10 +43,10 @@ def inert_line(value: object, limit: int = MAX_LINE) -> str:
 
 
 def inert_text(value: object, limit: int = MAX_TEXT) -> str:
-    r"""Printable text whose lines end with a line feed; of too long a text both ends are kept.
+    r"""Returns printable text whose lines end with a line feed; a long text keeps both ends.
 
     Args:
-        value: From an untrusted process.
+        value: A value from an untrusted process.
         limit: Most characters of the result.
 
     Example:
@@ -55,14 +55,14 @@ def inert_text(value: object, limit: int = MAX_TEXT) -> str:
     """
     if not isinstance(value, str):
         return inert_line(value, limit)
-    if len(value) > 4 * limit:  # what is cut away is not looked at
+    if len(value) > 4 * limit:  # skips work on the part that is cut
         value = value[: 2 * limit] + value[-2 * limit :]
     text = _printable(value.replace("\r\n", "\n"), _BREAKS)
     return text if len(text) <= limit else shortened(text, limit)
 
 
 def shortened(text: str, limit: int) -> str:
-    """Keeps the start and the end: what went wrong is said at one of them."""
+    """Keeps the start and the end of a text: one of them usually names the error."""
     if len(text) <= limit:
         return text
     gap = "\n[...]\n"
@@ -71,15 +71,15 @@ def shortened(text: str, limit: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Inert text with a mark before each line, so that no line passes for one of ours."""
+    """Returns inert text with a mark before each line, so that no line passes for a trusted one."""
     return "\n".join(QUOTE + line for line in inert_text(text).split("\n"))
 
 
 def fenced(source: str) -> str:
-    """A source as a block of Markdown, whose fence is longer than any within the source.
+    """Returns a source as a block of Markdown with a fence longer than any in the source.
 
     Args:
-        source: Of a submission.
+        source: The source of a submission.
     """
     longest = max(map(len, re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -87,7 +87,7 @@ def fenced(source: str) -> str:
 
 
 def inert_json(value: Any, depth: int = 6, entries: int = 64, text: int = 200) -> Any:
-    """A JSON value of limited size, all of its texts inert lines.
+    """Returns a JSON value of limited size in which all texts are inert lines.
 
     Args:
         value: Numbers, texts, lists and objects; anything else becomes the name of its type.
@@ -114,7 +114,7 @@ def _printable(text: str, kept: frozenset[str] = frozenset()) -> str:
 
 
 def _visible(char: str) -> str:
-    r"""The escape by which Python and JSON write a character.
+    r"""Returns the escape that Python and JSON use for a character.
 
     Example:
         >>> _visible("\ud800")

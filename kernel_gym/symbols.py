@@ -1,7 +1,7 @@
-"""Names of kernels as their author wrote them, from the symbols that a C++ compiler made.
+"""Names of kernels as their author wrote them, from the symbols of a C++ compiler.
 
-A symbol comes from a candidate and may be hostile: nothing here runs native code on it, and the
-work is bounded.
+A symbol comes from a candidate and may be hostile. So no native code reads it, and the work is
+bounded.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import functools
 import re
 
 MAX_SYMBOL = 300
-"""Longer symbols are not taken apart."""
+"""Symbols with more characters are not demangled."""
 MAX_REFERENCES = 16
-"""Each reference to an earlier part may double the length of a name."""
+"""Most references to earlier parts of a symbol: each may double the length of the name."""
 MAX_NAME = 80
 _PART = re.compile(r"(\d+)")
 _TRUTH = {"(bool)0": "false", "(bool)1": "true"}
@@ -21,7 +21,7 @@ _LITERAL = re.compile(r"\([\w: ]+\)(n?)(?=\d)")
 
 @functools.lru_cache(maxsize=512)
 def plain_name(symbol: str) -> str:
-    """The name of a kernel with its template arguments, without its parameters.
+    """Returns the name of a kernel with its template arguments, without its parameters.
 
     Example:
         >>> plain_name("_Z11rope_kernelPK6__half")
@@ -36,7 +36,7 @@ def plain_name(symbol: str) -> str:
 
 
 def _demangled(symbol: str) -> str:
-    """The whole name; empty where the symbol is not understood."""
+    """Returns the whole name; empty where the symbol is not understood."""
     from itanium_demangler import parse
 
     if len(symbol) > MAX_SYMBOL or len(re.findall(r"[ST][0-9A-Z]*_", symbol)) > MAX_REFERENCES:
@@ -45,7 +45,7 @@ def _demangled(symbol: str) -> str:
         # the demangler does not know the type _Float16
         tree = parse(symbol.replace("DF16_", "Dh"))
         name = str(tree.name) if tree is not None and tree.kind == "func" else ""
-    except Exception:  # whatever a hostile symbol makes it raise
+    except Exception:  # a hostile symbol may make it raise anything
         return ""
     for literal, word in _TRUTH.items():
         name = name.replace(literal, word)
@@ -54,7 +54,7 @@ def _demangled(symbol: str) -> str:
 
 
 def _first_names(symbol: str) -> str:
-    """The names at the start of a symbol: namespaces and the function, without arguments."""
+    """Returns the names at the start of a symbol: namespaces and function, without arguments."""
     rest, names = re.sub(r"^_ZL?(?:N[rVK]*)?", "", symbol), []
     while match := _PART.match(rest):
         length = int(match.group(1)[:6])

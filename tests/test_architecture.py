@@ -14,7 +14,7 @@ FLOORS = (
     "__init__ errors",
     "formatting hardware inert symbols tasks",
     "records sim",
-    "advice rewards storage",
+    "advice protocol rewards storage",
     "benchmarks feedback sandbox",
     "devices hidden",
     "judge worker",

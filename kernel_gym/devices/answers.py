@@ -159,6 +159,7 @@ class _Facts(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     name: str
+    binary: str = ""
     vgprs: int = Field(ge=0, lt=_LARGEST)
     agprs: int = Field(0, ge=0, lt=_LARGEST)
     sgprs: int = Field(0, ge=0, lt=_LARGEST)
@@ -176,14 +177,14 @@ class _Facts(BaseModel):
 def parse_facts(answer: Mapping[str, Any]) -> tuple[KernelFacts, ...]:
     """Parses the facts of kernels, the last one for each name. Malformed facts are left out."""
     kernels = answer.get("kernels")
-    by_name: dict[str, KernelFacts] = {}
+    by_binary: dict[tuple[str, str], KernelFacts] = {}
     for kernel in kernels[-MAX_KERNELS:] if isinstance(kernels, list) else ():
         try:
             facts = KernelFacts(**_Facts.model_validate(kernel).model_dump())
         except ValidationError:
             continue
-        by_name[facts.name] = facts
-    return tuple(by_name.values())
+        by_binary[facts.name, facts.binary] = facts
+    return tuple(by_binary.values())
 
 
 @contextmanager

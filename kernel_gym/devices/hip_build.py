@@ -16,6 +16,8 @@ from kernel_gym.devices.budget import HostBudget, Spent, inner_pid, processor_se
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.sim import hip_files as hip
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.protocol.request import encode
+from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
 from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
@@ -134,13 +136,11 @@ def folders(commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ask(child: Child, channel: Channel, recipe: Recipe, limit: float) -> Built | Failed:
-    header: dict[str, Any] = {
-        "files": dict(recipe.files),
-        "commands": [list(command) for command in recipe.commands],
-        "results": list(recipe.results),
-    }
+    request = BuildHip(
+        dict(recipe.files), [list(command) for command in recipe.commands], list(recipe.results)
+    )
     try:
-        answer = channel.request(header, timeout=limit)
+        answer = channel.request(encode(request)[0], timeout=limit)
     except ChannelTimeout:
         return Failed(FailureKind.TIMEOUT, f"load: no answer within {limit:.0f} s")
     except ChannelClosed:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
+from kernel_gym.protocol.worker import ArenaArguments, ArenaTensor, Scalar
 from kernel_gym.tasks.problem import Problem, TensorArg, Value
 from kernel_gym.tasks.task import Task
 
@@ -110,7 +111,7 @@ def place(
 
 def arguments(
     problem: Problem, placed: Placed, dims: Mapping[str, int], outputs: bool
-) -> list[dict[str, Any]]:
+) -> ArenaArguments:
     """Describes the arguments of a call for a message to the worker.
 
     Args:
@@ -119,10 +120,8 @@ def arguments(
         dims: The dimensions of the call.
         outputs: Add outputs and sizes after the inputs, as C launchers expect them.
     """
-    args = [
-        describe(placed.pieces[name], value)
-        if isinstance(value, torch.Tensor)
-        else {"value": value}
+    args: ArenaArguments = [
+        describe(placed.pieces[name], value) if isinstance(value, torch.Tensor) else Scalar(value)
         for name, value in placed.inputs.items()
     ]
     if not outputs:
@@ -131,19 +130,19 @@ def arguments(
     for output, piece in zip(problem.outputs, placed.outputs, strict=True):
         like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
         args.append(describe(piece, like))
-    return args + [{"value": size} for size in problem.c_sizes(dims).values()]
+    return args + [Scalar(size) for size in problem.c_sizes(dims).values()]
 
 
-def describe(piece: Piece, tensor: torch.Tensor) -> dict[str, Any]:
+def describe(piece: Piece, tensor: torch.Tensor) -> ArenaTensor:
     """Describes a tensor in the memory: its piece in bytes, and its elements within the piece."""
-    return {
-        "start": piece.start,
-        "span": piece.size,
-        "skip": tensor.storage_offset(),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-    }
+    return ArenaTensor(
+        piece.start,
+        piece.size,
+        int(tensor.storage_offset()),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        tensor.dtype,
+    )
 
 
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """A private pipe between two processes: JSON headers and raw buffers, never a pickle.
 
-The other end may be hostile: every size is checked before anything is read, every read has a
-deadline, and whatever does not parse is an error of the peer.
+The other end may be hostile. Every size is checked before anything is read, every read has a
+deadline, and bytes that do not parse are an error of the peer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LENGTH = struct.Struct("<Q")
 
 MAX_HEADER = 16 << 20
 MAX_ANSWER = 1 << 20
-"""Of a worker to the judge: parsed JSON takes up to thirty times its size in memory."""
+"""Most bytes of JSON from a worker to the judge. Parsed, they take up to thirty times that size."""
 MAX_BUFFER = 256 << 20
 BLOCK_SPIN = 10e-3
-"""Seconds in which most blocks of timed calls end, of either side: for whoever waits for one."""
+"""Seconds to poll before sleeping, on both sides: most blocks of timed calls end within them."""
 
 
 class ChannelError(Exception):
@@ -53,9 +53,9 @@ class Channel:
     """One end of the pipe.
 
     Args:
-        sock: a connected stream socket, owned by the channel from now on.
-        buffers: most raw buffers that a message from the peer may carry.
-        header: most bytes of the JSON of a message from the peer.
+        sock: A connected stream socket, which the channel owns from now on.
+        buffers: Limit of the raw buffers in a message from the peer.
+        header: Limit of the JSON bytes in a message from the peer.
     """
 
     def __init__(self, sock: socket.socket, buffers: int = 0, header: int = MAX_HEADER) -> None:
@@ -72,11 +72,11 @@ class Channel:
         *buffers: bytes | memoryview,
         timeout: float | None = None,
     ) -> None:
-        """Sends one message; each part of it within `timeout` seconds.
+        """Sends one message. Each part of it must be sent within `timeout` seconds.
 
         Raises:
-            ChannelClosed: the peer is gone.
-            ChannelTimeout: the peer does not read.
+            ChannelClosed: The peer is gone.
+            ChannelTimeout: The peer does not read.
         """
         text = json.dumps(header, separators=(",", ":")).encode()
         lengths = b"".join(_LENGTH.pack(len(b)) for b in buffers)
@@ -91,20 +91,20 @@ class Channel:
             raise ChannelClosed(f"the pipe is closed: {error}") from error
 
     def wait(self, timeout: float) -> bool:
-        """Waits for the first byte of a message, or for the peer's end; False: it took too long."""
+        """Waits for the first byte of a message or for the end of the peer; False on a time-out."""
         return bool(select.select([self._sock], [], [], timeout)[0])
 
     def recv(self, timeout: float | None = None, spin: float = 0.0) -> Message:
         """Receives one message within `timeout` seconds.
 
         Args:
-            timeout: for all of it; None waits for ever.
-            spin: seconds in which the processor is not given up: to be woken takes 0.1 ms.
+            timeout: Seconds for the whole message; None waits without a limit.
+            spin: Seconds to poll before sleeping, since a wake-up takes 0.1 ms.
 
         Raises:
-            ChannelClosed: the peer is gone.
-            ChannelTimeout: nothing complete arrived in time.
-            ChannelMalformed: sizes or JSON are not those of a message.
+            ChannelClosed: The peer is gone.
+            ChannelTimeout: No complete message arrived in time.
+            ChannelMalformed: The sizes or the JSON are not those of a message.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._spin(spin)
@@ -134,7 +134,7 @@ class Channel:
         self._sock.close()
 
     def _spin(self, seconds: float) -> None:
-        """Waits for a first byte, or until what is wrong with the pipe shows when it is read."""
+        """Polls until there is a byte or an error, which the next read will report."""
         end = time.monotonic() + seconds
         self._sock.settimeout(0)
         while time.monotonic() < end:

@@ -1,7 +1,7 @@
-"""What a worker is denied: detected, applied step by step, and reported when it is missing.
+"""The barriers around a worker: applied step by step, and reported when they are missing.
 
-Applied in the freshly forked child before any candidate code is in the process. Every barrier is
-put up where the kernel allows it; several of them stop the same thing, since none is everywhere.
+A forked child applies them before any candidate code is in the process. Each barrier is applied
+where the kernel allows it. Several of them stop the same thing, since no barrier exists everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMESPACES = {
 
 WITHOUT = {
     "user namespace": "the namespaces below need root",
-    "process namespace": "those that workers leave behind are searched for and ended",
+    "process namespace": "processes that workers leave behind are searched for and ended",
     "network namespace": "workers reach the network unless Landlock denies TCP",
     "IPC namespace": "workers share System V memory with others",
     "mount namespace": "the file system is guarded by Landlock or the user id alone",
@@ -40,14 +40,14 @@ WITHOUT = {
     "no capabilities": "workers keep the judge's rights",
     "Landlock": "the view of files and the user id alone guard them",
     "system call filter": "workers may ask the kernel for namespaces, io_uring, keys and the like; "
-    "memory that they share or that their children take is found by the watch alone",
+    "only the memory watch finds memory that they share or that their children take",
 }
-"""What a barrier that is missing leaves open, for `kernel-gym doctor`."""
+"""What stays open without a barrier, for `kernel-gym doctor`."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits of one worker. Sizes are bytes, for each process but for `home_size`."""
+    """Resource limits of one worker. Sizes are bytes; all but `home_size` hold for each process."""
 
     memory: int = 4 << 30
     file_size: int = 256 << 20
@@ -56,18 +56,18 @@ class Limits:
     processes: int = 256
     cpu_seconds: int = 300
     one_process: bool = False
-    """Refuse other processes and shared memory, so that `memory` bounds all that it holds."""
+    """Refuse other processes and shared memory, so that `memory` bounds the whole worker."""
 
 
 @dataclass
 class Confinement:
-    """Which barriers are up (`active`) and which this kernel refused (`missing`, with why)."""
+    """The barriers that are active, and those that this kernel refused, each with the reason."""
 
     active: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
     def attempt(self, name: str, step: Callable[[], object]) -> bool:
-        """Takes one step and notes whether the kernel allowed it."""
+        """Applies one barrier and notes whether the kernel allowed it."""
         try:
             step()
         except OSError as error:
@@ -78,13 +78,13 @@ class Confinement:
 
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-"""For processes of which there are several. A numerical library starts a thread for each processor
-of the machine otherwise, and these go round before they sleep: a kernel that another process times
-meanwhile is late by milliseconds."""
+"""Environment of processes of which several run at a time. Otherwise a numerical library starts a
+thread for each CPU of the machine. These threads poll before they sleep, which delays a kernel that
+another process times by milliseconds."""
 
 
 def private_environment(home: Path) -> dict[str, str]:
-    """The whole environment of a worker: nothing of the judge's is in it."""
+    """Returns the whole environment of a worker. It holds no variable of the judge."""
     return {
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
@@ -99,7 +99,7 @@ def private_environment(home: Path) -> dict[str, str]:
 
 
 def limit_resources(limits: Limits) -> None:
-    """Sets the hard limits; a worker that meets one fails alone."""
+    """Sets the hard limits. A worker that reaches one fails, and nothing else does."""
     for what, value in (
         (resource.RLIMIT_DATA, limits.memory),
         (resource.RLIMIT_FSIZE, limits.file_size),
@@ -114,28 +114,28 @@ def limit_resources(limits: Limits) -> None:
 
 
 def limit_memory(size: int) -> None:
-    """Bounds the private memory of a process of ours that works for a worker."""
+    """Bounds the private memory of a trusted process that serves a worker."""
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def isolate_namespaces(found: Confinement) -> None:
+def isolate_namespaces(confinement: Confinement) -> None:
     """Leaves the judge's process, network, IPC and mount namespaces, where the kernel allows it.
 
-    The process namespace takes effect for the next fork: its first process is the namespace's
-    init, and everything in it dies with that process.
+    The process namespace takes effect at the next fork. Its first process is the init of the
+    namespace, and the kernel kills all others in it when that process ends.
     """
     if os.geteuid() != 0:
         uid, gid = os.geteuid(), os.getegid()
-        if found.attempt("user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER)):
+        if confinement.attempt("user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER)):
             _map_identity(uid, gid)
     for name, flag in NAMESPACES.items():
-        found.attempt(name, partial(kernel.unshare, flag))
+        confinement.attempt(name, partial(kernel.unshare, flag))
 
 
 @dataclass(frozen=True)
 class Rooms:
-    """Where a worker may be: its own folder, what it needs to read, what else it may write."""
+    """The parts of the file system that a worker may use."""
 
     home: Path
     needed: tuple[str, ...]
@@ -143,43 +143,44 @@ class Rooms:
     devices: tuple[str, ...] = ()
     """Device files of a GPU."""
     hidden: tuple[str, ...] = ()
-    """Files that look empty."""
+    """Files that appear empty."""
     alone: bool = False
-    """Nothing else is to be seen of the file system."""
+    """Whether the rest of the file system is invisible."""
 
 
-def confine(found: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
-    """Takes files, rights and resources from this process, for good.
+def confine(confinement: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
+    """Takes files, rights and resources from this process, permanently.
 
     Args:
-        found: what the namespaces gave; the further barriers are added.
-        rooms: what stays of the file system.
-        limits: of resources.
-        user: the id that the process takes when it is root's; None keeps the judge's.
+        confinement: The barriers so far; the others are added to it.
+        rooms: The parts of the file system that stay.
+        limits: The resource limits.
+        user: The user id that the process takes if it runs as root; None keeps the judge's.
     """
     drops = user is not None and os.geteuid() == 0
     owner = user if drops and user is not None else os.geteuid()
-    if "mount namespace" in found.active:
-        built = found.attempt(
+    if "mount namespace" in confinement.active:
+        built = confinement.attempt(
             "read-only file system", lambda: _build_view(rooms, limits.home_size, owner)
         )
-        if built and not rooms.alone and "process namespace" in found.active:
-            found.attempt("private /proc", view.hide_processes)
+        if built and not rooms.alone and "process namespace" in confinement.active:
+            confinement.attempt("private /proc", view.hide_processes)
     (rooms.home / "tmp").mkdir(parents=True, exist_ok=True)
     os.chdir(rooms.home / "tmp")
     limit_resources(limits)
-    found.active.append("resource limits")
+    confinement.active.append("resource limits")
     if drops:
-        found.attempt("user id of its own", lambda: _become(owner, rooms))
+        confinement.attempt("user id of its own", lambda: _become(owner, rooms))
     if not (os.geteuid() == 0 and user is None):
-        found.attempt("no capabilities", kernel.drop_capabilities)
+        confinement.attempt("no capabilities", kernel.drop_capabilities)
     die_with_parent()
     readable = rooms.needed if rooms.alone else (*view.SYSTEM, *rooms.needed)
     writable = (*view.DEVICES, *rooms.devices, str(rooms.home), *rooms.writable)
+    sealed = tuple(path for path in view.SEALED if os.path.exists(path))
     if rooms.devices:
         writable = (*writable, "/proc/self")  # NVIDIA's driver names its threads there
-    found.attempt("Landlock", lambda: landlock.restrict(readable, writable))
-    found.attempt("system call filter", lambda: seccomp.restrict(limits.one_process))
+    confinement.attempt("Landlock", lambda: landlock.restrict(readable, writable, sealed))
+    confinement.attempt("system call filter", lambda: seccomp.restrict(limits.one_process))
 
 
 def _build_view(rooms: Rooms, home_size: int, owner: int) -> None:
@@ -197,7 +198,7 @@ def die_with_parent() -> None:
 
 
 def forbid_inspection() -> None:
-    """Makes the memory of this process unreadable for others of the same user."""
+    """Makes the memory of this process unreadable for other processes of the same user."""
     kernel.set_dumpable(False)
 
 
@@ -205,11 +206,11 @@ def _become(user: int, rooms: Rooms) -> None:
     """Takes another user id, unless that user could not read the interpreter.
 
     Raises:
-        PermissionError: a folder of the interpreter is closed to others.
+        PermissionError: Other users cannot read a folder of the interpreter.
     """
     os.setgroups(sorted({os.stat(path).st_gid for path in rooms.devices} - {0}))
     os.setresgid(user, user, user)
-    os.setresuid(user, 0, 0)  # access() asks for the real id
+    os.setresuid(user, 0, 0)  # access() checks the real user id
     folders = filter(os.path.isdir, rooms.needed)
     closed = [path for path in folders if not os.access(path, os.R_OK | os.X_OK)]
     if closed:

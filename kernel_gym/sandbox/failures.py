@@ -1,4 +1,4 @@
-"""What went wrong in a worker, sorted by what the submitter should do about it."""
+"""Descriptions of failures in a worker, by kind: to compile or to run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BuildError(Exception):
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Kind, one line, and the text behind it, without paths of the machine."""
+    """Describes an error by kind, type, one line and details, without paths of the machine."""
     names = [cls.__name__ for cls in type(error).__mro__]
     failed_build = isinstance(error, SyntaxError | ImportError) or any(
         n in _COMPILER_ERRORS for n in names
@@ -44,7 +44,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback's frames in the candidate's own source."""
+    """The frames of the traceback that lie in the candidate's own source."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename.endswith("candidate.py")]
     return "".join(traceback.format_list(own) + traceback.format_exception_only(error))

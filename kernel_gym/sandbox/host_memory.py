@@ -1,4 +1,4 @@
-"""How much memory this process may still use: of the host, and of the container it runs in."""
+"""The memory that this process may still use, on the host and in its container."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CGROUPS = (
         "sys/fs/cgroup/memory/memory.usage_in_bytes",
     ),
 )
-"""Limit and use of a container, version 2 and 1, as files in it show them."""
+"""Files with the limit and the use of a container's memory, for cgroups of version 2 and 1."""
 
 
 def available_bytes(root: Path = ROOT) -> int | None:
-    """Bytes that can be allocated without swapping; None where the system does not say.
+    """Bytes that can be allocated without swapping; None where the system does not report it.
 
     Args:
-        root: where `proc` and `sys` are.
+        root: The folder that holds `proc` and `sys`.
     """
     rooms = [_of_host(root), *(_of_container(root / a, root / b) for a, b in _CGROUPS)]
     return min((room for room in rooms if room is not None), default=None)

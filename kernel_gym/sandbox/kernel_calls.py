@@ -26,10 +26,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int) -> int:
-    """The result of a call of the C library.
+    """Returns the result of a call of the C library.
 
     Raises:
-        OSError: it is negative.
+        OSError: The result is negative.
     """
     if result < 0:
         error = ctypes.get_errno()
@@ -38,16 +38,16 @@ def check(result: int) -> int:
 
 
 def syscall(number: int, *args: object) -> int:
-    """A system call by number.
+    """Makes a system call by number and returns its result.
 
     Raises:
-        OSError: it failed.
+        OSError: The call failed.
     """
     return check(_libc.syscall(ctypes.c_long(number), *args))
 
 
 def unshare(flags: int) -> None:
-    """Leaves the namespaces named by `flags` for new ones."""
+    """Moves this process to new namespaces of the kinds in `flags`."""
     check(_libc.unshare(flags))
 
 
@@ -58,7 +58,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
 
 
 def enter_root(folder: str) -> None:
-    """Makes a mount the root of this process's mount namespace and lets go of everything else."""
+    """Makes a mount the root of this process's mount namespace and detaches all other mounts."""
     os.chdir(folder)
     check(_libc.pivot_root(b".", b"."))
     check(_libc.umount2(b".", _MNT_DETACH))  # the old root lies on top of the new one
@@ -66,7 +66,7 @@ def enter_root(folder: str) -> None:
 
 
 def set_read_only(path: str, read_only: bool, recursive: bool = False) -> None:
-    """Makes a mount (with those below it) read-only and deaf to set-user-id bits, or writable."""
+    """Makes a mount read-only without effect of set-user-id bits, or writable."""
     given = _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID if read_only else 0
     cleared = 0 if read_only else _MOUNT_ATTR_RDONLY
     attributes = (ctypes.c_uint64 * 4)(given, cleared, 0, 0)
@@ -77,27 +77,27 @@ def set_read_only(path: str, read_only: bool, recursive: bool = False) -> None:
 
 
 def set_parent_death_signal(signal: int) -> None:
-    """The signal that this process gets when its parent ends; lost when the user id changes."""
+    """Sets the signal that this process gets when its parent ends. A new user id clears it."""
     check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0))
 
 
 def forbid_new_privileges() -> None:
-    """No program started from here gains rights by its file."""
+    """Stops programs that this process starts from gaining rights by their file."""
     check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """Whether others of the same user may read this process's memory."""
+    """Sets whether other processes of the same user may read this process's memory."""
     check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0))
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants become children of this process."""
+    """Makes orphaned descendants children of this process."""
     check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def drop_capabilities() -> None:
-    """Gives up every capability, for good."""
+    """Drops every capability, permanently."""
     for number in range(64):
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # refused above the last and without rights
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -110,10 +110,10 @@ class _Filter(ctypes.Structure):
 
 
 def set_call_filter(instructions: bytes) -> None:
-    """Filters the system calls of this process for good, on x86-64.
+    """Filters the system calls of this process permanently, on x86-64.
 
-    Needs `forbid_new_privileges` first. Older kernels would switch off speculation with a filter,
-    which slows down everything: not so here.
+    `forbid_new_privileges` must be called before. With a filter, older kernels switch off
+    speculative execution, which slows everything down; the flag here keeps it on.
     """
     program = _Filter(len(instructions) // 8, instructions)
     syscall(_SECCOMP, _SECCOMP_SET_FILTER, _SECCOMP_KEEP_SPEED, ctypes.byref(program))

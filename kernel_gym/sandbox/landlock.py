@@ -1,7 +1,8 @@
 """Landlock: the kernel's own sandbox for unprivileged processes, without mounts or root.
 
-Read and execute below some folders, write below others; no TCP; no signals and no tracing out of
-the sandbox. What a kernel's version lacks is left out.
+A process may read and execute below some folders, and write below others. It may not use TCP, and
+it may not send signals to processes outside of the sandbox or trace them. Restrictions that the
+kernel's version does not know are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _LAST_RIGHT = {1: 12, 2: 13}
-"""Highest file-system right by version; 14 (truncate) from the third on."""
+"""Highest file-system right by version of Landlock; 14 (truncate) from version 3 on."""
 _NET_TCP, _NET_SINCE = 0b11, 4
 _SCOPES, _SCOPES_SINCE = 0b11, 6
 
@@ -33,40 +34,62 @@ class _PathRule(ctypes.Structure):
 
 
 def version() -> int:
-    """The kernel's version of Landlock.
+    """Returns the kernel's version of Landlock.
 
     Raises:
-        OSError: there is none, or it is switched off.
+        OSError: The kernel has no Landlock, or it is switched off.
     """
     return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str]) -> int:
-    """Restricts this process and its descendants for good; returns the version in force.
+def restrict(readable: Iterable[str], writable: Iterable[str], sealed: tuple[str, ...] = ()) -> int:
+    """Restricts this process and its descendants for good.
 
-    Needs `forbid_new_privileges` first.
+    `forbid_new_privileges` must be called before.
+
+    Args:
+        readable: Folders and files to read and execute.
+        writable: Folders and files to read and write.
+        sealed: Parts of readable folders that cannot be read. Names of files in them can be listed.
+
+    Returns:
+        The kernel's version of Landlock.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: The kernel refuses.
     """
-    found = version()
-    rights = (1 << (_LAST_RIGHT.get(found, 14) + 1)) - 1
+    known = version()
+    rights = (1 << (_LAST_RIGHT.get(known, 14) + 1)) - 1
     rules = _Ruleset(
         rights,
-        _NET_TCP if found >= _NET_SINCE else 0,
-        _SCOPES if found >= _SCOPES_SINCE else 0,
+        _NET_TCP if known >= _NET_SINCE else 0,
+        _SCOPES if known >= _SCOPES_SINCE else 0,
     )
-    size = 8 if found < _NET_SINCE else 16 if found < _SCOPES_SINCE else 24
+    size = 8 if known < _NET_SINCE else 16 if known < _SCOPES_SINCE else 24
     ruleset = syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     try:
         for path in readable:
-            _allow(ruleset, path, _READ & rights)
+            _allow_around(ruleset, path, _READ & rights, sealed)
         for path in writable:
             _allow(ruleset, path, rights)
         syscall(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
-    return found
+    return known
+
+
+def _allow_around(ruleset: int, path: str, rights: int, sealed: tuple[str, ...]) -> None:
+    """Allows a folder without its sealed parts: Landlock knows no exceptions, so by its entries."""
+    if path in sealed:
+        return
+    if not any(part.startswith(path.rstrip("/") + "/") for part in sealed):
+        _allow(ruleset, path, rights)
+        return
+    _allow(ruleset, path, rights & _READ_DIR)
+    with os.scandir(path) as entries:
+        inside = [entry.path for entry in entries if not entry.is_symlink()]
+    for entry in inside:
+        _allow_around(ruleset, entry, rights, sealed)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

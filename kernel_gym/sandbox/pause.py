@@ -1,7 +1,7 @@
-"""Stops a process with all of its descendants, and lets it go on.
+"""Stops a process with all of its descendants, and resumes them.
 
-While one side of a comparison is timed, no process of the other may run. A process that is stopped
-cannot start another one, so that every process is stopped before its children are looked for.
+While one side of a comparison is timed, no process of the other side may run. A stopped process
+cannot start another one. So each process is stopped before its children are listed.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import time
 from collections.abc import Iterable
 
 LIMIT = 5.0
-"""Seconds in which a process must have stopped: one in a call of the kernel stops at its end."""
+"""Seconds within which a process must have stopped. A process in a system call stops at its end."""
 READ_BYTES = 1 << 16
 STOPPED = "TtZX"
-"""States in /proc of a thread that does not run: stopped, traced, ended."""
+"""States in /proc of threads that do not run: stopped, traced, ended."""
 
 
 class NotStoppedError(RuntimeError):
-    """A process goes on although it was told to stop."""
+    """A process continues to run after SIGSTOP."""
 
 
 class Pause:
     """The processes of one worker.
 
     Args:
-        pid: the first of them.
+        pid: The first of them.
     """
 
     def __init__(self, pid: int) -> None:
@@ -35,7 +35,7 @@ class Pause:
         self._known: dict[int, None] = {pid: None}
 
     def stop_known(self) -> None:
-        """Asks the processes known so far to stop; takes microseconds and waits for nothing."""
+        """Sends SIGSTOP to the known processes; takes microseconds and does not wait."""
         for pid in self._known:
             _send(pid, signal.SIGSTOP)
 
@@ -43,13 +43,13 @@ class Pause:
         """Stops every process and waits until none of their threads runs.
 
         Args:
-            strays: processes that lost their parent and belong to the worker as well.
+            strays: Processes of the worker whose parent has ended.
 
         Returns:
-            Whether there was one that `stop_known` did not know.
+            Whether there was a process that `stop_known` did not know.
 
         Raises:
-            NotStoppedError: one does not stop.
+            NotStoppedError: A process does not stop.
         """
         before, waiting = self._known, [self._pid, *strays]
         self._known = {}
@@ -65,7 +65,7 @@ class Pause:
         return any(pid not in before for pid in self._known)
 
     def resume(self) -> None:
-        """Lets all of them go on."""
+        """Resumes all processes."""
         for pid in reversed(self._known):
             _send(pid, signal.SIGCONT)
 
@@ -82,7 +82,7 @@ def _wait_until_stopped(pid: int, end: float) -> None:
 
 
 def _states(pid: int) -> Iterable[str]:
-    """The states of a process's threads; none when it is gone."""
+    """The states of the threads of a process; none when it is gone."""
     for task in _tasks(pid):
         stat = _read(f"{task}/stat")
         if stat:
@@ -90,7 +90,7 @@ def _states(pid: int) -> Iterable[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started and that still have it for a parent."""
+    """The child processes of a process."""
     return [int(child) for task in _tasks(pid) for child in _read(f"{task}/children").split()]
 
 
@@ -103,7 +103,7 @@ def _tasks(pid: int) -> list[str]:
 
 
 def _read(path: str) -> str:
-    """A short file of /proc; empty when it is gone. Twice as fast as a file object."""
+    """Reads a short file of /proc; empty when it is gone. Twice as fast as a file object."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -1,7 +1,7 @@
-"""A filter on system calls: refuses what no candidate needs, for good, to all that it starts.
+"""A filter that refuses system calls that no candidate needs, also to its descendants.
 
-The filter is a program for the kernel's own packet-filter machine. It is written for x86-64; on
-other processors there is none, which `kernel-gym doctor` reports.
+The filter is a program for the kernel's packet-filter machine. It is written for x86-64. On other
+processors there is no filter, which `kernel-gym doctor` reports.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from kernel_gym.sandbox import kernel_calls as kernel
 
 Instruction = tuple[int, int, int, int]
-"""Operation, two jump distances (if true, if false), constant."""
+"""Operation, jump distances if true and if false, constant."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -26,7 +26,8 @@ _CLONE_THREAD = 0x10000
 _NAMESPACES = 0x7E020080
 """All flags of `clone` that make namespaces."""
 _FAMILIES = (1, 2, 10, 16)
-"""Sockets: local ones, IPv4, IPv6, netlink. Others, such as vsock, pass by network namespaces."""
+"""Families of sockets that are allowed: local, IPv4, IPv6, netlink. Network namespaces do not cover
+others, such as vsock."""
 
 REFUSED = {
     "acct": 163, "add_key": 248, "adjtimex": 159, "bpf": 321, "chroot": 161,
@@ -49,19 +50,19 @@ REFUSED_IN_ONE_PROCESS = {
     "execve": 59, "execveat": 322, "fork": 57, "memfd_create": 319, "mq_open": 240, "msgget": 68,
     "semget": 64, "shmat": 30, "shmget": 29, "socketpair": 53, "vfork": 58,
 }  # fmt: skip
-"""Refused besides to a worker that is to stay one process: whatever holds memory out of its own."""
+"""Refused also to a worker that must stay one process: calls that hold memory outside of it."""
 
 
 def restrict(one_process: bool) -> None:
-    """Filters the system calls of this process and of its descendants, for good.
+    """Filters the system calls of this process and of its descendants, permanently.
 
-    Needs `forbid_new_privileges` first.
+    `forbid_new_privileges` must be called before.
 
     Args:
-        one_process: refuse other processes and shared memory as well; threads are allowed.
+        one_process: Also refuse other processes and shared memory. Threads are allowed.
 
     Raises:
-        OSError: the kernel refuses, or the processor has no filter of ours.
+        OSError: The kernel refuses, or there is no filter for this processor.
     """
     if platform.machine() != "x86_64":
         raise OSError(errno.ENOSYS, f"there is no filter for {platform.machine()}")
@@ -69,7 +70,7 @@ def restrict(one_process: bool) -> None:
 
 
 def program(one_process: bool) -> list[Instruction]:
-    """The filter's instructions."""
+    """Returns the instructions of the filter."""
     refused = REFUSED | (REFUSED_IN_ONE_PROCESS if one_process else {})
     numbers = sorted(refused.values())
     return [
@@ -79,7 +80,7 @@ def program(one_process: bool) -> list[Instruction]:
         (_LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, _X32_CALLS),
         _error(errno.EPERM),
-        *_for_call(_CLONE3, [_error(errno.ENOSYS)]),  # its flags cannot be seen from here
+        *_for_call(_CLONE3, [_error(errno.ENOSYS)]),  # a filter cannot read its flags
         *_for_call(_CLONE, _check_clone(one_process)),
         *_for_call(_SOCKET, [_error(errno.EPERM)] if one_process else _check_socket()),
         *(_for_call(_MMAP, _check_mapping()) if one_process else ()),
@@ -93,12 +94,12 @@ def _error(number: int) -> Instruction:
 
 
 def _argument(index: int) -> Instruction:
-    """Loads the lower half of an argument, where all flags looked at here are."""
+    """Loads the lower half of an argument, which holds all flags that are checked."""
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
 def _for_call(number: int, block: Iterable[Instruction]) -> list[Instruction]:
-    """A block, which must end with a return, for one system call."""
+    """Adds the test for a system call before a block, which must end with a return."""
     block = list(block)
     return [(_EQUAL, 0, len(block), number), *block]
 
@@ -115,13 +116,13 @@ def _check_clone(one_process: bool) -> list[Instruction]:
 
 
 def _check_socket() -> list[Instruction]:
-    """Local and internet sockets alone: the network namespace holds for no others."""
+    """Allows the families of sockets that network namespaces cover."""
     tests = [(_EQUAL, len(_FAMILIES) - i, 0, family) for i, family in enumerate(_FAMILIES)]
     return [_argument(0), *tests, _error(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
 
 
 def _check_mapping() -> list[Instruction]:
-    """Private mappings that do not grow by themselves: the only ones that RLIMIT_DATA counts."""
+    """Allows private mappings that do not grow: RLIMIT_DATA counts only those."""
     return [
         _argument(3),
         (_ANY_BIT, 0, 1, _MAP_SHARED | _MAP_GROWSDOWN),

@@ -1,4 +1,4 @@
-"""The judge's side of the template: start it, fork children from it, kill them."""
+"""The judge's side of the template: starts it, forks children from it, and ends them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.template import Fork, Kill
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, Limits
 from kernel_gym.sandbox.pause import Pause, children_of
@@ -21,16 +23,16 @@ from kernel_gym.storage.secret import secret_files
 
 
 class TemplateError(RuntimeError):
-    """The template process could not be started or has died: a failure of ours."""
+    """The template process could not be started or has died; no candidate is to blame."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Children that share a budget of memory: all are ended when their sum exceeds it.
+    """Children that share a memory budget. All of them end when their sum exceeds it.
 
     Args:
-        name: the same for all of them, and for no others.
-        memory: bytes that they may hold in all, those of their own children included.
+        name: Unique to the family.
+        memory: Bytes that they and their own children may hold together.
     """
 
     name: str
@@ -44,16 +46,16 @@ class Child:
         self.pid = pid
         self.channel = channel
         self.ended_for = ""
-        """Why the template ended it before it was closed; known once it is closed."""
+        """Why the template ended the process, if it did; set by `close`."""
         self.pause = Pause(pid)
         self._template = template
         self._home = home
 
     def stop_all(self) -> bool:
-        """Stops it with everything it started; whether that was more than was known.
+        """Stops the process and its descendants; returns whether there were unknown ones.
 
         Raises:
-            NotStoppedError: a process goes on.
+            NotStoppedError: A process continues to run.
         """
         return self.pause.stop_all(self._template.strays())
 
@@ -61,7 +63,7 @@ class Child:
         """Kills the process and everything it started; removes its folder.
 
         Args:
-            grace: seconds it may take to end by itself, when it has closed its pipe already.
+            grace: Seconds to wait for its own end, if it has closed its pipe already.
 
         Returns:
             The exit status (minus the signal's number) of a process that had ended by itself.
@@ -74,7 +76,7 @@ class Child:
 
 
 class Template:
-    """A warm process that forks workers and devices. Thread-safe."""
+    """A process with all libraries loaded that forks workers and devices. Thread-safe."""
 
     START_TIMEOUT = 120.0
 
@@ -117,35 +119,35 @@ class Template:
         family: Family | None = None,
         buffers: int = 0,
     ) -> Child:
-        """Forks a child; its descriptor 3 is the other end of `Child.channel`, `fds` follow.
+        """Forks a child. Its descriptor 3 is the other end of `Child.channel`; `fds` follow.
 
         Args:
-            role: what it becomes, see :data:`kernel_gym.sandbox.template.ROLES`.
-            fds: descriptors handed over.
-            options: for the role.
-            limits: of a worker.
-            environment: variables besides a worker's private ones.
-            trusted: a worker that runs our own code keeps the judge's user id.
-            writable: folders that a worker may write besides its own.
-            family: with which other children it shares a budget of memory.
-            buffers: most raw buffers that a message from it may carry.
+            role: A key of :data:`kernel_gym.sandbox.template.ROLES`.
+            fds: Descriptors for the child.
+            options: Options of the role.
+            limits: Resource limits of a worker.
+            environment: Variables besides the private ones of a worker.
+            trusted: Whether a worker runs only the project's code; it keeps the judge's user id.
+            writable: Folders that a worker may write besides its own.
+            family: The family with which it shares a memory budget.
+            buffers: Limit of the raw buffers in a message from the child.
 
         Raises:
-            TemplateError: the template is gone.
+            TemplateError: The template is gone.
         """
         ours, theirs = socket.socketpair()
         home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role != "device" else None
-        request = {
-            "role": role,
-            "options": options or {},
-            "home": str(home),
-            "environment": environment or {},
-            "limits": asdict(limits or Limits()),
-            "trusted": trusted,
-            "writable": writable or [],
-            "hidden": secret_files(),
-            "family": asdict(family) if family else None,
-        }
+        request = Fork(
+            role=role,
+            options=options or {},
+            home=str(home),
+            environment=environment or {},
+            limits=asdict(limits or Limits()),
+            trusted=trusted,
+            writable=writable or [],
+            hidden=list(secret_files()),
+            family=asdict(family) if family else {},
+        )
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
         self._forked.add(answer["pid"])
@@ -156,22 +158,22 @@ class Template:
         """Kills a child and its process group.
 
         Returns:
-            Its status when it had ended before, and why the template had ended it, if it had.
+            Its status if it had ended before, and why the template had ended it, if so.
         """
         if self._process.poll() is not None:
             return None, ""
-        answer = self._ask({"kill": pid, "grace": grace}, [])
+        answer = self._ask(Kill(pid, grace), [])
         self._forked.discard(pid)
         status = answer["status"]
         return status - 256 if status is not None and status > 128 else status, answer["why"]
 
     def strays(self) -> list[int]:
-        """Processes that came to the template from a worker that started and left them."""
+        """Processes of workers whose parent has ended: they became children of the template."""
         return [pid for pid in children_of(self._process.pid) if pid not in self._forked]
 
     @property
     def alive(self) -> bool:
-        """Whether it can still fork; one that was killed a moment ago is known by its silence."""
+        """Whether it can still fork. A template that was just killed shows by not answering."""
         return not self._silent and self._process.poll() is None
 
     def close(self) -> None:
@@ -183,12 +185,12 @@ class Template:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    def _ask(self, request: Request, fds: list[int]) -> dict[str, Any]:
         with self._lock:
-            if self._silent:  # an answer that comes late would be taken for the next one's
+            if self._silent:  # a late answer would pass for the answer to the next request
                 raise TemplateError(f"the worker template is gone (pid {self._process.pid})")
             try:
-                socket.send_fds(self._sock, [json.dumps(request).encode()], fds)
+                socket.send_fds(self._sock, [json.dumps(encode(request)[0]).encode()], fds)
                 answer = self._sock.recv(1 << 12)
             except OSError as error:
                 self._silent = True
@@ -204,9 +206,9 @@ _sharing = threading.Lock()
 
 
 def shared_template() -> Template:
-    """The one template of this process: started at first use, anew after a fork or its death."""
+    """Returns the template of this process; starts one at first use, after a fork or its death."""
     pid = os.getpid()
-    with _sharing:  # two at a time would each start one, and the first would end with its children
+    with _sharing:  # two threads would each start one, and the first would end with its children
         if pid not in _shared or not _shared[pid].alive:
             _shared[pid] = Template()
         return _shared[pid]

@@ -1,8 +1,8 @@
 """The template process: imports the heavy libraries once and forks children in milliseconds.
 
-Started as `python -m kernel_gym.sandbox.template FD`. It never touches a GPU and never runs
-candidate code; its children do. It ends, and takes its children with it, when the judge's end of
-the pipe closes.
+It is started as `python -m kernel_gym.sandbox.template FD`. It never uses a GPU and never runs
+candidate code; its children do. When the judge's end of the pipe closes, it ends its children and
+exits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
+from kernel_gym.protocol.request import Answer, decode, encode_answer
+from kernel_gym.protocol.template import Fork, Forked, Kill, Killed
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox.watch import PERIOD, Watch
@@ -34,14 +35,14 @@ ROLES = {
     "script": "kernel_gym.worker.sim.script",
 }
 WORKERS = ("worker", "compiler", "gpu", "script")
-"""The roles that run what is not ours."""
+"""Roles that run untrusted code and are confined."""
 PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
 
 
 def main() -> None:
-    """Preloads, then serves fork and kill requests until the judge is gone."""
+    """Loads the libraries, then serves fork and kill requests until the judge is gone."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the judge's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge handles Ctrl-C
     for name in PRELOAD:
         importlib.import_module(name)
     torch = importlib.import_module("torch")
@@ -60,7 +61,7 @@ def main() -> None:
             _end(children, pid)
         for home in homes:  # of workers whose judge could not clean up
             shutil.rmtree(home, ignore_errors=True)
-    os._exit(0)  # without the libraries' complaints about what `warm` keeps from the collector
+    os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze
 
 
 def _serve(
@@ -83,37 +84,42 @@ def _serve(
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
         if not data:
             return
-        request = json.loads(data)
-        if "kill" in request:
-            status = _end(children, request["kill"], request["grace"])
-            why = watch.forget(request["kill"])
-            control.send(json.dumps({"status": status, "why": why}).encode())
+        header = json.loads(data)
+        if header["do"] == Kill.verb:
+            kill = decode(Kill, header)
+            status = _end(children, kill.pid, kill.grace)
+            _send(control, Killed(status, watch.forget(kill.pid)))
             continue
+        request = decode(Fork, header)
         pid = os.fork()
         if pid == 0:
             control.close()
             _child(request, fds, needed)
         children[pid] = None
-        if request["family"]:
-            watch.add(pid, **request["family"])
-        if request["role"] in WORKERS:
-            homes.add(request["home"])
+        if request.family:
+            watch.add(pid, **request.family)
+        if request.role in WORKERS:
+            homes.add(request.home)
         for fd in fds:
             os.close(fd)
-        control.send(json.dumps({"pid": pid}).encode())
+        _send(control, Forked(pid))
 
 
-def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> None:
-    """Becomes the role asked for; never returns."""
+def _send(control: socket.socket, answer: Answer) -> None:
+    control.send(json.dumps(encode_answer(answer)).encode())
+
+
+def _child(request: Fork, fds: list[int], needed: tuple[str, ...]) -> None:
+    """Becomes the requested role; never returns."""
     status = 1
     try:
         confine.die_with_parent()
         os.setsid()
         fds = _keep_only(fds)
-        if request["role"] in WORKERS:
+        if request.role in WORKERS:
             _become_worker(request, needed)
-        role = importlib.import_module(ROLES[request["role"]])
-        role.main(fds, request["options"])
+        role = importlib.import_module(ROLES[request.role])
+        role.main(fds, request.options)
         status = 0
     except BaseException:
         with contextlib.suppress(BaseException):
@@ -122,34 +128,37 @@ def _child(request: dict[str, Any], fds: list[int], needed: tuple[str, ...]) -> 
         os._exit(status)
 
 
-def _become_worker(request: dict[str, Any], needed: tuple[str, ...]) -> None:
-    home = Path(request["home"])
-    environment = confine.private_environment(home) | request["environment"]
+def _become_worker(request: Fork, needed: tuple[str, ...]) -> None:
+    home = Path(request.home)
+    environment = confine.private_environment(home) | request.environment
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.close(null)
-    user = None if request["trusted"] else confine.FIRST_USER + os.getpid()
-    found = confine.Confinement()
-    confine.isolate_namespaces(found)
-    if "process namespace" in found.active:
+    user = None if request.trusted else confine.FIRST_USER + os.getpid()
+    confinement = confine.Confinement()
+    confine.isolate_namespaces(confinement)
+    if "process namespace" in confinement.active:
         _enter_process_namespace()
         confine.die_with_parent()
     os.environ.clear()
     os.environ.update(environment)
-    tempfile.tempdir = environment["TMPDIR"]  # chosen already, by what was imported
-    devices = tuple(request["options"].get("devices", ()))
-    folders, hidden = request["options"].get("folders"), tuple(request["hidden"])
+    tempfile.tempdir = environment["TMPDIR"]  # an import may have chosen another one
+    devices = tuple(request.options.get("devices", ()))
+    folders, hidden = request.options.get("folders"), tuple(request.hidden)
     if folders is None:
-        rooms = confine.Rooms(home, needed, tuple(request["writable"]), devices, hidden)
+        rooms = confine.Rooms(home, needed, tuple(request.writable), devices, hidden)
     else:
         rooms = confine.Rooms(home, tuple(folders), alone=True)
-    confine.confine(found, rooms, confine.Limits(**request["limits"]), user)
-    request["options"]["confinement"] = {"active": found.active, "missing": found.missing}
+    confine.confine(confinement, rooms, confine.Limits(**request.limits), user)
+    request.options["confinement"] = {
+        "active": confinement.active,
+        "missing": confinement.missing,
+    }
 
 
 def _enter_process_namespace() -> None:
-    """Forks the namespace's first process; this one waits for it and ends with its status."""
+    """Forks the first process of the namespace, waits for it and exits with its status."""
     init = os.fork()
     if init:
         _close_all()
@@ -158,7 +167,7 @@ def _enter_process_namespace() -> None:
 
 
 def _keep_only(fds: list[int]) -> list[int]:
-    """Moves the descriptors handed over to 3, 4, ... and closes every other one."""
+    """Moves the received descriptors to 3, 4 and so on, and closes every other one."""
     high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
     kept = [os.dup2(fd, 3 + i) for i, fd in enumerate(high)]
     os.closerange(3 + len(kept), 4096)
@@ -177,7 +186,7 @@ def _kill(pid: int) -> None:
 
 
 def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int | None:
-    """Ends a child; returns its exit status when it had ended by itself, else None."""
+    """Ends a child; returns its exit status if it had ended by itself, else None."""
     deadline = time.monotonic() + grace
     _reap(children)
     while pid in children and children[pid] is None and time.monotonic() < deadline:
@@ -194,7 +203,7 @@ def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int |
 
 
 def _end_strays(children: dict[int, int | None]) -> None:
-    """Ends what a worker left behind: orphans of the family come to this process as children."""
+    """Ends processes that a worker left behind: the kernel makes them children of this process."""
     for _ in range(1000):
         strays = [pid for pid in _own_children() if pid not in children]
         if not strays:
@@ -207,7 +216,7 @@ def _end_strays(children: dict[int, int | None]) -> None:
 
 
 def _own_children() -> list[int]:
-    """Processes whose parent is this one."""
+    """The children of this process."""
     thread = os.getpid()
     try:
         text = Path(f"/proc/self/task/{thread}/children").read_text()

@@ -1,7 +1,8 @@
-"""The file system as a worker sees it: read-only, its home in memory, others' folders empty.
+"""The file system as a worker sees it: read-only, with its home in memory.
 
-Built in a mount namespace of the worker's own. Folders in which users keep things are replaced by
-empty ones that hold only what the interpreter needs.
+The view is built in a mount namespace of the worker. Folders in which users keep files are replaced
+by empty ones that hold only what the interpreter needs. The exploit suite and the example kernels
+of this package appear empty, so that a candidate cannot copy them.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from pathlib import Path
 from kernel_gym.sandbox import kernel_calls as kernel
 
 HIDDEN = ("/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/run", "/mnt")
-"""Folders that a worker sees empty but for what is needed from them."""
+"""Folders that appear empty to a worker, except for what the interpreter needs from them."""
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/proc", "/dev", "/sys")
 """Folders that a worker may read besides those of the interpreter."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 """Device files that a worker may write."""
+_PACKAGE = Path(__file__).resolve().parents[1]
+SEALED = (
+    *(str(_PACKAGE / "exploits/suite"), str(_PACKAGE / "policies/examples")),
+    str(_PACKAGE.parent / ".git"),
+)
+"""Folders of this package and of its checkout that a worker cannot read: hostile candidates,
+solved tasks, and the history of both."""
 _PRIVATE = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
 def needed_folders() -> tuple[str, ...]:
-    """Where the interpreter and all modules loaded so far come from, outermost folders only."""
+    """Folders of the interpreter and of all loaded modules; only the outermost ones."""
     places = {sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isdir, sys.path)}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -44,17 +52,19 @@ def build(
     """Builds the view in this process's mount namespace.
 
     Args:
-        home: the worker's folder; a file system in memory of its own is put there.
-        size: most bytes below it.
-        owner: user and group id that it belongs to.
-        needed: folders that stay readable wherever they are.
-        writable: folders that stay writable.
-        hidden: files that look empty wherever they are.
+        home: The worker's folder. A file system in memory is mounted there.
+        size: Limit of the bytes below `home`.
+        owner: User and group id of `home`.
+        needed: Folders that stay readable wherever they are.
+        writable: Folders that stay writable.
+        hidden: Files that appear empty wherever they are.
 
     Raises:
-        OSError: the kernel refuses a step.
+        OSError: The kernel refuses a step.
     """
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    for folder in filter(os.path.isdir, SEALED):  # first, so that the binds below include them
+        kernel.mount("sealed", folder, "tmpfs", _PRIVATE, "size=4k,mode=755")
     kept = {path: os.open(path, os.O_PATH) for path in (*needed, *writable)}
     try:
         for folder in HIDDEN:
@@ -76,16 +86,16 @@ def build(
 
 
 def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> None:
-    """Builds a view that holds nothing but some folders and files, read-only, and the home.
+    """Builds a view that holds only the home and some read-only folders and files.
 
     Args:
-        home: the process's folder; it has the same name in the view.
-        size: most bytes below it.
-        owner: user and group id that it belongs to.
-        needed: what else is there; what does not exist is left out.
+        home: The folder of the process. It has the same name in the view.
+        size: Limit of the bytes below `home`.
+        owner: User and group id of `home`.
+        needed: The other folders and files. Those that do not exist are left out.
 
     Raises:
-        OSError: the kernel refuses a step.
+        OSError: The kernel refuses a step.
     """
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = str(home)
@@ -101,7 +111,7 @@ def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> N
 
 
 def _show(path: str, root: str) -> None:
-    """Puts a folder or file into a new root; a link stays one, and leads to what it names."""
+    """Adds a folder or file to a new root. A link is copied, and its target is added too."""
     place = root + path
     if not os.path.exists(path) or os.path.lexists(place):
         return
@@ -118,16 +128,16 @@ def _show(path: str, root: str) -> None:
 
 
 def hide_processes() -> None:
-    """Shows only the processes of this process namespace in /proc.
+    """Mounts a /proc that shows only the processes of this process namespace.
 
     Raises:
-        OSError: the kernel refuses, as it does in containers that mask parts of /proc.
+        OSError: The kernel refuses, as it does in containers that mask parts of /proc.
     """
     kernel.mount("proc", "/proc", "proc", _PRIVATE | kernel.MS_NOEXEC)
 
 
 def _hide(folder: str, kept: dict[str, int]) -> None:
-    """Puts an empty file system over a folder, and back into it what is kept."""
+    """Mounts an empty file system over a folder and binds the kept folders into it."""
     inside = [path for path in kept if path.startswith(folder + "/")]
     if folder in kept:
         return
@@ -139,8 +149,13 @@ def _hide(folder: str, kept: dict[str, int]) -> None:
 
 
 def _outermost(places: set[str]) -> tuple[str, ...]:
-    found: list[str] = []
+    outermost: list[str] = []
     for place in sorted(places):
-        if not any(place == outer or place.startswith(outer.rstrip("/") + "/") for outer in found):
-            found.append(place)
-    return tuple(found)
+        if not any(contains(outer, place) for outer in outermost):
+            outermost.append(place)
+    return tuple(outermost)
+
+
+def contains(folder: str, path: str) -> bool:
+    """Whether a path is a folder or lies in it; both are absolute."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

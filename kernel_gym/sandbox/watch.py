@@ -1,7 +1,7 @@
-"""The watch over memory: children that share a budget are ended when their sum exceeds it.
+"""The memory watch: it ends the processes of a candidate when their sum exceeds their budget.
 
-Limits of the kernel bound single processes. A candidate has several: its worker, what the worker
-starts, its compiler, and the simulated GPU that works for it. Their sum is looked at here.
+Limits of the kernel bound single processes. A candidate has several: its worker, the processes that
+the worker starts, its compiler, and its simulated GPU. This module measures their sum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PERIOD = 0.02
-"""Seconds between two looks. One look at two processes takes a tenth of a millisecond."""
+"""Seconds between two measurements. Measuring two processes takes a tenth of a millisecond."""
 _BLOCK = 512
 
 
@@ -25,7 +25,7 @@ class _Family:
 
 
 class Watch:
-    """Families of processes, and which of them have been ended."""
+    """Families of processes with their budgets, and the processes that exceeded them."""
 
     def __init__(self) -> None:
         self._families: dict[str, _Family] = {}
@@ -34,15 +34,15 @@ class Watch:
 
     @property
     def needed(self) -> bool:
-        """Whether there is anything to look at."""
+        """Whether there is any process to measure."""
         return bool(self._families)
 
     def add(self, pid: int, name: str, memory: int) -> None:
-        """Counts a process, and all that it starts, in a family with a budget of bytes."""
+        """Adds a process and its descendants to a family with a budget of `memory` bytes."""
         self._families.setdefault(name, _Family(memory)).pids.add(pid)
 
     def forget(self, pid: int) -> str:
-        """Stops looking at a process; returns why it was to be ended, if it was."""
+        """Removes a process; returns why it had to end, or an empty text."""
         for name, family in list(self._families.items()):
             family.pids.discard(pid)
             if not family.pids:
@@ -50,7 +50,7 @@ class Watch:
         return self._ended.pop(pid, "")
 
     def overrun(self) -> list[int]:
-        """Processes of families that hold more than their budget; they are no longer looked at."""
+        """Returns the processes of families above their budget, and stops measuring them."""
         if time.monotonic() < self._next:
             return []
         late: list[int] = []
@@ -65,15 +65,16 @@ class Watch:
 
 
 def held(pids: Iterable[int]) -> int:
-    """At least the bytes of memory that processes and their descendants hold.
+    """An upper estimate of the bytes of memory that processes and their descendants hold.
 
-    Page tables and unmapped files in memory count; a page that several share counts for each.
+    Page tables and unmapped files in memory count. A page that several processes share counts for
+    each of them.
     """
     return sum(_estimated(member) for pid in pids for member in _tree(pid))
 
 
 def held_exactly(pids: Iterable[int]) -> int:
-    """The same, with each shared page counted once in all; takes milliseconds."""
+    """The bytes that they hold, with each shared page counted once; takes milliseconds."""
     return sum(_exact(member) for pid in pids for member in _tree(pid))
 
 
@@ -99,14 +100,14 @@ def _estimated(pid: int) -> int:
 
 def _exact(pid: int) -> int:
     shared = _sizes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem"))
-    if not shared["Pss_Anon"]:  # unreadable for others than root: believe the estimate
+    if not shared["Pss_Anon"]:  # readable for root alone: use the estimate
         return _estimated(pid)
     tables = _sizes(f"/proc/{pid}/status", ("VmPTE",))["VmPTE"]
     return shared["Pss_Anon"] + tables + max(shared["Pss_Shmem"], _files_in_memory(pid))
 
 
 def _sizes(file: str, names: tuple[str, ...]) -> dict[str, int]:
-    """Some of the sizes that a file of /proc states, in bytes; zeros where it cannot be read."""
+    """Reads some sizes from a file of /proc, in bytes; zeros where it cannot be read."""
     sizes = dict.fromkeys(names, 0)
     with contextlib.suppress(OSError):
         for line in Path(file).read_text().splitlines():
@@ -117,7 +118,7 @@ def _sizes(file: str, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _files_in_memory(pid: int) -> int:
-    """Bytes of the files without a name that a process has open, mapped or not."""
+    """Bytes of the anonymous files (memfd) that a process has open, mapped or not."""
     size = 0
     with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
         for entry in entries:

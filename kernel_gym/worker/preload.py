@@ -1,7 +1,7 @@
-"""Pays for first times once, in the template: every worker forked from it starts warm.
+"""Warms up the template, so that every worker that is forked from it starts warm.
 
-The first compilation in a process loads LLVM's targets and passes (0.4 s), the first meta operator
-imports PyTorch's decompositions (0.9 s); the following ones take a tenth of that.
+The first compilation in a process loads LLVM's targets and passes (0.4 s). The first meta operator
+imports PyTorch's decompositions (0.9 s). Later ones take a tenth of that.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def _double(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 class _NoDevice:
-    """Takes every request and does nothing."""
+    """Accepts every request and does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: 0
 
 
 _driver_files: dict[str, bytes] = {}
-"""By their paths in Triton's cache, the objects that Triton builds to drive the GPU."""
+"""The objects that Triton builds to drive the GPU, by their paths in Triton's cache."""
 
 
 def seed_cache() -> None:
-    """Puts them into this process's own cache, which spares it a run of the C compiler."""
+    """Copies the driver's objects to this process's cache, which saves a run of the C compiler."""
     folder = Path(os.environ["TRITON_CACHE_DIR"])
     for name, content in _driver_files.items():
         path = folder / name
@@ -55,9 +55,10 @@ def seed_cache() -> None:
 
 
 def _warm_gpu(source: ASTSource) -> None:
-    """Compiles for the GPU of this machine as well, and builds what Triton needs to drive it.
+    """Compiles for the GPU of this machine, and builds what Triton needs to drive it.
 
-    Nothing here opens the GPU, nor loads its driver: no child of this process could use it then.
+    This neither opens the GPU nor loads its driver. Otherwise no child of this process could use
+    the GPU.
     """
     vendor = vendor_here()
     if not (torch.version.cuda or torch.version.hip) or not device_files(vendor):
@@ -67,7 +68,7 @@ def _warm_gpu(source: ASTSource) -> None:
     with tempfile.TemporaryDirectory() as folder:
         builder = os.fork()
         if builder == 0:
-            with contextlib.suppress(BaseException):  # then each worker tries by itself
+            with contextlib.suppress(BaseException):  # each worker tries again
                 os.environ["TRITON_CACHE_DIR"] = folder
                 backends[vendor.driver].driver()
             os._exit(0)
@@ -78,9 +79,9 @@ def _warm_gpu(source: ASTSource) -> None:
 
 
 def warm() -> None:
-    """Compiles one kernel for gfx942 into a folder that goes away; runs a few meta operators.
+    """Compiles one kernel for gfx942 into a temporary folder, and runs a few meta operators.
 
-    Keeps all that is there now from the collector, for this process is forked from afterwards.
+    Afterwards it excludes all existing objects from garbage collection, since forks share them.
     """
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
@@ -89,9 +90,9 @@ def warm() -> None:
         _warm_gpu(source)
     nowhere = _NoDevice()
     tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(nowhere, 0, 64, False))
-    with GuardlessMode(nowhere), DeviceMode(nowhere):  # what the modes import lazily takes 0.9 s
+    with GuardlessMode(nowhere), DeviceMode(nowhere):  # their lazy imports take 0.9 s
         torch.empty_like(tensor)
         tensor.t().contiguous()
         tensor[1:].view(-1).expand(2, 12).reshape(4, 6)
     gc.collect()
-    gc.freeze()  # no worker looks for garbage among what is loaded, nor copies its pages for that
+    gc.freeze()  # a collection in a worker would copy the pages of all loaded objects

@@ -1,4 +1,4 @@
-"""Loads a Triton candidate: a Python module from text, from a private folder."""
+"""Loads a Triton candidate: a Python module from a text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MODULE = "candidate"
 def load(source: str, entry: str) -> Callable[..., Any]:
     """Executes the source as a module and returns its entry point.
 
-    Triton reads the text of kernels back through `inspect`, so that the file must exist.
+    Triton reads the text of kernels through `inspect`, so the source is written to a file.
 
     Raises:
-        BuildError: no such entry point, or it is not callable.
+        BuildError: There is no such entry point, or it is not callable.
     """
     path = os.path.join(os.environ["TMPDIR"], f"{MODULE}.py")
     with open(path, "w", encoding="utf-8") as file:
@@ -30,11 +30,11 @@ def load(source: str, entry: str) -> Callable[..., Any]:
     sys.modules[MODULE] = module
     linecache.checkcache(path)
     exec(compile(source, path, "exec"), module.__dict__)
-    found = getattr(module, entry, None)
-    if found is None:
+    function = getattr(module, entry, None)
+    if function is None:
         defined = sorted(n for n in module.__dict__ if callable(module.__dict__[n]))
         names = ", ".join(n for n in defined if not n.startswith("_")) or "nothing callable"
         raise BuildError(f"the module defines no function {entry!r}; it defines {names}")
-    if not callable(found):
-        raise BuildError(f"{entry!r} is a {type(found).__name__}, expected a function")
-    return found
+    if not callable(function):
+        raise BuildError(f"{entry!r} is a {type(function).__name__}, expected a function")
+    return function

@@ -26,8 +26,10 @@ from kernel_gym.devices.answers import (
     stated_outputs,
 )
 from kernel_gym.devices.base import Call, Failed
+from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.device import MEMORY, SimDevice
+from kernel_gym.devices.sim.worker import SimWorker
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -60,7 +62,7 @@ def peak():
 
 
 def check_record(outcome, **fields):
-    """A record of it can be written, is small, and is told to a policy."""
+    """The record can be written, is small, and its feedback for a policy is short."""
     made = evaluation(outcome, Stage.TRAIN, [workload(passed=False)], **fields)
     text = made.model_dump_json()
     assert len(text.encode()) < 400_000
@@ -94,7 +96,9 @@ def test_answers(seed):
 
 
 class ScriptedWorker:
-    """The worker's end of a session, with bytes that somebody else has chosen."""
+    """The worker's end of a session, which sends bytes of a test."""
+
+    pid, ended_for = os.getpid(), ""
 
     def __init__(self, sent, status):
         ours, theirs = socket.socketpair()
@@ -115,7 +119,7 @@ class ScriptedWorker:
 @pytest.fixture(scope="module")
 def session():
     opened = SimDevice().open(TASK)
-    opened._worker.close()
+    opened._child.close()
     opened.kept = opened._allocate(1 << 20, "kept")
     yield opened
     opened.close()
@@ -128,10 +132,10 @@ def play_session(session, seed):
     for _ in range(BATCH):
         answer = hostile.message(draws, hostile.answers(session.kept))
         sent = hostile.framed(draws, answer)
-        session._worker = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
-        session._dead = None
+        child = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
+        session._worker = SimWorker(child, session._device, HostBudget())
         result = session.call(inputs, DIMS)
-        session._worker.close()
+        child.close()
         assert isinstance(result, Call | Failed)
         if isinstance(result, Call):
             message = check_metadata(TASK.problem, result)

@@ -1,4 +1,4 @@
-"""What a submitter is told of a failure in the worker."""
+"""Descriptions of failures in a worker."""
 
 import pytest
 
@@ -29,10 +29,10 @@ def test_failures_are_sorted_by_what_to_do_about_them(code, kind):
 
 
 def test_the_trace_names_the_candidates_own_line_and_no_folder():
-    found = _raised("def f():\n    return 1 / 0\nf()\n")
-    assert 'candidate.py", line 2' in found["detail"]
-    assert "/private" not in found["detail"]
-    assert found["message"] == "division by zero"
+    failure = _raised("def f():\n    return 1 / 0\nf()\n")
+    assert 'candidate.py", line 2' in failure["detail"]
+    assert "/private" not in failure["detail"]
+    assert failure["message"] == "division by zero"
 
 
 def test_triton_quotes_the_source_first_and_the_reason_last():

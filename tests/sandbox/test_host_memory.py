@@ -38,5 +38,5 @@ def test_a_system_that_does_not_say(tmp_path):
 
 
 def test_this_system_has_some():
-    found = available_bytes()
-    assert found is None or found > 0
+    available = available_bytes()
+    assert available is None or available > 0

@@ -11,11 +11,13 @@ import pytest
 from kernel_gym.sandbox import pause
 from kernel_gym.sandbox.pause import NotStoppedError, Pause, children_of
 
-FAMILY = """
-import os, sys, time
+BUSY = """
+import os, sys
+from kernel_gym.sandbox import confine
 for _ in range(int(sys.argv[1])):
     if os.fork():
         break
+confine.die_with_parent()  # else it would outlive a test run that is killed
 print(flush=True)
 while True:
     pass
@@ -35,7 +37,7 @@ def _family(pid):
 def started():
     """A chain of three processes that never wait for anything."""
     process = subprocess.Popen(
-        [sys.executable, "-c", FAMILY, "2"], stdout=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", BUSY, "2"], stdout=subprocess.PIPE, start_new_session=True
     )
     for _ in range(3):
         process.stdout.readline()
@@ -47,28 +49,28 @@ def started():
 
 
 def test_a_process_stops_with_its_descendants_and_goes_on(started):
-    found = Pause(started.pid)
-    assert found.stop_all()
+    pause_ = Pause(started.pid)
+    assert pause_.stop_all()
     family = _family(started.pid)
     assert len(family) == 3
     assert {_state(pid) for pid in family} == {"T"}
-    assert not found.stop_all()  # nothing new
-    found.resume()
+    assert not pause_.stop_all()  # nothing new
+    pause_.resume()
     assert "T" not in {_state(pid) for pid in family}
 
 
 def test_processes_that_are_known_stop_without_a_search(started):
-    found = Pause(started.pid)
-    found.stop_all()
-    found.resume()
-    found.stop_known()
-    assert not found.stop_all()
+    pause_ = Pause(started.pid)
+    pause_.stop_all()
+    pause_.resume()
+    pause_.stop_known()
+    assert not pause_.stop_all()
 
 
 def test_a_process_without_its_parent_is_stopped_when_it_is_named(started):
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as stray:
-        found = Pause(started.pid)
-        found.stop_all([stray.pid])
+    with subprocess.Popen([sys.executable, "-c", BUSY, "0"]) as stray:
+        pause_ = Pause(started.pid)
+        pause_.stop_all([stray.pid])
         assert _state(stray.pid) == "T"
         stray.kill()
 
@@ -76,9 +78,9 @@ def test_a_process_without_its_parent_is_stopped_when_it_is_named(started):
 def test_a_process_that_has_ended_is_no_error(started):
     started.kill()
     started.wait()
-    found = Pause(started.pid)
-    assert not found.stop_all()
-    found.resume()
+    pause_ = Pause(started.pid)
+    assert not pause_.stop_all()
+    pause_.resume()
 
 
 def test_a_process_that_goes_on_is_noticed(started, monkeypatch):

@@ -36,14 +36,14 @@ CASES = {
 }
 kernel.forbid_new_privileges()
 seccomp.restrict(sys.argv[1] == "one process")
-found = {}
+outcomes = {}
 for name, case in CASES.items():
     try:
         case()
-        found[name] = "allowed"
+        outcomes[name] = "allowed"
     except OSError as error:
-        found[name] = errno.errorcode[error.errno]
-print(json.dumps(found))
+        outcomes[name] = errno.errorcode[error.errno]
+print(json.dumps(outcomes))
 """
 ALWAYS = {
     "thread": "allowed",

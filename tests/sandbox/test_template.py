@@ -66,8 +66,8 @@ def ask(evaluator, task):
     """Evaluates an expression in a worker."""
 
     def ask(expression):
-        found = evaluator.evaluate(task, TELL.format(expression))
-        return json.loads(found.message.removeprefix("RuntimeError: "))
+        evaluation = evaluator.evaluate(task, TELL.format(expression))
+        return json.loads(evaluation.message.removeprefix("RuntimeError: "))
 
     return ask
 
@@ -101,14 +101,14 @@ def test_the_environment_is_scrubbed(ask, monkeypatch):
 
 def test_only_the_two_pipes_are_open(evaluator, task):
     """Standard streams lead nowhere; 3 and 4 are the pipes."""
-    found = evaluator.evaluate(task, DESCRIPTORS)
-    assert found.message == "RuntimeError: [0, 1, 2, 3, 4]"
+    evaluation = evaluator.evaluate(task, DESCRIPTORS)
+    assert evaluation.message == "RuntimeError: [0, 1, 2, 3, 4]"
 
 
 def test_a_killed_worker_is_reported_with_its_signal(evaluator, task):
-    found = evaluator.evaluate(task, FAULT)
-    assert found.outcome is Outcome.RUNTIME_ERROR
-    assert "SIGSEGV" in found.message
+    evaluation = evaluator.evaluate(task, FAULT)
+    assert evaluation.outcome is Outcome.RUNTIME_ERROR
+    assert "SIGSEGV" in evaluation.message
 
 
 def test_an_exit_is_reported_with_its_status(evaluator, task):
@@ -118,21 +118,24 @@ def test_an_exit_is_reported_with_its_status(evaluator, task):
 def test_the_confinement_is_reported(task):
     session = SimDevice().open(task)
     session.close()
-    found = session.confinement
-    assert set(found) == {"active", "missing"}
-    assert "resource limits" in found["active"]
-    assert not set(found["active"]) & set(found["missing"])
-    assert all(isinstance(why, str) and why for why in found["missing"].values())
+    evaluation = session.confinement
+    assert set(evaluation) == {"active", "missing"}
+    assert "resource limits" in evaluation["active"]
+    assert not set(evaluation["active"]) & set(evaluation["missing"])
+    assert all(isinstance(why, str) and why for why in evaluation["missing"].values())
 
 
 def test_a_missing_barrier_is_noted_with_its_reason():
     def refused():
         raise PermissionError(1, "Operation not permitted")
 
-    found = Confinement()
-    assert not found.attempt("something", refused)
-    assert found.attempt("another", lambda: None)
-    assert (found.active, found.missing) == (["another"], {"something": "Operation not permitted"})
+    confinement = Confinement()
+    assert not confinement.attempt("something", refused)
+    assert confinement.attempt("another", lambda: None)
+    assert (confinement.active, confinement.missing) == (
+        ["another"],
+        {"something": "Operation not permitted"},
+    )
 
 
 def test_the_interpreter_is_among_the_needed_folders():

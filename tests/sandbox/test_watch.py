@@ -13,10 +13,13 @@ from kernel_gym.sandbox.watch import Watch, held, held_exactly
 
 HOLDS = """
 import mmap, os, sys, time
+from kernel_gym.sandbox import confine
 kind, size = sys.argv[1], int(sys.argv[2])
+confine.die_with_parent()
 if kind == "children":
     for _ in range(4):
         if os.fork() == 0:
+            confine.die_with_parent()
             block = b"x" * (size // 4)
             time.sleep(60)
 elif kind == "file":

@@ -1,20 +1,21 @@
-// Linked into a HIP candidate on a real GPU, where the linker sends every launch through here
-// (--wrap): counts launches, and swallows them during the no-op replay. A launch by a function that
-// was looked up by its name is not counted and not swallowed: the no-op replay is right then.
+// Counts the launches of a HIP candidate on a real GPU, and skips them during the no-op replay. It is
+// linked into the candidate, and the linker redirects every launch to it (--wrap). A launch through
+// a function that was looked up by its name is neither counted nor skipped. The no-op replay then
+// returns right values, which the judge detects.
 #include <cstddef>
 
 struct Dim3 {
   unsigned x, y, z;
 };
 
-static int swallow = 0;
+static int skip = 0;
 static long launches = 0;
 
 #define KERNEL_GYM_WRAP(name, parameters, arguments)              \
   extern "C" __attribute__((weak)) int __real_##name parameters; \
   extern "C" int __wrap_##name parameters {                      \
     ++launches;                                                  \
-    return swallow ? 0 : __real_##name arguments;                \
+    return skip ? 0 : __real_##name arguments;                \
   }
 
 #define KERNEL_GYM_BY_ADDRESS(name, shared_type)                                        \
@@ -74,7 +75,7 @@ KERNEL_GYM_WRAP(hipExtModuleLaunchKernel,
                 (kernel, gx, gy, gz, bx, by, bz, shared, stream, values, more, start, stop, flags))
 
 extern "C" void kernel_gym_launches_start(int noop) {
-  swallow = noop;
+  skip = noop;
   launches = 0;
 }
 extern "C" long kernel_gym_launches_count() { return launches; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
@@ -30,6 +31,8 @@ from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.gpu.worker import Worker, ask
 from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
+from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.request import Request
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.pause import NotStoppedError
 from kernel_gym.tasks.problem import Value
@@ -80,37 +83,28 @@ class GpuSession:
         """
         if self._task.language != "triton":
             return None
-        header = {
-            "do": "rehearse",
-            "entry": self._task.entry,
-            "source": source,
-            "properties": dict(self._host.reported),
-        }
         sketched = [self._sketch(*call) for call in calls]
-        return self._failure(header | {"calls": sketched[:1]}, FIRST_TIMEOUT) or self._failure(
-            header | {"calls": sketched[1:]}, LOAD_TIMEOUT
+        first = messages.Precompile(
+            self._task.entry, source, dict(self._host.reported), sketched[:1]
         )
+        rest = replace(first, calls=sketched[1:])
+        return self._failure(first, FIRST_TIMEOUT) or self._failure(rest, LOAD_TIMEOUT)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source; the language "torch" is for the task's reference."""
         self._language = language or self._task.language
-        header: dict[str, Any] = {
-            "do": "load",
-            "language": self._language,
-            "entry": self._task.entry,
-            "source": source,
-        }
+        request = messages.LoadOnGpu(self._language, self._task.entry, source)
         if self._language != "hip":
-            return self.open() or self._failure(header, LOAD_TIMEOUT)
+            return self.open() or self._failure(request, LOAD_TIMEOUT)
         vendor, family = self._host.vendor, self._worker.family
         compiler = GpuCompiler(vendor, self._host.arch, self._worker.cache, LOAD_TIMEOUT, family)
         built = compiler.build(source, self._budget)  # needs no GPU
         if isinstance(built, Failed):
             return built
         first = len(self._task.problem.args)
-        header["outputs"] = list(range(first, first + len(self._task.problem.outputs)))
-        answer = self._ask(header | {"log": built.log}, LOAD_TIMEOUT, library=built.content)
-        return answer if isinstance(answer, Failed) else self.open()
+        outputs = [*range(first, first + len(self._task.problem.outputs))]
+        request = replace(request, outputs=outputs, log=built.log, library=built.content)
+        return self._failure(request, LOAD_TIMEOUT) or self.open()
 
     def open(self) -> Failed | None:
         """Has the worker create its GPU context.
@@ -120,7 +114,7 @@ class GpuSession:
         """
         if self._worker.opened:
             return None
-        failed = self._failure({"do": "open"}, OPEN_TIMEOUT)
+        failed = self._failure(messages.OpenGpu(), OPEN_TIMEOUT)
         self._worker.opened = failed is None
         return failed
 
@@ -128,10 +122,12 @@ class GpuSession:
         """Compiles the kernels for calls with such dimensions and inputs; values do not matter."""
         if self._language != "triton":
             return None
-        header = {"do": "compile", "calls": [self._sketch(*call) for call in calls]}
-        return self._failure(header, LOAD_TIMEOUT)
+        request = messages.CompileCalls([self._sketch(*call) for call in calls])
+        return self._failure(request, LOAD_TIMEOUT)
 
-    def _sketch(self, dims: Mapping[str, int], inputs: Mapping[str, Value]) -> list[dict[str, Any]]:
+    def _sketch(
+        self, dims: Mapping[str, int], inputs: Mapping[str, Value]
+    ) -> messages.ArenaArguments:
         """Describes arguments that share one address, because nothing reads them."""
         pieces = {
             name: Piece(GUARD, value.untyped_storage().nbytes(), name)
@@ -155,15 +151,11 @@ class GpuSession:
         if isinstance(placed, Failed):
             return placed
         everything = (self.memory.everything,)
-        boxes = [[p.start, p.size] for p in placed.outputs]
-        header = {
-            "do": "call",
-            "args": self._arguments(placed, dims),
-            "outbox": [] if self._language == "hip" else boxes,
-            "poison": [] if self._language == "hip" else [p.size for p in placed.outputs],
-            "noop": noop,
-        }
-        answer = self._ask(header, CALL_TIMEOUT, shown=everything, wanted=everything)
+        outputs = () if self._language == "hip" else placed.outputs
+        request = messages.CallOnGpu(
+            self._arguments(placed, dims), _ranges(outputs), [p.size for p in outputs], noop
+        )
+        answer = self._ask(request, CALL_TIMEOUT, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
         damaged = self.memory.damaged()
@@ -178,11 +170,11 @@ class GpuSession:
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels."""
-        return self._facts({"do": "facts"})
+        return self._facts(messages.ReadGpuFacts())
 
     def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
         """Returns what Triton's compiler reports for an AMD architecture."""
-        return self._facts({"do": "cross", "arch": arch})
+        return self._facts(messages.CrossCompile(arch))
 
     def evict(self) -> int:
         """Ends the worker during its session. Returns the bytes of GPU memory that this frees."""
@@ -205,12 +197,11 @@ class GpuSession:
 
     def load_pool(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
         """Sends the argument sets of timed calls to the worker, which warms up on them."""
-        header = {
-            "do": "ring",
-            "sets": [self._arguments(placed, dims) for placed in sets],
-            "outputs": [] if self._language == "hip" else [p.size for p in sets[0].outputs],
-        }
-        return self._failure(header, CALL_TIMEOUT, shown=(self.memory.everything,))
+        outputs = () if self._language == "hip" else sets[0].outputs
+        request = messages.UseInputs(
+            [self._arguments(placed, dims) for placed in sets], [p.size for p in outputs]
+        )
+        return self._failure(request, CALL_TIMEOUT, shown=(self.memory.everything,))
 
     def mark_changed(self, pieces: Iterable[Piece]) -> None:
         """Notes memory that the judge has written, so that the worker sees it in the next block."""
@@ -218,11 +209,11 @@ class GpuSession:
 
     def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
         """Times `count` calls with cold caches, after `lead` cache flushes."""
-        return self._timed({"do": "block", "count": count, "lead": lead})
+        return self._timed(messages.TimeCalls(count, lead))
 
     def capture_graph(self) -> Failed | None:
         """Captures one call for each input set of the pool as a graph."""
-        answer = self._ask({"do": "capture"}, CALL_TIMEOUT)
+        answer = self._ask(messages.CaptureGraph(), CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
         self._places = read_places(answer)
@@ -230,11 +221,11 @@ class GpuSession:
 
     def replay_graph(self, count: int) -> TimedBlock | Failed:
         """Times `count` replays of the graph, each with cold caches."""
-        return self._timed({"do": "replay", "count": count})
+        return self._timed(messages.TimeReplays(count))
 
     def move_to_other_cpu(self) -> None:
         """Moves the worker to another CPU, whose core may have fewer other users."""
-        self._failure({"do": "move"}, CALL_TIMEOUT)  # it is no failure if the worker stays
+        self._failure(messages.ChangeCpu(), CALL_TIMEOUT)  # it is no failure if the worker stays
 
     def poison_outputs(self, sets: Sequence[Placed]) -> None:
         """Overwrites the outputs in the shared memory. Only HIP candidates write them there."""
@@ -260,35 +251,33 @@ class GpuSession:
 
     def _read_back(self, back: int, placed: Placed) -> Failed | None:
         """Has the worker copy the outputs of a call; calls are counted from the last one."""
-        if self._language == "hip":
-            calls, boxes = [], []
-        else:
-            self.memory.poison(placed.outputs)
-            calls, boxes = [back], [[[p.start, p.size] for p in placed.outputs]]
-        header = {"do": "deliver", "calls": calls, "outboxes": boxes}
-        shown = () if self._language == "hip" else placed.outputs
-        return self._failure(header, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
+        if self._language == "hip":  # written there by the candidate itself
+            request = messages.CopyOutputs([], [])
+            return self._failure(request, CALL_TIMEOUT, wanted=placed.outputs)
+        self.memory.poison(placed.outputs)
+        request, shown = messages.CopyOutputs([back], [_ranges(placed.outputs)]), placed.outputs
+        return self._failure(request, CALL_TIMEOUT, shown=shown, wanted=placed.outputs)
 
     def release_pool(self) -> None:
         """Frees the memory of the pool, as the worker may stay until the next evaluation."""
-        self._ask({"do": "rest"}, CALL_TIMEOUT)
+        self._ask(messages.ReleaseMemory(), CALL_TIMEOUT)
 
-    def _timed(self, header: dict[str, Any]) -> TimedBlock | Failed:
+    def _timed(self, request: messages.TimeCalls | messages.TimeReplays) -> TimedBlock | Failed:
         """Runs a block. Its wall time ends when the GPU has no more work of the worker."""
         shown, self._changed = self._changed, []
-        failed = self._failure({"do": "nothing"}, CALL_TIMEOUT, shown, go_on=True)
+        failed = self._failure(messages.CopyArena(), CALL_TIMEOUT, shown, go_on=True)
         if failed is not None:
             return failed
         torch.cuda.synchronize()
         start = time.perf_counter()
-        answer = self._ask(header, CALL_TIMEOUT)
+        answer = self._ask(request, CALL_TIMEOUT)
         if isinstance(answer, Failed):
             return answer
         wall = self._alternation.ended - start
-        block = read_block(answer, header["count"], wall, CALL_TIMEOUT)
+        block = read_block(answer, request.count, wall, CALL_TIMEOUT)
         if block is None:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
-        if header["do"] == "block":
+        if isinstance(request, messages.TimeCalls):
             self._places = read_places(answer)
         return block
 
@@ -298,78 +287,81 @@ class GpuSession:
         except MemoryFullError as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 
-    def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> list[dict[str, Any]]:
+    def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> messages.ArenaArguments:
         return arguments(self._task.problem, placed, dims, self._language == "hip")
 
     # -- the pipe ------------------------------------------------------------------------------
 
-    def _facts(self, header: dict[str, Any]) -> tuple[KernelFacts, ...]:
-        answer = self._ask(header, LOAD_TIMEOUT) if self._dead is None else self._dead
+    def _facts(self, request: Request) -> tuple[KernelFacts, ...]:
+        answer = self._ask(request, LOAD_TIMEOUT) if self._dead is None else self._dead
         if isinstance(answer, Failed):
             return ()
         return parse_facts(answer)
 
     def _failure(
         self,
-        header: dict[str, Any],
+        request: Request,
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
         go_on: bool = False,
     ) -> Failed | None:
-        answer = self._ask(header, timeout, shown, wanted, go_on)
+        answer = self._ask(request, timeout, shown, wanted, go_on)
         return answer if isinstance(answer, Failed) else None
 
     def _ask(
         self,
-        header: dict[str, Any],
+        request: Request,
         timeout: float,
         shown: Sequence[Piece] = (),
         wanted: Sequence[Piece] = (),
         go_on: bool = False,
-        library: bytes = b"",
     ) -> dict[str, Any] | Failed:
         """Sends a request and returns the worker's answer.
 
         Args:
-            header: The message.
+            request: The request.
             timeout: Seconds until an answer.
             shown: Memory that the worker must see before the request.
             wanted: Memory that the judge must see after the answer.
             go_on: Do not stop the worker afterwards, because another request follows at once.
-            library: A compiled object that is sent with the message.
 
         Raises:
             InfraError: The worker cannot use the GPU, see `_blame`.
         """
         if self._dead:
             return self._dead
-        do = header["do"]
         if shown:
             self.memory.publish(shown)
-        if not self.memory.coherent:
-            for name, pieces in (("pull", shown), ("push", wanted)):
-                header[name] = [[piece.start, piece.size] for piece in pieces]
-        answer = self._request(header, timeout, go_on, library)
+        shared = self.memory.coherent
+        copies = None if shared else messages.ArenaCopies(_ranges(shown), _ranges(wanted))
+        answer = self._request(request, timeout, go_on, copies)
         if isinstance(answer, Failed):
             return answer
         if "error" not in answer:
             self.memory.fetch(wanted)
             return answer
         failed = parse_failure(answer["error"])
-        if do == "open" or ("out of memory" in failed.message and do not in ("load", "rehearse")):
+        builds = isinstance(request, messages.LoadOnGpu | messages.Precompile)
+        opens = isinstance(request, messages.OpenGpu)
+        if opens or ("out of memory" in failed.message and not builds):
             self._fail(failed)
             self._blame(failed.message[:200])
         lost = "CUDA error" in failed.message or "HIP error" in failed.message
-        return self._fail(failed) if lost and do != "capture" else failed
+        captures = isinstance(request, messages.CaptureGraph)
+        return self._fail(failed) if lost and not captures else failed
 
     def _request(
-        self, header: dict[str, Any], timeout: float, go_on: bool, library: bytes
+        self,
+        request: Request,
+        timeout: float,
+        go_on: bool,
+        copies: messages.ArenaCopies | None,
     ) -> dict[str, Any] | Failed:
         """Sends one message and returns the answer."""
         try:
             self._alternation.begin()
-            answer = ask(self._worker, header, timeout, library, self._budget)
+            answer = ask(self._worker, request, timeout, copies, self._budget)
             if not isinstance(answer, Failed):
                 self._alternation.end(go_on)
         except NotStoppedError as error:
@@ -398,3 +390,8 @@ class GpuSession:
         self._dead = failed
         self._worker.close()  # a kernel that hangs would hold the GPU
         return failed
+
+
+def _ranges(pieces: Iterable[Piece]) -> messages.Ranges:
+    """Start and size of parts of the arena, for messages."""
+    return [[piece.start, piece.size] for piece in pieces]

@@ -13,6 +13,8 @@ from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.worker import ArenaCopies
 from kernel_gym.sandbox.channel import BLOCK_SPIN, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Child, Family, Template, TemplateError
@@ -102,34 +104,36 @@ class Worker:
 
 def ask(
     worker: Worker,
-    header: dict[str, Any],
+    request: Request,
     timeout: float,
-    library: bytes,
+    copies: ArenaCopies | None,
     budget: HostBudget | None,
 ) -> dict[str, Any] | Failed:
     """Sends a message and returns the answer. A broken pipe or a timeout is a failure.
 
     Args:
         worker: The worker.
-        header: The message.
+        request: The message.
         timeout: Seconds until the answer.
-        library: A compiled object that is sent along; may be empty.
+        copies: Parts of the arena that pass through the host; None if the memory is shared.
         budget: The candidate's remaining seconds; None for trusted sources.
     """
     if budget is not None:
         timeout = min(timeout, budget.wall)
-    buffers = (library,) if library else ()
+    header, buffers = encode(request)
+    if copies is not None:
+        header |= copies.to_json()
     channel = worker.child.channel
     start = time.monotonic()
     try:
         answer = channel.request(header, *buffers, timeout=timeout, spin=BLOCK_SPIN).header
     except ChannelTimeout:
-        text = f"{header['do']}: no answer within {timeout:.0f} s"
+        text = f"{request.verb}: no answer within {timeout:.0f} s"
         return Failed(FailureKind.TIMEOUT, text)
     except ChannelClosed:
         return Failed(FailureKind.RUNTIME, describe_exit(worker.child))
     except ChannelError as error:
         return Failed(FailureKind.RUNTIME, f"the worker broke the protocol: {error}")
     if budget is not None and budget.draw_wall(time.monotonic() - start):
-        return Failed(FailureKind.TIMEOUT, f"{header['do']}: {budget.overrun}")
+        return Failed(FailureKind.TIMEOUT, f"{request.verb}: {budget.overrun}")
     return answer

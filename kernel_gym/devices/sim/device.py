@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -44,6 +45,10 @@ from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.worker import SimWorker
 from kernel_gym.hardware import SIMULATED
+from kernel_gym.protocol import device as device_messages
+from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.fields import TensorOnDevice
+from kernel_gym.protocol.request import Request, encode
 from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
@@ -183,7 +188,8 @@ class SimSession:
                 self._family,
             )
             # Not an option of the fork: the template reads options, and the worker is a copy of it.
-            self._device.channel.request({"do": "sample_from", "seed": seed}, timeout=LAUNCH_LIMIT)
+            header, _ = encode(device_messages.SeedSamples(seed))
+            self._device.channel.request(header, timeout=LAUNCH_LIMIT)
             ready = self._child.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
             raise InfraError(f"a worker could not be started: {error}") from error
@@ -196,22 +202,19 @@ class SimSession:
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
-        header: dict[str, Any] = {
-            "do": "load",
-            "language": language or self._task.language,
-            "entry": self._task.entry,
-            "source": source,
-        }
-        results: tuple[bytes, ...] = ()
+        request = messages.LoadOnSimulator(
+            language or self._task.language, self._task.entry, source
+        )
         if self._task.language == "hip":
             built = compile_hip(source, self._arch, LOAD_TIMEOUT, self._budget, self._family)
             if isinstance(built, Failed):
                 return built
-            results = built.results
+            assembler, library = built.results
             problem = self._task.problem
             first = len(problem.args)
-            header["outputs"] = list(range(first, first + len(problem.outputs)))
-        answer = self._worker.ask(header, LOAD_TIMEOUT, *results)
+            outputs = range(first, first + len(problem.outputs))
+            request = replace(request, outputs=[*outputs], assembler=assembler, library=library)
+        answer = self._worker.ask(request, LOAD_TIMEOUT)
         return answer if isinstance(answer, Failed) else None
 
     def call(
@@ -224,18 +227,18 @@ class SimSession:
         """Calls the candidate once on fresh device copies of the inputs."""
         if self._worker.dead:
             return self._worker.dead
-        self._ask_device({"do": "begin", "noop": noop, "audit": str(audit)})
+        self._ask_device(device_messages.BeginCall(noop, str(audit)))
         try:
             args, buffers = self._place_inputs(inputs)
             if self._task.language == "hip":
                 args += self._launcher_arguments(dims)
         except _DeviceFull as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
-        answer = self._worker.ask({"do": "call", "args": args}, CALL_TIMEOUT)
+        answer = self._worker.ask(messages.CallOnSimulator(args), CALL_TIMEOUT)
         try:
             result = self._collect(answer, inputs, dims, buffers)
             for address in (*buffers.values(), *self._outputs):
-                self._ask_device({"do": "free", "address": address})
+                self._ask_device(device_messages.Free(address))
         except DeviceLostError as error:
             return self._worker.lost_device(error)
         return result
@@ -247,7 +250,7 @@ class SimSession:
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels of the last call."""
         try:
-            return read_kernels(self._ask_device({"do": "facts"})["kernels"])
+            return read_kernels(self._ask_device(device_messages.ReadFacts())["kernels"])
         except DeviceLostError:  # no verdict depends on the facts
             return ()
 
@@ -265,33 +268,37 @@ class SimSession:
 
     def _place_inputs(
         self, inputs: Mapping[str, Value]
-    ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        args: list[dict[str, Any]] = []
+    ) -> tuple[messages.DeviceArguments, dict[str, int]]:
+        args: messages.DeviceArguments = []
         buffers: dict[str, int] = {}
         self._outputs: list[int] = []
         for name, value in inputs.items():
             if not isinstance(value, torch.Tensor):
-                args.append({"value": value})
+                args.append(messages.Scalar(value))
                 continue
             offset = value.storage_offset() * value.itemsize
             size = value.untyped_storage().nbytes()
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
             self._view(start, size).copy_(storage_bytes(value))
-            args.append(_describe(int(start + offset), value.shape, value.stride(), value.dtype))
+            args.append(
+                TensorOnDevice(
+                    int(start + offset), tuple(value.shape), tuple(value.stride()), value.dtype
+                )
+            )
         return args, buffers
 
-    def _launcher_arguments(self, dims: Mapping[str, int]) -> list[dict[str, Any]]:
+    def _launcher_arguments(self, dims: Mapping[str, int]) -> messages.DeviceArguments:
         """Describes what HIP launchers take after the inputs: allocated outputs, then sizes."""
         problem = self._task.problem
-        args: list[dict[str, Any]] = []
+        args: messages.DeviceArguments = []
         shapes = problem.output_shapes(dims)
         for output in problem.outputs:
             like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
             address = self._allocate(like.nbytes, f"output {output.name!r}")
             self._outputs.append(address)
-            args.append(_describe(address, like.shape, like.stride(), like.dtype))
-        args += [{"value": size} for size in problem.c_sizes(dims).values()]
+            args.append(TensorOnDevice(address, tuple(like.shape), like.stride(), like.dtype))
+        args += [messages.Scalar(size) for size in problem.c_sizes(dims).values()]
         return args
 
     def _collect(
@@ -301,7 +308,7 @@ class SimSession:
         dims: Mapping[str, int],
         buffers: dict[str, int],
     ) -> Call | Failed:
-        record = self._ask_device({"do": "end"})
+        record = self._ask_device(device_messages.EndCall())
         if record["fault"]:
             return self._worker.fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
@@ -331,8 +338,7 @@ class SimSession:
 
     def _locate(self, address: int, size: int) -> int | None:
         """Returns the start of the live allocation that contains a whole range, or None."""
-        header = {"do": "locate", "address": address, "size": size}
-        allocation = self._ask_device(header)["allocation"]
+        allocation = self._ask_device(device_messages.Locate(address, size))["allocation"]
         return allocation and allocation["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
@@ -349,7 +355,7 @@ class SimSession:
     # -- the two pipes -------------------------------------------------------------------------
 
     def _allocate(self, size: int, label: str) -> int:
-        answer = self._ask_device({"do": "allocate", "size": size, "label": label})
+        answer = self._ask_device(device_messages.AllocateForJudge(size, label))
         if "error" in answer and answer["worker_bytes"]:
             raise _DeviceFull("the candidate's earlier calls have used up the device's memory")
         if "error" in answer:
@@ -363,20 +369,13 @@ class SimSession:
         offset = address - sim_memory.ARENA_BASE
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
-    def _ask_device(self, header: dict[str, Any]) -> dict[str, Any]:
+    def _ask_device(self, request: Request) -> dict[str, Any]:
         timeout = LOST_PATIENCE if self._worker.dead else LAUNCH_LIMIT * 3
         try:
-            return self._device.channel.request(header, timeout=timeout).header
+            return self._device.channel.request(encode(request)[0], timeout=timeout).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
 
 
 class _DeviceFull(Exception):
     """The candidate holds so much memory that the judge's buffers do not fit."""
-
-
-def _describe(
-    address: int, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype
-) -> dict[str, Any]:
-    name = str(dtype).removeprefix("torch.")
-    return {"address": address, "shape": list(shape), "strides": list(strides), "dtype": name}

@@ -15,6 +15,7 @@ from kernel_gym.devices.budget import (
     waited_seconds,
 )
 from kernel_gym.devices.failures import describe_exit
+from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.spawn import Child
 
@@ -36,10 +37,9 @@ class SimWorker:
         self._child, self._budget = child, budget
         self._pid, self._device = inner_pid(child.pid), device.pid
 
-    def ask(
-        self, header: dict[str, Any], timeout: float, *buffers: bytes
-    ) -> dict[str, Any] | Failed:
-        """Sends a message and returns the answer, within the timeout and the budget."""
+    def ask(self, request: Request, timeout: float) -> dict[str, Any] | Failed:
+        """Sends a request and returns the answer, within the timeout and the budget."""
+        header, buffers = encode(request)
         start = self._clocks()
         try:
             self._child.channel.send(header, *buffers, timeout=timeout)
@@ -56,7 +56,7 @@ class SimWorker:
             if self._budget is not None:
                 self._budget.draw(self._since(start))
         if answer is None or (self._budget is not None and self._budget.used_up):
-            return self.fail(self._too_slow(header["do"], timeout))
+            return self.fail(self._too_slow(request.verb, timeout))
         return parse_failure(answer["error"]) if "error" in answer else answer
 
     def fail(self, failed: Failed) -> Failed:
@@ -104,8 +104,8 @@ class SimWorker:
             if self._child.channel.wait(left):
                 return
 
-    def _too_slow(self, do: str, timeout: float) -> Failed:
+    def _too_slow(self, verb: str, timeout: float) -> Failed:
         text = f"no answer within {timeout:.0f} s"
         if self._budget is not None and self._budget.used_up:
             text = self._budget.overrun
-        return Failed(FailureKind.TIMEOUT, f"{do}: {text}")
+        return Failed(FailureKind.TIMEOUT, f"{verb}: {text}")

@@ -1,4 +1,4 @@
-"""What compilers made of a candidate's Triton kernels: registers, spills, shared memory."""
+"""Facts about a candidate's compiled Triton kernels: registers, spills, shared memory."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ _AMD = {
 
 
 def of_triton(launches: Launches) -> list[dict[str, Any]]:
-    """Facts of each kernel that was compiled for this GPU, the last variant of each name.
+    """Facts of the kernels that were compiled for this GPU; the last variant of each name counts.
 
-    Figures of one name are of one binary: registers are those of the variant named by `binary`.
+    All figures of a name belong to one binary, which `binary` identifies.
     """
-    found: dict[str, dict[str, Any]] = {}
+    facts: dict[str, dict[str, Any]] = {}
     hashes: dict[str, str] = {}
     for _, metadata in launches.compiled[-MOST_KERNELS:]:
         hashes[metadata.name] = metadata.hash
-        found[metadata.name] = {
+        facts[metadata.name] = {
             "name": metadata.name,
             "binary": metadata.hash[:12],
             "vgprs": 0,
             "lds_bytes": metadata.shared,
         }
-    for kernel in _loaded_kernels() if found else ():
+    for kernel in _loaded_kernels() if facts else ():
         if kernel.module is not None and hashes.get(kernel.name) == kernel.hash:
-            found[kernel.name] |= {"vgprs": kernel.n_regs, "vgpr_spills": kernel.n_spills}
-    return list(found.values())
+            facts[kernel.name] |= {"vgprs": kernel.n_regs, "vgpr_spills": kernel.n_spills}
+    return list(facts.values())
 
 
 def cross_compile(launches: Launches, arch: str) -> list[dict[str, Any]]:
-    """Facts of the same kernels compiled for an AMD architecture; an error is one, too."""
+    """Compiles the same kernels for an AMD architecture; returns facts, or the error, of each."""
     from triton.backends.compiler import GPUTarget
 
     target = GPUTarget("hip", arch, 64)
-    found: dict[str, dict[str, Any]] = {}
+    facts: dict[str, dict[str, Any]] = {}
     for src, metadata in launches.compiled[-MOST_KERNELS:]:
-        found[metadata.name] = _cross_compile(src, metadata, target)
-    return list(found.values())
+        facts[metadata.name] = _cross_compile(src, metadata, target)
+    return list(facts.values())
 
 
 def _cross_compile(src: Any, metadata: Any, target: Any) -> dict[str, Any]:
@@ -83,4 +83,4 @@ def _loaded_kernels() -> list[Any]:
 
     from triton.compiler.compiler import CompiledKernel
 
-    return [found for found in gc.get_objects() if isinstance(found, CompiledKernel)]
+    return [one for one in gc.get_objects() if isinstance(one, CompiledKernel)]

@@ -1,8 +1,8 @@
-"""What a candidate may do on a GPU besides launching its own kernels: allocate, view, copy.
+"""The torch operators that a candidate may use on a GPU: they allocate, view or copy.
 
-The same operators that the simulated device answers; every other one on a GPU tensor is refused
-with its name. Candidates run in this process, so that this is a gate for honest code and one
-barrier of several for the rest: the no-op replay and the record of launches stand behind it.
+They are the same operators as on the simulated device. Every other operator on a GPU tensor is
+refused, with its name in the message. Candidates run in this process and can remove this gate. For
+hostile code it is one barrier of several, beside the no-op replay and the count of launches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_REPORTED = 16
 
 
 class GateMode(TorchDispatchMode):
-    """Passes allowed operators on; notes the names of those refused."""
+    """Runs allowed operators and notes the names of refused ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class GateMode(TorchDispatchMode):
         """Runs one operator.
 
         Raises:
-            RuntimeError: it computes on the device, or reads device memory on the host.
+            RuntimeError: The operator computes on the device, or reads device memory on the host.
         """
         kwargs = kwargs or {}
         packet = func.overloadpacket

@@ -1,7 +1,7 @@
 """Counts a candidate's kernel launches on a GPU, and swallows them for the no-op replay.
 
-Through Triton's own hook for launchers, and for HIP through functions that the linker puts before
-the runtime's (`launch_gate.cpp`).
+For Triton it uses Triton's hook for launchers. For HIP it uses functions that the linker puts in
+front of those of the runtime (`launch_gate.cpp`).
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Any
 
 
 class Launches:
-    """Launches of this process since the last `start`."""
+    """Counts the launches of this process since the last `start`."""
 
     def __init__(self) -> None:
         self.noop = False
         self._count = 0
         self._libraries: list[ctypes.CDLL] = []
         self.compiled: list[tuple[Any, Any]] = []
-        """Source and metadata of every Triton kernel that was compiled, once each."""
+        """Source and metadata of each compiled Triton kernel."""
 
     def forget(self) -> None:
-        """Begins anew for another candidate."""
+        """Forgets everything about the last candidate."""
         self._libraries.clear()
         self.compiled.clear()
 
     def start(self, noop: bool) -> None:
-        """Begins to count from zero."""
+        """Restarts the count at zero; with `noop`, launches are counted and not made."""
         self.noop, self._count = noop, 0
         for library in self._libraries:
             library.kernel_gym_launches_start(ctypes.c_int(noop))
 
     @property
     def count(self) -> int:
-        """Launches since then, swallowed ones too."""
+        """Launches since `start`, including those that were not made."""
         return self._count + sum(lib.kernel_gym_launches_count() for lib in self._libraries)
 
     def watch_library(self, library: ctypes.CDLL) -> None:
@@ -43,7 +43,7 @@ class Launches:
         self._libraries.append(library)
 
     def watch_triton(self) -> None:
-        """Puts a counting launcher into Triton's active driver."""
+        """Replaces the launcher of Triton's active driver by a counting one."""
         from triton.runtime import driver
 
         active = driver.active
@@ -55,7 +55,7 @@ class Launches:
         self.compiled.append((src, metadata))
 
         class Counted:
-            """The driver's launcher, counted."""
+            """The launcher of the driver, with a counter."""
 
             def __call__(inner, *args: Any, **kwargs: Any) -> Any:
                 self._count += 1
@@ -69,13 +69,13 @@ class Launches:
 
 @contextlib.contextmanager
 def without_tuning() -> Iterator[None]:
-    """Autotuned kernels compile all their configurations once each, and choose none for good."""
+    """Makes autotuned kernels compile all their configurations and choose none permanently."""
     from triton.runtime.autotuner import Autotuner
 
     bench = Autotuner._bench
 
     def compile_only(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
-        with contextlib.suppress(Exception):  # the real choice will see the error again
+        with contextlib.suppress(Exception):  # the real tuning will meet the error again
             tuner.fn.run(*args, **(meta | config.all_kwargs()))
         return [1.0, 1.0, 1.0]
 
@@ -91,7 +91,7 @@ _tuners: list[Any] = []
 
 
 def watch_tuning() -> None:
-    """Notes every autotuned kernel from now on."""
+    """Registers every autotuned kernel that is created from now on."""
     from triton.runtime.autotuner import Autotuner
 
     make = Autotuner.__init__
@@ -104,6 +104,6 @@ def watch_tuning() -> None:
 
 
 def forget_tuning() -> None:
-    """Autotuned kernels choose anew at their next call."""
+    """Makes autotuned kernels choose again at their next call."""
     for tuner in _tuners:
         tuner.cache.clear()

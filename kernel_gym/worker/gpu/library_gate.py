@@ -1,9 +1,9 @@
-"""Takes PyTorch's own GPU kernels away from a process, beneath every dispatch mode.
+"""Removes PyTorch's own GPU kernels from a process, below every dispatch mode.
 
-A candidate runs in this process: it can switch a dispatch mode off, and it can find out that a call
-is the no-op replay and behave then. So nothing is watched here and nothing is a replay: in the
-table of the dispatcher, each operator that computes on a GPU is replaced by one that refuses, for
-the rest of the process. What stays allocates, views, fills and copies.
+A candidate runs in this process. It can switch a dispatch mode off, and it can detect the no-op
+replay and behave only then. So this module works differently: in the dispatcher's table, it
+replaces each operator that computes on a GPU by one that refuses, until the process ends. The
+remaining operators allocate, view, fill and copy.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, NoReturn
 import torch
 
 KEYS = ("CUDA", "SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
-"""Tables of GPU kernels; those of AMD's GPUs have the same names."""
+"""Dispatch keys of GPU kernels; they are the same for AMD's GPUs."""
 KEPT = frozenset(
     "empty empty_strided zero_ fill_ copy_ as_strided view _reshape_alias resize_ set_ unfold "
     "record_stream is_set_to".split()
 )
-"""Operators of `aten` that stay."""
+"""Operators of `aten` that remain."""
 
 
 def take_kernels_away(keys: Iterable[str] = KEYS) -> int:
     """Replaces the kernels of all operators that compute; returns how many.
 
     Args:
-        keys: names of dispatch keys.
+        keys: Names of dispatch keys.
     """
     libraries: dict[str, Any] = {}
     count = 0
@@ -44,7 +44,7 @@ def take_kernels_away(keys: Iterable[str] = KEYS) -> int:
 
 
 def _library(namespace: str) -> Any:
-    """What replaces kernels for as long as it lives: for good, and no name leads to it."""
+    """Returns a library of replacements. It has no name and an extra reference, so it stays."""
     library = torch._C._dispatch_library("IMPL", namespace, "", __file__, 0)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     return library

@@ -1,8 +1,7 @@
-"""The worker's loop on a real GPU: load one candidate, call it, time blocks of calls.
+"""The main loop of a worker on a real GPU: load one candidate, call it, time blocks of calls.
 
-The clock that decides is the judge's as well: what this process says of its times must agree with
-the time that the judge saw pass. Values are compared in the judge's process, from the judge's
-memory.
+The judge checks the times that this process reports against its own clock. The judge compares
+values in its own process and from its own memory.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ import os
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import chain, pairwise
 from typing import Any
 
 import torch
 
+from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.request import Dispatcher
+from kernel_gym.protocol.worker import ArenaArguments, ArenaCopies, Ranges
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
 from kernel_gym.worker import preload as warm
@@ -27,7 +29,6 @@ from kernel_gym.worker.gpu.library_gate import take_kernels_away
 from kernel_gym.worker.gpu.memory import Exports
 
 Candidate = Callable[..., Any]
-Arguments = list[dict[str, Any]]
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
@@ -39,11 +40,17 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv(spin=BLOCK_SPIN)
-        judge.send(session.answer(message.header, *message.buffers))
+        judge.send(session.answer(message.header, message.buffers))
 
 
 class GpuWorker:
-    """One candidate on the worker's only visible GPU, or one baseline after another."""
+    """One candidate on the worker's only visible GPU, or one baseline after another.
+
+    Args:
+        options: `trusted` (whether it runs only the project's own sources), `handle` and `size`
+            of the arena, and `flush` (bytes to write to make caches cold).
+        file: Descriptor of the shared file, where GPU memory cannot be shared; else None.
+    """
 
     def __init__(self, options: dict[str, Any], file: int | None) -> None:
         from kernel_gym.worker.gpu.gate import GateMode
@@ -64,38 +71,31 @@ class GpuWorker:
         watch_tuning()
         self.candidate: Candidate | None = None
         self.hip: Any = None
-        self.ring: list[list[Any]] = []
-        self.kept: collections.deque[tuple[Any, ...]] = collections.deque()
+        self.input_sets: list[list[Any]] = []
+        self.returned: collections.deque[tuple[Any, ...]] = collections.deque()
         self.captured: list[tuple[Any, ...]] = []
         self.graph: torch.cuda.CUDAGraph | None = None
         self.poisoning: torch.cuda.CUDAGraph | None = None
         self.events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
-    def answer(self, header: dict[str, Any], library: bytes = b"") -> dict[str, Any]:
-        """Does what the judge asks; a failure becomes `{"error": {...}}`.
-
-        Where memory passes through the host, "pull" are the pieces to fetch from there before it,
-        [start, size] each, and "push" those to show there after it. The compiled object of a HIP
-        candidate comes behind the header.
-        """
+    def answer(self, header: dict[str, Any], buffers: Sequence[bytes] = ()) -> dict[str, Any]:
+        """Answers a request of the judge; a failure becomes `{"error": {...}}`."""
         try:
-            if library:
-                header["library"] = library
-            pull, push = header.pop("pull", ()), header.pop("push", ())
-            for start, size in pull:
-                self.arena.pull(start, size)
-            answer = getattr(self, f"do_{header.pop('do')}")(**header)
-            for start, size in push:
-                self.arena.push(start, size)
+            copies = ArenaCopies.taken_from(header)
+            for start, size in copies.before:
+                self.arena.copy_in(start, size)
+            answer = REQUESTS.answer(self, header, buffers)
+            for start, size in copies.after:
+                self.arena.copy_out(start, size)
             return answer
-        except BaseException as error:
+        except BaseException as error:  # a candidate may raise anything, SystemExit included
             return {"error": failures.describe(error)}
 
-    def do_open(self) -> dict[str, Any]:
-        """Makes the GPU context, opens the arena and asks for memory.
+    def open(self) -> dict[str, Any]:
+        """Makes the GPU context, opens the arena and allocates memory.
 
-        What timed calls need is used once here: torch loads its own kernels when they are first
-        called, which would take time that belongs to the GPU's only user.
+        It also runs each torch kernel that timed calls need. Torch loads a kernel at its first
+        call, and later the GPU may be locked for a comparison.
         """
         from kernel_gym.worker.gpu.memory import open_arena
         from kernel_gym.worker.gpu.recorder import Recorder
@@ -112,22 +112,30 @@ class GpuWorker:
         torch.cuda.synchronize()
         return {}
 
-    def do_rehearse(self, **candidate: Any) -> dict[str, Any]:
-        """Compiles a Triton candidate, before there is a GPU context."""
-        from kernel_gym.worker.gpu.precompile import rehearse
+    def precompile(self, **candidate: Any) -> dict[str, Any]:
+        """Compiles a Triton candidate before there is a GPU context."""
+        from kernel_gym.worker.gpu.precompile import precompile
 
-        failed = rehearse(**candidate)
-        return {"error": failed} if failed else {}
+        failure = precompile(**candidate)
+        return {"error": failure} if failure else {}
 
-    def do_load(self, language: str, entry: str, source: str, **build: Any) -> dict[str, Any]:
-        """Loads the candidate; "torch" is the task's reference, ungated."""
-        self.do_rest()
+    def load(
+        self,
+        language: str,
+        entry: str,
+        source: str,
+        outputs: Sequence[int],
+        log: str,
+        library: bytes,
+    ) -> dict[str, Any]:
+        """Builds and loads a candidate. The language "torch" is for references and is ungated."""
+        self.release()
         self.launches.forget()
         self.hip = None
         if language == "hip":
             from kernel_gym.worker.hip import gpu as hip_gpu
 
-            self.hip = hip_gpu.load(entry=entry, **build)
+            self.hip = hip_gpu.load(library, entry, outputs, log)
             self.launches.watch_library(self.hip.library)
             self.candidate, self.gated = self.hip, True
             return {}
@@ -138,8 +146,8 @@ class GpuWorker:
             self.candidate = triton_module.load(source, entry)
         return {}
 
-    def do_compile(self, calls: list[Arguments]) -> dict[str, Any]:
-        """Compiles what the calls need without running any of it."""
+    def compile(self, calls: list[ArenaArguments]) -> dict[str, Any]:
+        """Compiles what the calls need, without running it."""
         from kernel_gym.worker.gpu.launches import without_tuning
 
         self.launches.start(noop=True)
@@ -148,99 +156,110 @@ class GpuWorker:
                 self._run(self._arguments(args))
         return {}
 
-    def do_call(
-        self, args: Arguments, outbox: list[list[int]], poison: list[int], noop: bool
+    def call(
+        self, args: ArenaArguments, output_places: Ranges, output_sizes: list[int], noop: bool
     ) -> dict[str, Any]:
-        """One call; the outputs' bytes go to the outbox, [start, size] each, what they are back."""
+        """Calls the candidate once, copies its outputs to their places and describes them."""
         values = self._arguments(args)
-        self._poison(poison, 1)
+        self._poison(output_sizes, 1)
         self.launches.start(noop)
         self.gate.refused = []
         outputs = self._run(values)
         torch.cuda.synchronize()
-        self._deliver(outputs, outbox)
+        self._copy_outputs(outputs, output_places)
         return {
             "outputs": [self.arena.describe(o) for o in outputs],
             "launches": self.launches.count,
             "refused": self.gate.refused,
         }
 
-    def do_ring(self, sets: list[Arguments], outputs: list[int]) -> dict[str, Any]:
-        """Takes the argument sets of timed calls; `outputs` are the sizes of what each returns."""
+    def use_inputs(self, sets: list[ArenaArguments], output_sizes: list[int]) -> dict[str, Any]:
+        """Sets the pool of inputs for timed calls, and warms up on two of them."""
         from kernel_gym.worker.gpu.launches import forget_tuning
 
-        if not self.ring:
-            forget_tuning()  # what was chosen while others used the GPU may not be the best
+        if not self.input_sets:
+            forget_tuning()  # choices made while others used the GPU may be poor
         self._forget_graphs()
-        self.ring = [self._arguments(args) for args in sets]
-        self.sizes = outputs
-        self.kept = collections.deque(maxlen=len(sets))
+        self.input_sets = [self._arguments(args) for args in sets]
+        self.output_sizes = output_sizes
+        self.returned = collections.deque(maxlen=len(sets))
         self.launches.start(noop=False)
-        for values in self.ring[:2]:
+        for values in self.input_sets[:2]:
             self._run(values)
         torch.cuda.synchronize()
         return {}
 
-    def do_block(self, count: int, lead: int) -> dict[str, Any]:
-        """`count` cold calls over the ring, after `lead` flushes that let the host get ahead.
+    def time_calls(self, count: int, lead: int) -> dict[str, Any]:
+        """Times `count` calls with cold caches over the pool of inputs.
 
-        Milliseconds of each call, and seconds that queueing one took.
+        Args:
+            count: How many calls.
+            lead: Flushes of the caches before the first call, in which the host gets ahead.
+
+        Returns:
+            Milliseconds of each call by the GPU's clock, the median host seconds for queueing one,
+            and where the outputs are.
         """
-        self.kept.clear()
-        self._poison(self.sizes, count)
+        self.returned.clear()
+        self._poison(self.output_sizes, count)
         for _ in range(lead):
             self._flush()
         stamps, queued = self._stamps(count), [time.perf_counter()]
         for index, (start, end) in enumerate(stamps):
-            values = self.ring[index % len(self.ring)]
+            values = self.input_sets[index % len(self.input_sets)]
             self._flush()
             start.record()
             outputs = self._run(values)
             end.record()
-            self.kept.append(outputs)
+            self.returned.append(outputs)
             queued.append(time.perf_counter())
         torch.cuda.synchronize()
         host = statistics.median(after - before for before, after in pairwise(queued))
         times = [start.elapsed_time(end) for start, end in stamps]
-        return {"ms": times, "host": host} | self._places(self.kept)
+        return {"ms": times, "host": host} | self._places(self.returned)
 
-    def do_capture(self) -> dict[str, Any]:
-        """Captures one round over the ring as a graph, and one that poisons what it returns."""
+    def capture(self) -> dict[str, Any]:
+        """Captures one call for each set of inputs as a graph.
+
+        A second graph poisons the outputs that lie outside the arena.
+        """
         assert self.recorder is not None
         self._forget_graphs()
         with self.recorder.beside():
-            self._run(self.ring[0])
-        self.graph, self.captured = self.recorder.record(lambda: [self._run(v) for v in self.ring])
+            self._run(self.input_sets[0])
+        self.graph, self.captured = self.recorder.record(
+            lambda: [self._run(v) for v in self.input_sets]
+        )
         returned = [o for o in chain(*self.captured) if not self.arena.holds(o)]
         if returned:
             self.poisoning, _ = self.recorder.record(lambda: _fill(*returned))
         return self._places(self.captured)
 
-    def do_replay(self, count: int) -> dict[str, Any]:
-        """`count` replays of the graph, each with cold caches; milliseconds of each."""
+    def time_replays(self, count: int) -> dict[str, Any]:
+        """Times `count` replays of the graph, each with cold caches, in milliseconds."""
         assert self.graph is not None
-        self.kept.clear()
+        self.returned.clear()
         stamps = self._stamps(count)
         for index, (start, end) in enumerate(stamps):
             if index == count - 1 and self.poisoning is not None:
-                self.poisoning.replay()  # what earlier replays have left is no answer to this one
+                self.poisoning.replay()  # outputs of earlier replays must not count
             self._flush()
             start.record()
             self.graph.replay()
             end.record()
         torch.cuda.synchronize()
-        self.kept.extend(self.captured)
+        self.returned.extend(self.captured)
         return {"ms": [start.elapsed_time(end) for start, end in stamps], "host": 0.0}
 
-    def do_nothing(self) -> dict[str, Any]:
-        """For pieces that are to be fetched."""
+    def copy_arena(self) -> dict[str, Any]:
+        """Does nothing: the copies of the arena that go with a request are all that is wanted."""
         return {}
 
-    def do_move(self) -> dict[str, Any]:
-        """Goes on on another processor, whose core may have fewer other users.
+    def change_cpu(self) -> dict[str, Any]:
+        """Continues on another CPU, whose core may have fewer users.
 
-        A virtual machine is often not told which of its processors are halves of one core, so it
-        leaves a thread that never sleeps beside another that slows it down.
+        A virtual machine often does not know which of its CPUs share a core. It may then leave a
+        thread that never sleeps beside another one that slows it down.
         """
         allowed = os.sched_getaffinity(0)
         others = allowed - {ctypes.CDLL(None).sched_getcpu()}
@@ -249,32 +268,32 @@ class GpuWorker:
             os.sched_setaffinity(0, allowed)
         return {}
 
-    def do_rest(self) -> dict[str, Any]:
-        """Forgets the ring and gives its memory back to the device."""
-        self.ring = []
-        self.kept.clear()
+    def release(self) -> dict[str, Any]:
+        """Forgets the pool of inputs and the graphs, and returns memory to the driver."""
+        self.input_sets = []
+        self.returned.clear()
         self._forget_graphs()
         if self.recorder is not None:
             self.recorder.release()
         return {}
 
-    def do_deliver(self, calls: list[int], outboxes: list[list[list[int]]]) -> dict[str, Any]:
+    def copy_outputs(self, calls: list[int], output_places: list[Ranges]) -> dict[str, Any]:
         """Copies the outputs of some of the last timed calls, counted from the last backwards.
 
-        Only where the judge cannot read this process's memory itself.
+        This is needed only where the judge cannot read the memory of this process itself.
         """
-        for back, outbox in zip(calls, outboxes, strict=True):
-            self._deliver(self.kept[-1 - back], outbox)
+        for back, places in zip(calls, output_places, strict=True):
+            self._copy_outputs(self.returned[-1 - back], places)
         return {}
 
-    def do_facts(self) -> dict[str, Any]:
-        """What the compiler made of the kernels."""
+    def facts(self) -> dict[str, Any]:
+        """Describes what the compiler made of the kernels."""
         from kernel_gym.worker.gpu import facts as gpu_facts
 
         return {"kernels": self.hip.facts if self.hip else gpu_facts.of_triton(self.launches)}
 
-    def do_cross(self, arch: str) -> dict[str, Any]:
-        """Compiles the Triton kernels seen so far for an AMD architecture."""
+    def cross_compile(self, arch: str) -> dict[str, Any]:
+        """Compiles the Triton kernels seen so far for an AMD architecture and describes them."""
         from kernel_gym.worker.gpu import facts as gpu_facts
 
         return {"kernels": gpu_facts.cross_compile(self.launches, arch)}
@@ -282,7 +301,7 @@ class GpuWorker:
     # -- the parts of a call -------------------------------------------------------------------
 
     def _stamps(self, count: int) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
-        """Pairs of events, which are made once: that takes as long as a launch."""
+        """Returns pairs of events. Making one takes as long as a launch, so they are kept."""
         while len(self.events) < count:
             self.events.append(
                 (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
@@ -290,7 +309,7 @@ class GpuWorker:
         return self.events[:count]
 
     def _flush(self) -> None:
-        """Makes the caches cold: writes its memory twice."""
+        """Makes the caches cold by writing the flush buffer twice."""
         for value in (1, 2):
             self.flush.fill_(value)
 
@@ -307,30 +326,53 @@ class GpuWorker:
             result = self.candidate(*values)
         return tuple(result) if isinstance(result, tuple | list) else (result,)
 
-    def _arguments(self, args: Arguments) -> list[Any]:
-        return [a["value"] if "value" in a else self.arena.tensor(a) for a in args]
+    def _arguments(self, args: ArenaArguments) -> list[Any]:
+        return [a.value if isinstance(a, messages.Scalar) else self.arena.tensor(a) for a in args]
 
     def _poison(self, sizes: list[int], copies: int) -> None:
-        """Fills and frees memory of the outputs' sizes, which the allocator hands out next."""
+        """Poisons and frees memory of such sizes (bytes), which the allocator returns next."""
         for piece in [torch.empty(n, dtype=torch.uint8, device="cuda") for n in sizes * copies]:
             _fill(piece)
 
     def _places(self, calls: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
-        """Where the outputs of calls are, for the judge, who reads them itself."""
-        if self.file is not None:  # memory is not shared by handle here
+        """Where the outputs of calls are, for the judge, which reads them itself."""
+        if self.file is not None:  # GPU memory cannot be shared here
             return {}
         exports = Exports(self.arena)
         places = [[exports.place(output) for output in outputs] for outputs in calls]
         return {"places": places, "handles": exports.handles}
 
-    def _deliver(self, outputs: tuple[Any, ...], outbox: list[list[int]]) -> None:
-        for output, (start, size) in zip(outputs, outbox, strict=False):
+    def _copy_outputs(self, outputs: tuple[Any, ...], places: Ranges) -> None:
+        for output, (start, size) in zip(outputs, places, strict=False):
             if isinstance(output, torch.Tensor) and output.is_cuda and output.nbytes == size:
                 self.arena.put(start, output)
         torch.cuda.synchronize()
 
 
+REQUESTS = Dispatcher(
+    "worker",
+    {
+        messages.OpenGpu: GpuWorker.open,
+        messages.Precompile: GpuWorker.precompile,
+        messages.LoadOnGpu: GpuWorker.load,
+        messages.CompileCalls: GpuWorker.compile,
+        messages.CallOnGpu: GpuWorker.call,
+        messages.UseInputs: GpuWorker.use_inputs,
+        messages.TimeCalls: GpuWorker.time_calls,
+        messages.CaptureGraph: GpuWorker.capture,
+        messages.TimeReplays: GpuWorker.time_replays,
+        messages.CopyArena: GpuWorker.copy_arena,
+        messages.ChangeCpu: GpuWorker.change_cpu,
+        messages.ReleaseMemory: GpuWorker.release,
+        messages.CopyOutputs: GpuWorker.copy_outputs,
+        messages.ReadGpuFacts: GpuWorker.facts,
+        messages.CrossCompile: GpuWorker.cross_compile,
+    },
+)
+"""What the judge may ask for."""
+
+
 def _fill(*tensors: torch.Tensor) -> None:
-    """Overwrites their bytes by what is no answer."""
+    """Poisons tensors: all their bytes become 0xFF."""
     for tensor in tensors:
         tensor.view(-1).view(torch.uint8).fill_(0xFF)

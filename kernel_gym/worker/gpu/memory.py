@@ -1,4 +1,4 @@
-"""The worker's view of the memory that it shares with the judge on a GPU."""
+"""The memory on a GPU that a worker shares with the judge, seen from the worker."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.gpu import runtime as gpu_runtime
+from kernel_gym.protocol.worker import ArenaTensor
 
 
 class Arena:
-    """The judge's arena: its own memory by handle, or a copy kept in step through a shared file."""
+    """The judge's arena: the same memory by handle, or a copy that passes through a shared file.
+
+    Args:
+        bytes_: The memory on the GPU, uint8.
+        host: The shared file, uint8 of the same size; None where the memory is the judge's own.
+    """
 
     def __init__(self, bytes_: torch.Tensor, host: torch.Tensor | None) -> None:
         self._bytes = bytes_
         self._host = host
         self._start = bytes_.data_ptr()
-        self._as = cache(lambda name: bytes_.view(getattr(torch, name)))
+        self._as = cache(lambda dtype: bytes_.view(dtype))
 
-    def tensor(self, arg: dict[str, Any]) -> torch.Tensor:
-        """The tensor that an argument describes: start (bytes), skip (elements), shape, strides."""
-        whole = self._as(arg["dtype"])
-        start = whole.storage_offset() + arg["start"] // whole.itemsize + arg["skip"]
-        return whole.as_strided(arg["shape"], arg["strides"], start)
+    def tensor(self, arg: ArenaTensor) -> torch.Tensor:
+        """The tensor that an argument describes."""
+        whole = self._as(arg.dtype)
+        start = whole.storage_offset() + arg.start // whole.itemsize + arg.offset
+        return whole.as_strided(arg.shape, arg.strides, start)
 
     def put(self, start: int, tensor: torch.Tensor) -> None:
-        """Copies a tensor's elements, in order, to a place in the arena."""
+        """Copies the elements of a tensor, in order, to an offset (bytes) in the arena."""
         flat = tensor.contiguous().view(-1).view(torch.uint8)
         self._bytes[start : start + flat.numel()].copy_(flat)
 
-    def pull(self, start: int, size: int) -> None:
-        """Fetches what the judge has put there, where the memory is not the judge's own."""
+    def copy_in(self, start: int, size: int) -> None:
+        """Copies a range from the shared file, where the judge has written it."""
         assert self._host is not None
         self._bytes[start : start + size].copy_(self._host[start : start + size])
 
-    def push(self, start: int, size: int) -> None:
-        """Shows the judge what is there."""
+    def copy_out(self, start: int, size: int) -> None:
+        """Copies a range to the shared file, where the judge reads it."""
         assert self._host is not None
         self._host[start : start + size].copy_(self._bytes[start : start + size])
 
@@ -50,7 +56,7 @@ class Arena:
         return tensor.data_ptr() - self._start
 
     def describe(self, output: Any) -> dict[str, Any]:
-        """What a candidate returned, for the judge's check of metadata."""
+        """Describes a value that a candidate returned, for the judge's check of metadata."""
         if not isinstance(output, torch.Tensor):
             return {"wrong": f"a {type(output).__name__}"}
         if type(output) is not torch.Tensor or not output.is_cuda:
@@ -66,37 +72,46 @@ class Arena:
 
 
 class Exports:
-    """Places of tensors in terms by which the judge opens and reads their memory itself.
+    """Handles by which the judge opens the memory of tensors and reads it itself.
 
-    Made anew for each answer: an allocation that was freed may come again at the same address.
+    Each answer needs a new object. A freed allocation may return at the same address, with another
+    handle.
     """
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
-        self._found: list[tuple[int, int]] = []
+        self._allocations: list[tuple[int, int]] = []
         self.handles: list[str] = []
 
     def place(self, output: Any) -> list[int]:
-        """[allocation, offset in bytes, bytes]: allocation -1 is the arena; [] for no tensor."""
+        """Where an output is: [allocation, offset in bytes, size in bytes].
+
+        Allocation -1 is the arena. A value that is no contiguous tensor has no place: [].
+        """
         if not isinstance(output, torch.Tensor) or not output.is_contiguous():
             return []
         address, size = output.data_ptr(), output.nbytes
         if self._arena.holds(output):
             return [-1, self._arena.offset(output), size]
-        for index, (start, end) in enumerate(self._found):
+        for index, (start, end) in enumerate(self._allocations):
             if start <= address < end:
                 return [index, address - start, size]
         start, length = gpu_runtime.allocation_of(address)
-        self._found.append((start, start + length))
+        self._allocations.append((start, start + length))
         self.handles.append(gpu_runtime.export(start).hex())
-        return [len(self._found) - 1, address - start, size]
+        return [len(self._allocations) - 1, address - start, size]
 
 
 def open_arena(handle: str, size: int, file: int | None) -> Arena:
-    """Opens the judge's arena, by a handle (hexadecimal) or through a shared file.
+    """Opens the judge's arena by a handle, or through a shared file.
+
+    Args:
+        handle: The handle, in hexadecimal digits; unused with a file.
+        size: Bytes of the arena.
+        file: Descriptor of the shared file, or None.
 
     Raises:
-        GpuRuntimeError: the handle cannot be opened in this process.
+        GpuRuntimeError: The handle cannot be opened in this process.
     """
     if file is None:
         address = gpu_runtime.open_handle(bytes.fromhex(handle))

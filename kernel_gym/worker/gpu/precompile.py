@@ -1,9 +1,9 @@
 """Compiles a Triton candidate for a GPU that this process has not opened.
 
-A GPU context takes a fraction of a second to make and more of it while other processes make
-theirs, and most early candidates do not compile. So the worker first plays the GPU: tensors
-without bytes, a driver that compiles for the true target and launches nothing. The compiled kernels
-stay in the worker's folder, where the real run finds them.
+Making a GPU context takes a fraction of a second, and longer while other processes make theirs.
+Most early candidates do not compile and need no context. So the worker first runs a candidate on a
+stand-in for the GPU: tensors have no bytes, and a driver compiles for the true target and launches
+nothing. The compiled kernels stay in the worker's folder, where the real run finds them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
+from kernel_gym.protocol.worker import ArenaArguments, ArenaTensor, Scalar
 from kernel_gym.sandbox import failures
 from kernel_gym.worker import triton_module
 from kernel_gym.worker.gpu.launches import without_tuning
@@ -28,10 +29,10 @@ _MOST_THREADS = 1024
 
 
 class NoDevice:
-    """Takes every request and does nothing, but has no more memory than the GPU.
+    """Accepts every request and does nothing. It has as much memory as the GPU, and no more.
 
     Args:
-        properties: of the GPU, as `kernel_gym.devices.gpu.vendors.reported` gives them.
+        properties: What the GPU reports, as `kernel_gym.devices.gpu.vendors.reported` returns it.
     """
 
     capturing = False
@@ -59,10 +60,10 @@ class NoDevice:
         )
 
     def allocate(self, size: int) -> int:
-        """An address where nothing is ever read.
+        """Returns an address that nothing ever reads.
 
         Raises:
-            torch.OutOfMemoryError: a candidate that asks until there is no more gets its answer.
+            torch.OutOfMemoryError: The GPU does not have so much memory.
         """
         if self.allocated + size > self.properties.memory_bytes:
             raise torch.OutOfMemoryError("out of memory")
@@ -73,7 +74,7 @@ class NoDevice:
         return address
 
     def free(self, address: int) -> None:
-        """Gives an allocation back."""
+        """Frees an allocation."""
         self.allocated -= self._sizes.pop(address, 0)
 
     def __getattr__(self, name: str) -> Any:
@@ -81,7 +82,7 @@ class NoDevice:
 
 
 class _Driver(SimDriver):
-    """Compiles for the true target; loads and launches nothing."""
+    """Compiles for the true target. It loads and launches nothing."""
 
     def __init__(self, device: NoDevice, target: GPUTarget) -> None:
         super().__init__(device)  # type: ignore[arg-type]
@@ -89,28 +90,29 @@ class _Driver(SimDriver):
         self.utils.load_binary = lambda *_: (None, None, 0, 0, _MOST_THREADS)  # type: ignore[method-assign]
 
     def launcher_cls(self, src: Any, metadata: Any) -> Any:
-        """Launches nothing."""
+        """Returns a launcher that launches nothing."""
         return lambda *args, **kwargs: None
 
     def get_current_target(self) -> GPUTarget:
-        """The GPU's own."""
+        """The target of the GPU."""
         return self._target
 
 
-def rehearse(
-    source: str, entry: str, calls: list[list[dict[str, Any]]], properties: dict[str, Any]
+def precompile(
+    source: str, entry: str, calls: list[ArenaArguments], properties: dict[str, Any]
 ) -> dict[str, Any] | None:
     """Loads a candidate and calls it, so that its kernels are compiled.
 
     Args:
-        source: the candidate.
-        entry: its entry point.
-        calls: arguments of each call, of which only shapes, strides, types and values matter.
-        properties: of the GPU: as `kernel_gym.devices.gpu.vendors.reported` gives them.
+        source: The candidate.
+        entry: Its entry point.
+        calls: Arguments of each call. Only shapes, strides, types and scalar values matter.
+        properties: What the GPU reports, as `kernel_gym.devices.gpu.vendors.reported` returns it.
 
     Returns:
-        The description of a failure to build, or of the host's memory used up, which takes a minute
-        to find out again. Any other failure may be one of the play: it is left for the real run.
+        The description of a failure to build, or of exhausted host memory, which the real run would
+        take a minute to find again. None otherwise: any other failure may be due to the stand-in,
+        so the real run decides.
     """
     device = NoDevice(properties)
     undo = _install(device)
@@ -121,25 +123,24 @@ def rehearse(
                 for args in calls:
                     candidate(*[_argument(arg, device) for arg in args])
     except BaseException as error:
-        found = failures.describe(error)
-        final = found["kind"] == failures.COMPILE or isinstance(error, MemoryError)
-        return found if final else None
+        failure = failures.describe(error)
+        final = failure["kind"] == failures.COMPILE or isinstance(error, MemoryError)
+        return failure if final else None
     finally:
         undo()
     return None
 
 
-def _argument(arg: dict[str, Any], device: NoDevice) -> Any:
-    if "value" in arg:
-        return arg["value"]
-    dtype = getattr(torch, arg["dtype"])
-    meta = torch.empty_strided(arg["shape"], arg["strides"], dtype=dtype, device="meta")
-    address = _FIRST_ADDRESS + arg["skip"] * meta.element_size()
-    return DeviceTensor(meta, Memory(device, address, arg["span"], owned=False))
+def _argument(arg: Scalar | ArenaTensor, device: NoDevice) -> Any:
+    if isinstance(arg, Scalar):
+        return arg.value
+    meta = torch.empty_strided(arg.shape, arg.strides, dtype=arg.dtype, device="meta")
+    address = _FIRST_ADDRESS + arg.offset * meta.element_size()
+    return DeviceTensor(meta, Memory(device, address, arg.size, owned=False))
 
 
 def _install(device: NoDevice) -> Any:
-    """Puts the play in the place of torch's and Triton's GPU; returns what takes it away again."""
+    """Replaces the GPU of torch and Triton by the stand-in; returns a function that undoes it."""
     patched = (torch.cuda, torch.version, triton.testing)
     before = [dict(vars(module)) for module in patched]
     driver = triton.runtime.driver

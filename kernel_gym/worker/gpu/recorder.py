@@ -1,8 +1,8 @@
 """Captures work as graphs that share one pool of device memory.
 
 `torch.cuda.graph` returns all cached memory to the driver before it captures, and gives each graph
-a pool of its own. Both ask the driver for memory, which takes milliseconds, and several times as
-long while other processes make or end their contexts.
+a separate pool. Both lead to requests for memory to the driver. Such a request takes milliseconds,
+and several times longer while other processes make or end their contexts.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from kernel_gym.devices.gpu import runtime as gpu_runtime
 
 Result = TypeVar("Result")
 RESERVED_BYTES = 1 << 30
-"""What is asked of the driver ahead, for calls and for graphs each: the outputs of one ring ..."""
+"""Bytes to reserve in advance, for calls and for graphs each: the outputs of one input pool."""
 LEAST_BYTES = RESERVED_BYTES // 2
-"""... and on a crowded GPU."""
+"""Bytes to reserve in advance on a crowded GPU."""
 HELD_BYTES = 2 * RESERVED_BYTES
-"""What a process that stays keeps between two tasks on a crowded GPU."""
+"""Most bytes that a process keeps between two tasks on a crowded GPU."""
 
 
 class Recorder:
-    """Of a process that has its GPU context; asks for the memory of most tasks at once."""
+    """Captures graphs in a process with a GPU context; reserves enough memory for most tasks."""
 
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()
         self._reserve()
 
     def record(self, work: Callable[[], Result]) -> tuple[torch.cuda.CUDAGraph, Result]:
-        """A graph of what `work` puts on the device, and what it returns.
+        """Captures the work that `work` enqueues as a graph; returns the graph and the result.
 
-        What an earlier graph has returned is lost when that graph is no longer held.
+        The memory of a result belongs to its graph, and is reused once the graph is deleted.
         """
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
@@ -46,18 +46,18 @@ class Recorder:
         return graph, result
 
     def beside(self) -> torch.cuda.StreamContext:
-        """Where graphs are captured: what has run there needs no memory of the driver then."""
+        """The stream of captures. Work that has run there before needs no new driver memory."""
         return torch.cuda.stream(self._stream)
 
     def release(self) -> None:
-        """Gives memory back that others may need. No other graph may be held."""
+        """Returns memory that other processes may need. No other graph may exist."""
         if gpu_runtime.keeps_too_much(torch.cuda.memory_reserved(), HELD_BYTES):
             del self._first
             torch.cuda.empty_cache()
             self._reserve()
 
     def _reserve(self) -> None:
-        """Begins a pool. Torch keeps what is freed, and hands out parts of it."""
+        """Starts a pool. Torch keeps freed memory in it and allocates from it."""
         size = LEAST_BYTES if gpu_runtime.crowded() else RESERVED_BYTES
         gpu_runtime.reserve(size)
         self._pool = torch.cuda.graph_pool_handle()

@@ -1,7 +1,7 @@
-"""The compiler's process: runs commands over a source, and sees nothing but its own folders.
+"""The process of the HIP compiler: runs commands over a source and sees only its own folders.
 
-What a source includes ends up in messages that the policy reads, so that the compiler may see no
-file of the machine besides the compiler itself, its libraries and its headers.
+A compiler quotes included files in its messages, and a policy reads these messages. So the process
+sees no file of the machine except the compiler itself, its libraries and its headers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.protocol.request import decode
+from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox.channel import Channel
 
 MAX_LOG = 256 << 10
@@ -20,35 +22,35 @@ MAX_LOG = 256 << 10
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Serves the judge over the descriptor: files and commands in, messages and results out."""
+    """Serves `BuildHip` requests of the judge over the descriptor."""
     judge = Channel(socket.socket(fileno=fds[0]))
     judge.send({"confinement": options["confinement"]})
     while True:
-        header = judge.recv().header
+        request = decode(BuildHip, judge.recv().header)
         folder = Path(os.environ["TMPDIR"])
-        logs, failed = build(folder, header["files"], header["commands"])
-        results = [] if failed else [(folder / name).read_bytes() for name in header["results"]]
+        logs, failed = build(folder, request.files, request.commands)
+        results = [] if failed else [(folder / name).read_bytes() for name in request.results]
         judge.send({"logs": logs, "failed": failed}, *results)
 
 
 def build(
     folder: Path, files: Mapping[str, str], commands: Sequence[Sequence[str]]
 ) -> tuple[list[str], bool]:
-    """Writes files and runs commands over them side by side.
+    """Writes files and runs commands over them in parallel.
 
     Args:
-        folder: where the files are put and the commands run.
-        files: texts by file name.
-        commands: compilers with their arguments.
+        folder: Where the files are written and the commands run.
+        files: Texts by file name.
+        commands: Compilers with their arguments.
 
     Returns:
-        What each of them printed, and whether any of them failed.
+        What each command printed, and whether any of them failed.
     """
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     logs = [folder / f"{number}.log" for number in range(len(commands))]
     running = [_start(command, folder, log) for command, log in zip(commands, logs, strict=True)]
-    failed = any([process.wait() for process in running])  # all of them are waited for
+    failed = any([process.wait() for process in running])  # a list: waits for all of them
     return [_first_bytes(log) for log in logs], failed
 
 

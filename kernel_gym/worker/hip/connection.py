@@ -1,4 +1,4 @@
-"""Answers the calls of our HIP host runtime (hip_runtime.cpp) with requests to the device."""
+"""Answers the calls of this project's HIP host runtime (hip_runtime.cpp) by requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
+from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
 from kernel_gym.worker.sim.code_objects import assembler_of
 from kernel_gym.worker.sim.properties import HostProperties
@@ -15,7 +18,8 @@ from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _DEFAULT = 1, 2, 3, 4
-_WIDTHS = {1: "uint8", 2: "int16", 4: "int32"}
+_WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+"""The type of elements by their size in bytes, for fills."""
 
 _INT, _WORD, _LONG, _TEXT = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
 _WORDS, _LONGS = ctypes.POINTER(_WORD), ctypes.POINTER(_LONG)
@@ -55,20 +59,28 @@ class _Device(ctypes.Structure):
     ]  # as Device in hip_runtime.h
 
 
-def _described(found: HostProperties) -> _Device:
-    """A device as the HIP runtime tells of it; the number of gfx90a is 910, as in HIP."""
-    number = found.arch.removeprefix("gfx")
+def _described(device: HostProperties) -> _Device:
+    """Describes a device for the HIP runtime. The number of gfx90a is 910, as in HIP."""
+    number = device.arch.removeprefix("gfx")
     return _Device(
-        *(found.name.encode(), found.full_arch.encode()),
-        *(int(number) if number.isdigit() else 910, found.minor),
-        *(found.spec.compute_units, found.l2_bytes),
-        *(found.clock_khz, found.memory_clock_khz, found.bus_bits),
-        *(found.memory_bytes, found.spec.lds_bytes),
+        *(device.name.encode(), device.full_arch.encode()),
+        *(int(number) if number.isdigit() else 910, device.minor),
+        *(device.spec.compute_units, device.l2_bytes),
+        *(device.clock_khz, device.memory_clock_khz, device.bus_bits),
+        *(device.memory_bytes, device.spec.lds_bytes),
     )
 
 
 class Connection:
-    """The HIP runtime's calls, as requests to the device. Keeps the first error."""
+    """Turns calls of the HIP runtime into requests to the device, and keeps the first error.
+
+    Args:
+        runtime: The driver of the simulated GPU.
+        assembler: Assembler text of the source's device side.
+
+    Raises:
+        DeviceError: The device cannot decode a kernel of the source.
+    """
 
     def __init__(self, runtime: SimRuntime, assembler: str) -> None:
         self.error: Exception | None = None
@@ -76,7 +88,7 @@ class Connection:
         self._modules = [assembler]
         self._kernels: dict[str, dict[str, Any]] = {}
         has_kernels = ".amdhsa_kernel" in assembler
-        # What cannot be decoded is said before the first call.
+        # A kernel that cannot be decoded fails here, before the first call.
         for name in runtime.names(assembler) if has_kernels else ():
             self._kernel(f"0:{name}")
         self._callbacks = _Callbacks(
@@ -155,14 +167,14 @@ class Connection:
     def _clock(self) -> float:
         return self._runtime.clock()
 
-    def _facts(self, name: bytes, threads: int, shared: int, found: Any) -> int:
+    def _facts(self, name: bytes, threads: int, shared: int, facts: Any) -> int:
         try:
             kernel = self._kernel(name.decode())
         except DeviceError:
             return _NOT_FOUND
         lds, available = kernel["lds"] + shared, self._runtime.properties.spec.lds_bytes
         fits = occupancy(threads, lds, kernel["total_registers"], available)
-        found[0] = _Facts(
+        facts[0] = _Facts(
             kernel["total_registers"],
             kernel["lds"],
             kernel["scratch"],
@@ -187,5 +199,5 @@ def _on_device(address: int) -> bool:
     return ARENA_BASE <= address < ARENA_BASE + ARENA_SIZE
 
 
-def _elements(address: int, count: int, width: int = 1) -> dict[str, Any]:
-    return {"address": address, "shape": [count], "strides": [1], "dtype": _WIDTHS[width]}
+def _elements(address: int, count: int, width: int = 1) -> TensorOnDevice:
+    return TensorOnDevice(address, (count,), (1,), _WIDTHS[width])

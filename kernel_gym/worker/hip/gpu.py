@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,19 @@ from kernel_gym.worker.sim.runtime import DeviceError
 
 
 class HipCandidate:
-    """Calls the C launcher with device addresses, sizes and the current stream."""
+    """Calls the C launcher with device addresses, sizes and the current stream.
 
-    def __init__(self, library: ctypes.CDLL, entry: str, outputs: list[int], log: str) -> None:
+    Args:
+        library: The loaded shared object.
+        entry: Name of the launcher.
+        outputs: Which of the launcher's arguments it writes.
+        log: What the compiler printed.
+
+    Raises:
+        BuildError: The object has no such launcher.
+    """
+
+    def __init__(self, library: ctypes.CDLL, entry: str, outputs: Sequence[int], log: str) -> None:
         self.library = library
         self.facts = read_resources(log)
         self._outputs = outputs
@@ -29,7 +40,7 @@ class HipCandidate:
         self._function.restype = ctypes.c_int
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """One launch; returns the output tensors that were handed in."""
+        """Calls the launcher once; returns those arguments that are outputs."""
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         status = self._function(*[_c_argument(a) for a in args], stream)
         if status:
@@ -37,19 +48,19 @@ class HipCandidate:
         return tuple(args[i] for i in self._outputs)
 
 
-def load(library: bytes, entry: str, outputs: list[int], log: str) -> HipCandidate:
-    """Loads what the compiler made of a source.
+def load(library: bytes, entry: str, outputs: Sequence[int], log: str) -> HipCandidate:
+    """Loads a compiled candidate.
 
     Args:
-        library: the shared object.
-        entry: name of its launcher.
-        outputs: which of the launcher's arguments it writes.
-        log: what the compiler printed.
+        library: The shared object.
+        entry: Name of its launcher.
+        outputs: Which of the launcher's arguments it writes.
+        log: What the compiler printed.
 
     Raises:
-        BuildError: the object does not load, or the launcher is not there.
+        BuildError: The object does not load, or it has no such launcher.
     """
-    name = hashlib.sha256(library).hexdigest()[:24]  # a name that is loaded is not read again
+    name = hashlib.sha256(library).hexdigest()[:24]  # dlopen reads each name once
     path = Path(os.environ["TMPDIR"]) / f"{name}.so"
     path.write_bytes(library)
     try:
@@ -63,7 +74,7 @@ def load(library: bytes, entry: str, outputs: list[int], log: str) -> HipCandida
 
 
 def read_resources(log: str) -> list[dict[str, Any]]:
-    """Registers, spills and shared memory by kernel, from what ptxas or clang prints of them."""
+    """Reads registers, spills and shared memory of each kernel from the log of ptxas or clang."""
     return _read_ptxas(log) or _read_clang(log)
 
 
@@ -100,9 +111,9 @@ _CLANG = {
 def _read_clang(log: str) -> list[dict[str, Any]]:
     kernels = []
     for part in re.split(r"Function Name: ", log)[1:]:
-        found = {name: re.search(pattern, part) for name, pattern in _CLANG.items()}
-        numbers = {name: int(match.group(1)) for name, match in found.items() if match}
-        if numbers.get("agprs"):  # both are of one file, in which AGPRs begin at a multiple of 4
+        matches = {name: re.search(pattern, part) for name, pattern in _CLANG.items()}
+        numbers = {name: int(match.group(1)) for name, match in matches.items() if match}
+        if numbers.get("agprs"):  # one register file; AGPRs begin at a multiple of 4
             numbers["vgprs"] = -(-numbers.get("vgprs", 0) // 4) * 4 + numbers["agprs"]
         kernels.append({"name": part.split()[0], "vgprs": 0, **numbers})
     return kernels

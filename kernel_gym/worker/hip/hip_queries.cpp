@@ -1,4 +1,4 @@
-// The host side of HIP for candidates on the simulated device: the calls that only tell something.
+// The host side of HIP for candidates on the simulated device: the calls that only query something.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// The host side of HIP for candidates on the simulated device: the calls that act, answered through
-// callbacks into the worker's driver. Everything runs in order, so that streams are only names.
+// The host side of HIP for candidates on the simulated device: the calls that have an effect. They
+// use callbacks into the worker's driver. All work runs in order, so streams are only names.
 #include "hip_runtime.h"
 
 #include <cstdlib>
@@ -152,7 +152,7 @@ int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char
   if (bytes) *bytes = size;
   return kSuccess;
 }
-// `extra` is the other way to hand over arguments: {1, buffer, 2, &size, 3}.
+// `extra` is the other form of arguments: {1, buffer, 2, &size, 3}.
 int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, void*, void** args,
                           void** extra) {

@@ -1,5 +1,5 @@
-// What the two halves of the HIP runtime for candidates share. The HIP headers need not be installed
-// to build it: types are stated as the ABI of HIP 5 and 6 has them.
+// Declarations for both source files of the HIP runtime for candidates. Building it does not need
+// the HIP headers: the types here follow the ABI of HIP 5 and 6.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct Dim3 {
   uint32_t x, y, z;
 };
 
-// What a kernel uses, and how many of its workgroups fit on a compute unit.
+// The resources of a kernel, and how many of its workgroups fit on a compute unit.
 struct KernelFacts {
   int registers, lds, scratch, max_threads, workgroups_per_unit;
 };
 
-// Mirrored by kernel_gym/worker/hip/sim.py. A kernel is named `module:name`; module 0 is the source.
+// Mirrored by kernel_gym/worker/hip/connection.py. A kernel is named `module:name`; module 0 is the source.
 struct Callbacks {
   int (*launch)(const char* kernel, const uint32_t* grid, const uint32_t* block, void** args,
                 uint64_t shared, uint64_t packed_size);
@@ -42,7 +42,7 @@ struct Callbacks {
   int (*module)(const void* image, const char* path);  // a number above 0, or 0
 };
 
-// What the device tells of itself: clocks in kHz, sizes in bytes. Mirrored by hip_connection.py.
+// Properties of the device: clocks in kHz, sizes in bytes. Mirrored by connection.py.
 struct Device {
   char name[64], arch[64];
   int gcn_arch, minor, units, l2, clock, memory_clock, bus;

@@ -1,7 +1,8 @@
-"""Builds and loads a HIP candidate for the simulated device: clang twice, a small HIP runtime.
+"""Loads a HIP candidate, or builds and runs a HIP program, on a simulated GPU.
 
-The device side becomes assembler text for the simulator, the host side (the C launcher) a shared
-object against our own HIP runtime, whose calls end in requests to the device. No torch headers.
+Clang compiles a source twice. The device side becomes assembler text for the simulator. The host
+side, with the C launcher, becomes a shared object that is linked against this project's own small
+HIP runtime. The calls of that runtime become requests to the device. No torch headers are needed.
 """
 
 from __future__ import annotations
@@ -23,42 +24,46 @@ from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.hip import compiler
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
-from kernel_gym.worker.sim.tensor import DeviceTensor, describe
+from kernel_gym.worker.sim.tensor import DeviceTensor
 
 _SUCCESS = 0
 
 
 def load(
-    header: dict[str, Any], buffers: Sequence[bytes], runtime: SimRuntime
+    entry: str, outputs: Sequence[int], assembler: bytes, library: bytes, runtime: SimRuntime
 ) -> Callable[..., Any]:
-    """Loads what the compiler made of a source; returns a function that calls its launcher.
+    """Loads a compiled candidate; returns a function that calls its launcher.
 
-    The arguments of the function are the launcher's without the stream: tensors and numbers;
-    `header["outputs"]` says which arguments it returns. The buffers are the assembler text of the
-    device side and the shared object of the host side.
+    The arguments of the function are those of the launcher without the stream: tensors and numbers.
+
+    Args:
+        entry: Name of the launcher.
+        outputs: Which arguments the function returns.
+        assembler: Assembler text of the device side.
+        library: Shared object of the host side.
+        runtime: The driver of the simulated GPU.
 
     Raises:
-        BuildError: the object does not load, or the launcher is not there.
+        BuildError: The object does not load, or it has no such launcher.
     """
-    assembler, library = buffers
     path = Path(os.environ["TMPDIR"]) / LIBRARY
     path.write_bytes(library)
     connection = Connection(runtime, assembler.decode(errors="replace"))
     host = _open(str(path))
     try:
-        launcher = getattr(host, header["entry"])
+        launcher = getattr(host, entry)
     except AttributeError:
-        raise BuildError(f'the source exports no extern "C" launcher {header["entry"]!r}') from None
-    return _Launcher(launcher, connection, header["outputs"])
+        raise BuildError(f'the source exports no extern "C" launcher {entry!r}') from None
+    return _Launcher(launcher, connection, outputs)
 
 
 def run_program(
     source: str, toolchain: dict[str, list[str]], runtime: SimRuntime, words: Sequence[str] = ()
 ) -> int:
-    """Builds a whole program and calls its `main` with these words; returns what that returns.
+    """Builds a program, calls its `main` with these words and returns the exit status.
 
     Raises:
-        BuildError: the compiler's message, or there is no `main`.
+        BuildError: The source does not compile, or it has no `main`.
     """
     folder = Path(os.environ["TMPDIR"])
     logs, failed = compiler.build(folder, files(source), commands(toolchain))
@@ -70,7 +75,7 @@ def run_program(
         raise BuildError("the source has no main()")
     values = (ctypes.c_char_p * (len(words) + 1))(*[word.encode() for word in words], None)
     status = host.main(len(words), values)
-    if status and connection.error is not None:  # else the program has expected it
+    if status and connection.error is not None:  # with status 0 the program has handled it
         raise connection.error
     return status
 
@@ -78,7 +83,7 @@ def run_program(
 class _Launcher:
     """Calls the C launcher with device addresses and sizes."""
 
-    def __init__(self, function: Any, connection: Connection, outputs: list[int]) -> None:
+    def __init__(self, function: Any, connection: Connection, outputs: Sequence[int]) -> None:
         self._function = function
         self._function.restype = ctypes.c_int
         self._connection = connection
@@ -96,7 +101,7 @@ class _Launcher:
 
 def _c_argument(value: Any) -> Any:
     if isinstance(value, DeviceTensor):
-        return ctypes.c_void_p(describe(value)["address"])
+        return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int64(value)
 
 

@@ -1,7 +1,7 @@
-"""Prebuilt code objects as assembler text, by way of `llvm-objdump` and `llvm-readelf`.
+"""Converts prebuilt code objects to assembler text with `llvm-objdump` and `llvm-readelf`.
 
-The disassembler gives the instructions and the kernel descriptors, the reader the metadata.
-Variables and tables of a code object are not taken over: a kernel that refers to one is refused.
+The disassembler prints the instructions and the kernel descriptors; the reader prints the metadata.
+Variables and tables of a code object are not converted. A kernel that refers to one is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _COMMENT = re.compile(r"\s*//.*$")
 
 
 def assembler_of(image: int | None, path: bytes | None, arch: str) -> str:
-    """The assembler text of a module: of an image at an address, or of a file.
+    """Returns the assembler text of a module: an image at an address, or a file.
 
     Raises:
-        BuildError: it is neither assembler text nor a code object for `arch`, or LLVM's tools are
-            not there.
+        BuildError: The module is neither assembler text nor a code object for `arch`, or LLVM's
+            tools are missing.
     """
     content = _image_at(image) if path is None else _file(os.fsdecode(path))
     if content.startswith(_BUNDLE):
@@ -53,7 +53,7 @@ def _file(path: str) -> bytes:
 
 
 def _image_at(address: int | None) -> bytes:
-    """The bytes at an address of this process, as far as they belong to the image."""
+    """Returns the bytes of the image at an address of this process."""
     if not address:
         raise BuildError("a module was loaded from a null pointer")
     head = ctypes.string_at(address, 4)
@@ -69,14 +69,14 @@ def _image_at(address: int | None) -> bytes:
 
 
 def _entries(bundle: bytes) -> list[tuple[int, int, str]]:
-    """Offset, size and target of what is in an offload bundle."""
+    """Offset, size and target of each entry of an offload bundle."""
     (count,) = struct.unpack_from("<Q", bundle, 24)
-    place, found = 32, []
+    place, entries = 32, []
     for _ in range(min(count, 64)):
         offset, size, length = struct.unpack_from("<QQQ", bundle, place)
-        found.append((offset, size, bundle[place + 24 : place + 24 + length].decode()))
+        entries.append((offset, size, bundle[place + 24 : place + 24 + length].decode()))
         place += 24 + length
-    return found
+    return entries
 
 
 def _unbundle(bundle: bytes, arch: str) -> bytes:
@@ -84,8 +84,8 @@ def _unbundle(bundle: bytes, arch: str) -> bytes:
     for offset, size, target in entries:
         if arch in target:
             return bundle[offset : offset + size]
-    found = ", ".join(target for *_, target in entries)
-    raise BuildError(f"the offload bundle has no code for {arch}, found: {found}")
+    targets = ", ".join(target for *_, target in entries)
+    raise BuildError(f"the offload bundle has no code for {arch}, found: {targets}")
 
 
 def _tool(name: str) -> str:
@@ -133,7 +133,7 @@ def _run(*command: str) -> str:
 
 
 def _assembled(listing: str, names: list[str], descriptors: list[str], notes: str) -> str:
-    """The pieces put together the way a compiler writes them."""
+    """Joins the pieces in the form that a compiler writes."""
     target = _TARGET.search(notes)
     if target is None:
         raise BuildError("the code object does not say what it was compiled for")

@@ -1,7 +1,7 @@
-"""The part of `torch.cuda` that ordinary GPU code calls, over the simulated device.
+"""The part of `torch.cuda` that ordinary GPU code calls, for the simulated device.
 
-Everything runs in order on one queue, so that streams are only names, and times are modelled. What
-is not here raises as it does in a CPU build of PyTorch.
+All work runs in order on one queue, so streams are only names. Times are modelled. Other calls
+raise, as they do in a CPU build of PyTorch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HIP_VERSION = "6.4.0"
 
 
 def properties_of(device: HostProperties) -> SimpleNamespace:
-    """What `torch.cuda.get_device_properties` gives."""
+    """Returns the result of `torch.cuda.get_device_properties`."""
     return SimpleNamespace(
         name=device.name,
         gcnArchName=device.full_arch,
@@ -43,7 +43,7 @@ def properties_of(device: HostProperties) -> SimpleNamespace:
 
 
 class Stream:
-    """A stream by name: work runs in the order it is given."""
+    """A stream without effect: work runs in the order of the calls."""
 
     cuda_stream = 0
     device_index = 0
@@ -56,7 +56,7 @@ class Stream:
         """Launches are synchronous."""
 
     def query(self) -> bool:
-        """All work is done."""
+        """Returns True: all work is done."""
         return True
 
     def wait_stream(self, stream: Any) -> None:
@@ -89,14 +89,14 @@ class Event:
         """Work is in order already."""
 
     def query(self) -> bool:
-        """All work is done."""
+        """Returns True: all work is done."""
         return True
 
     def elapsed_time(self, end: Event) -> float:
         """Modelled milliseconds between two recorded events.
 
         Raises:
-            ValueError: one was not recorded, or made without `enable_timing=True`.
+            ValueError: An event was not recorded, or was made without `enable_timing=True`.
         """
         if not (self._timed and end._timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
@@ -109,7 +109,7 @@ class Event:
 
 
 class Graph:
-    """A captured graph: the requests made while it was captured, made again by `replay`."""
+    """A captured graph: a list of requests, which `replay` sends."""
 
     _runtime: SimRuntime
 
@@ -117,18 +117,18 @@ class Graph:
         self._requests: list[Any] | None = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        """Launches are from now on kept instead of made."""
+        """Records launches from now on, without making them."""
         self._runtime.begin_capture()
 
     def capture_end(self) -> None:
-        """Launches are made again."""
+        """Ends the recording."""
         self._requests = self._runtime.end_capture()
 
     def replay(self) -> None:
         """Makes all captured launches.
 
         Raises:
-            RuntimeError: nothing was captured.
+            RuntimeError: Nothing was captured.
         """
         if self._requests is None:
             raise RuntimeError("replay() of a graph that was not captured")
@@ -139,13 +139,13 @@ class Graph:
         self._requests = None
 
     def pool(self) -> tuple[int, int]:
-        """A token: there are no pools."""
+        """Returns a token, since there are no pools."""
         return (0, 0)
 
 
 @contextlib.contextmanager
 def _capture(graph: Graph, **_: Any) -> Iterator[None]:
-    """`torch.cuda.graph`."""
+    """Implements `torch.cuda.graph`."""
     graph.capture_begin()
     try:
         yield
@@ -154,7 +154,7 @@ def _capture(graph: Graph, **_: Any) -> Iterator[None]:
 
 
 def _bench(runtime: SimRuntime) -> Callable:
-    """`triton.testing.do_bench` by modelled time: one run, since the model has no noise."""
+    """Implements `triton.testing.do_bench` by modelled time. One run suffices without noise."""
 
     def do_bench(
         fn: Callable, *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any
@@ -164,8 +164,8 @@ def _bench(runtime: SimRuntime) -> Callable:
         fn()
         milliseconds = (runtime.clock() - start) * 1e3
         if quantiles is not None:
-            found = [milliseconds] * len(quantiles)
-            return found[0] if len(found) == 1 else found
+            values = [milliseconds] * len(quantiles)
+            return values[0] if len(values) == 1 else values
         return [milliseconds] if return_mode == "all" else milliseconds
 
     return do_bench

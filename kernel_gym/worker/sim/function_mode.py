@@ -1,7 +1,7 @@
-"""Stand-ins for the calls whose C++ binding takes a CUDA device guard before any dispatch.
+"""Replacements for the calls whose C++ binding takes a CUDA device guard before any dispatch.
 
-A CPU build of PyTorch has no such guard. These few calls are therefore answered at the Python
-level, by the same operators that the others end in.
+A CPU build of PyTorch has no such guard. So these few calls are answered in Python, by the same
+operators that other calls reach through the dispatcher.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _Tensor = torch.Tensor
 
 
 class GuardlessMode(TorchFunctionMode):
-    """Answers the guarded calls; passes every other one on."""
+    """Answers the guarded calls and runs every other one unchanged."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
         self.runtime = runtime
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        """One call of the torch API."""
+        """Runs one call of the torch API."""
         kwargs = kwargs or {}
         answer = _ANSWERS.get(func)
         if answer is not None:
-            found = answer(self.runtime, func, args, kwargs)
-            if found is not NotImplemented:
-                return found
+            result = answer(self.runtime, func, args, kwargs)
+            if result is not NotImplemented:
+                return result
         return func(*args, **kwargs)
 
 
@@ -46,7 +46,7 @@ def _contiguous(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]
 
 
 def _to(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """`to` and `cuda` where the target is the device."""
+    """Implements `to` and `cuda` where the target is the device."""
     source, rest = args[0], [*args[1:], *kwargs.values()]
     wanted = [d for d in rest if isinstance(d, str | torch.device)]
     on_device = func is _Tensor.cuda or any(torch.device(d).type == "cuda" for d in wanted)
@@ -84,7 +84,7 @@ def _set_item(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]) 
 
 
 def _make(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """`torch.tensor` and `torch.as_tensor` with a device: made on the host, uploaded."""
+    """Implements `torch.tensor` and `torch.as_tensor`: makes the tensor on the host, uploads it."""
     where = kwargs.get("device")
     if where is None or torch.device(where).type != "cuda":
         return NotImplemented
@@ -93,7 +93,7 @@ def _make(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
 
 
 def _read(runtime: Runtime, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls that would bring values to the host."""
+    """Refuses calls that would copy values to the host."""
     if not isinstance(args[0], DeviceTensor):
         return NotImplemented
     return device.refuse_read(func.__name__, runtime)

@@ -1,4 +1,4 @@
-"""A simulated GPU in this very process, for programs that one trusts: no judge, no sandbox.
+"""A simulated GPU in the same process, for trusted programs: there is no judge and no sandbox.
 
 Host code may read device memory here. Candidates never run like this.
 """
@@ -11,12 +11,14 @@ from typing import Any
 
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
+from kernel_gym.devices.sim import simulated_gpu
+from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import Message
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 
 class LocalRuntime(SimRuntime):
-    """Requests answered in the same process."""
+    """Requests that are answered in the same process."""
 
     def __init__(
         self,
@@ -28,25 +30,26 @@ class LocalRuntime(SimRuntime):
         """Makes the device.
 
         Args:
-            threads: host threads for workgroups.
-            memory: most live bytes of device memory.
-            launch_limit: host seconds until a launch is stopped.
-            arch: what is simulated.
+            threads: Host threads for workgroups.
+            memory: Limit of the live bytes of device memory.
+            launch_limit: Host seconds until a launch is stopped.
+            arch: The architecture to simulate.
 
         Raises:
-            OSError: the device's addresses are taken, such as by another one in this process.
+            OSError: The device's addresses are taken, such as by another one in this process.
         """
         super().__init__(arch=arch)
         file = sim_memory.create_file()
         sim_memory.map_device(file)
         os.close(file)
         options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
-        self.server = sim_server.DeviceServer(options)
+        self.gpu = simulated_gpu.SimulatedGpu(options)
 
     def download(self, address: int, size: int) -> bytes:
-        """Copies device bytes to the host, charged as a transfer over the host link."""
-        self.server.seconds += sim_server.HOST_COPY_LATENCY + size / sim_server.HOST_LINK
+        """Copies device bytes to the host and charges a transfer over the host link."""
+        self.gpu.seconds += simulated_gpu.HOST_COPY_LATENCY + size / simulated_gpu.HOST_LINK
         return ctypes.string_at(address, size)
 
-    def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
-        return self.checked(sim_server.answer_worker(self.server, Message(header, buffers)))
+    def _ask(self, request: Request) -> dict[str, Any]:
+        message = Message(*encode(request))
+        return self.checked(sim_server.answer_worker(self.gpu, message))

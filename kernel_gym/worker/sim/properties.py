@@ -1,4 +1,4 @@
-"""What the simulated devices say of themselves to host code: Triton, `torch.cuda` and HIP."""
+"""Properties that the simulated devices report to host code: Triton, `torch.cuda` and HIP."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from kernel_gym.hardware import SIMULATED, DeviceSpec
 
 @dataclass(frozen=True)
 class HostProperties:
-    """What a driver reports beside the peaks, from AMD's data sheets.
+    """Properties that a driver reports besides the peaks, from AMD's data sheets.
 
     Attributes:
         arch: Target, such as `gfx942`.
-        features: What follows it in the full name.
-        minor: Of the compute capability; the major one is 9.
+        features: The features behind the target in its full name.
+        minor: Minor number of the compute capability; the major one is 9.
         clock_khz: Peak engine clock.
-        memory_clock_khz: Of the memory.
+        memory_clock_khz: Clock of the memory.
         bus_bits: Width of the memory bus.
-        memory_bytes: Size of the memory.
-        l2_bytes: L2 of one die.
+        memory_bytes: Bytes of the memory.
+        l2_bytes: Bytes of the L2 cache of one die.
     """
 
     arch: str
@@ -33,24 +33,24 @@ class HostProperties:
 
     @property
     def spec(self) -> DeviceSpec:
-        """The device's peaks."""
+        """The peaks of the device."""
         return SIMULATED[self.arch]
 
     @property
     def name(self) -> str:
-        """As a driver has it: a die of a package bears the package's name."""
+        """The name that a driver reports: a die has the name of its package."""
         return self.spec.name.partition(",")[0]
 
     @property
     def full_arch(self) -> str:
-        """Such as `gfx942:sramecc+:xnack-`."""
+        """The full name of the target, such as `gfx942:sramecc+:xnack-`."""
         return f"{self.arch}:{self.features}"
 
 
 _ECC = "sramecc+:xnack-"
 PROPERTIES = {
-    found.arch: found
-    for found in (
+    device.arch: device
+    for device in (
         HostProperties("gfx90a", _ECC, 0, 1_700_000, 1_600_000, 4096, 64 << 30, 8 << 20),
         HostProperties("gfx942", _ECC, 4, 2_100_000, 2_600_000, 8192, 192 << 30, 4 << 20),
         HostProperties("gfx950", _ECC, 5, 2_400_000, 3_900_000, 8192, 288 << 30, 4 << 20),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel_gym.protocol import device as messages
+from kernel_gym.protocol.fields import TensorOnDevice
+from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.sim.properties import PROPERTIES
 
@@ -17,23 +20,28 @@ class UnsupportedCodeError(DeviceError):
 
 
 class SimRuntime:
-    """Requests to the device over the worker's pipe, one at a time."""
+    """Requests to the device over the worker's pipe, one at a time.
+
+    Args:
+        channel: The pipe; None for a subclass that answers requests itself.
+        arch: The architecture that the device simulates.
+    """
 
     allocated = 0
     """Bytes that are allocated now."""
     most_allocated = 0
-    """The most that there were at one time."""
+    """The largest value that `allocated` has had."""
 
     def __init__(self, channel: Channel | None = None, arch: str = "gfx942") -> None:
         self._channel = channel
         self.properties = PROPERTIES[arch]
         self._sizes: dict[int, int] = {}
-        self._captured: list[tuple[dict[str, Any], tuple[bytes, ...]]] | None = None
+        self._captured: list[Request] | None = None
         self._of_graphs: set[int] = set()
 
     def allocate(self, size: int) -> int:
-        """Address of `size` fresh, poisoned bytes."""
-        address = self._ask({"do": "allocate", "size": size})["address"]
+        """Allocates `size` poisoned bytes and returns their address."""
+        address = self._ask(messages.Allocate(size))["address"]
         self._sizes[address] = size
         self.allocated += size
         self.most_allocated = max(self.most_allocated, self.allocated)
@@ -42,84 +50,84 @@ class SimRuntime:
         return address
 
     def free(self, address: int) -> None:
-        """Gives an allocation back, unless a captured graph will use it again."""
+        """Frees an allocation, unless a captured graph will use it again."""
         if address in self._of_graphs:
             return
         self.allocated -= self._sizes.pop(address, 0)
-        self._ask({"do": "free", "address": address})
+        self._ask(messages.Free(address))
 
     def forget_peak(self) -> None:
-        """The most allocated counts from now on."""
+        """Restarts `most_allocated` at what is allocated now."""
         self.most_allocated = self.allocated
 
     # -- captured graphs
 
     @property
     def capturing(self) -> bool:
-        """Whether requests are kept instead of made."""
+        """Whether requests are recorded and not sent."""
         return self._captured is not None
 
     def begin_capture(self) -> None:
-        """Keeps launches, fills and copies from now on.
+        """Records launches, fills and copies from now on.
 
         Raises:
-            DeviceError: a capture is under way.
+            DeviceError: A capture is under way.
         """
         if self.capturing:
             raise DeviceError("a graph is being captured already")
         self._captured = []
 
     def end_capture(self) -> list[Any]:
-        """The kept requests, for `replay`."""
+        """Ends the recording and returns the requests, for `replay`."""
         captured, self._captured = self._captured or [], None
         return captured
 
     def replay(self, requests: list[Any]) -> None:
-        """Makes kept requests."""
-        for header, buffers in requests:
-            self._ask(header, *buffers)
+        """Sends recorded requests."""
+        for request in requests:
+            self._ask(request)
 
-    def fill(self, tensor: dict[str, Any], value: float) -> None:
-        """Sets every element of a described tensor."""
-        self._work({"do": "fill", "tensor": tensor, "value": value})
+    def fill(self, tensor: TensorOnDevice, value: float) -> None:
+        """Sets every element of a tensor."""
+        self._work(messages.Fill(tensor, value))
 
-    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> None:
-        """Copies between described tensors."""
-        self._work({"do": "copy", "source": source, "target": target})
+    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> None:
+        """Copies between two tensors of one dtype."""
+        self._work(messages.Copy(source, target))
 
     def upload(self, address: int, data: bytes) -> None:
         """Copies host bytes to the device."""
-        self._ask({"do": "upload", "address": address}, data)
+        self._ask(messages.Upload(address, data))
 
     def download(self, address: int, size: int) -> bytes:
-        """Copies device bytes to the host: refused here, only a trusted program may.
+        """Refuses to copy device bytes to the host. Only a trusted program may read them.
 
         Raises:
-            DeviceError: always.
+            DeviceError: Always.
         """
         self.refuse("copy from device to host")
         raise DeviceError("reading device memory on the host is refused")
 
     def refuse(self, operator: str) -> None:
-        """Tells the device that an operator was refused."""
-        self._ask({"do": "refuse", "operator": operator})
+        """Reports to the device that an operator was refused."""
+        self._ask(messages.NoteRefusal(operator))
 
     def clock(self) -> float:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
-        return self._ask({"do": "clock"})["seconds"]
+        return self._ask(messages.ReadClock())["seconds"]
 
     def names(self, text: str) -> list[str]:
         """Names of the kernels in an assembler text."""
-        return self._ask({"do": "names", "text": text})["names"]
+        return self._ask(messages.KernelNames(text))["names"]
 
     def variable(self, text: str, name: str) -> tuple[int, int]:
         """Address and bytes of a device variable of an assembler text; zeros if there is none."""
-        answer = self._ask({"do": "variable", "text": text, "name": name})
+        answer = self._ask(messages.FindVariable(text, name))
         return answer["address"], answer["size"]
 
     def load(self, text: str, name: str | None = None, shared: int | None = None) -> dict[str, Any]:
-        """Loads a kernel; returns its handle, argument sizes and registers."""
-        return self._ask({"do": "load", "text": text, "name": name, "shared": shared})
+        """Loads a kernel; returns the fields of `LoadedKernel`."""
+        return self._ask(messages.LoadKernel(text, name, shared))
 
     def launch(
         self,
@@ -129,33 +137,35 @@ class SimRuntime:
         values: list[bytes],
         lds: int = 0,
     ) -> None:
-        """Launches a kernel with packed argument values."""
-        header = {
-            "do": "launch",
-            "kernel": kernel,
-            "grid": list(grid),
-            "block": list(block),
-            "sizes": [len(v) for v in values],
-            "lds": lds,
-        }
-        self._work(header, b"".join(values))
+        """Launches a kernel.
 
-    def _work(self, header: dict[str, Any], *buffers: bytes) -> None:
+        Args:
+            kernel: Its number, as `load` has returned it.
+            grid: Workgroups along each axis.
+            block: Threads of a workgroup along each axis.
+            values: The packed bytes of each argument.
+            lds: Bytes of dynamic LDS.
+        """
+        sizes = [len(v) for v in values]
+        self._work(messages.Launch(kernel, grid, block, sizes, lds, b"".join(values)))
+
+    def _work(self, request: Request) -> None:
         if self._captured is None:
-            self._ask(header, *buffers)
+            self._ask(request)
         else:
-            self._captured.append((header, buffers))
+            self._captured.append(request)
 
-    def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
-        assert self._channel is not None  # else a subclass answers
+    def _ask(self, request: Request) -> dict[str, Any]:
+        assert self._channel is not None  # otherwise a subclass answers
+        header, buffers = encode(request)
         return self.checked(self._channel.request(header, *buffers).header)
 
     @staticmethod
     def checked(answer: dict[str, Any]) -> dict[str, Any]:
-        """The device's answer.
+        """Returns the device's answer.
 
         Raises:
-            DeviceError: it is an error.
+            DeviceError: The answer is an error.
         """
         if "error" in answer:
             unsupported = answer.get("kind") in ("AsmError", "UnsupportedInstruction")

@@ -1,8 +1,8 @@
-"""Runs a user's own program on a simulated GPU in this very process, and tells of every launch.
+"""Runs a user's own program on a simulated GPU in the same process, and reports every launch.
 
-Nothing is judged here, so that device and program may share a process: device memory is mapped, and
-torch operators on device tensors are computed by the CPU build of PyTorch where the device's memory
-lies, and charged by their roofline. The process is confined like any worker.
+Nothing is judged here, so device and program may share a process. Device memory is mapped. The CPU
+build of PyTorch computes torch operators on device tensors in that memory, and their time is that
+of their roofline. The process is confined like any worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.server import DeviceServer
+from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
+from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.hip import sim as hip
 from kernel_gym.worker.sim import cuda_facade, tensor, triton_driver
@@ -41,29 +42,29 @@ _BY_DEVICE = frozenset(
 
 
 class ScriptRuntime(LocalRuntime):
-    """Requests to a device in the same process, over memory that the caller has made."""
+    """Requests to a device in the same process, in memory that the caller has created."""
 
-    def __init__(self, server: DeviceServer, report: Channel) -> None:
-        SimRuntime.__init__(self, arch=server.spec.arch)
-        self.server = server
+    def __init__(self, gpu: SimulatedGpu, report: Channel) -> None:
+        SimRuntime.__init__(self, arch=gpu.spec.arch)
+        self.gpu = gpu
         self._report = report
-        self._told = 0
+        self._reported = 0
 
     def charge(self, moved: int, flops: int, dtype: torch.dtype) -> None:
         """Adds the modelled time of one torch operator."""
-        self.server.seconds += self.server.spec.operator_seconds(moved, flops, dtype)
+        self.gpu.seconds += self.gpu.spec.operator_seconds(moved, flops, dtype)
 
-    def _ask(self, header: dict[str, Any], *buffers: bytes) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, Any]:
         try:
-            return super()._ask(header, *buffers)
+            return super()._ask(request)
         finally:
-            for launch in self.server.launches[self._told :]:
+            for launch in self.gpu.launches[self._reported :]:
                 self._report.send({"launch": launch})
-            self._told = len(self.server.launches)
+            self._reported = len(self.gpu.launches)
 
 
 def on_host(value: DeviceTensor) -> torch.Tensor:
-    """The CPU tensor over a device tensor's memory."""
+    """Returns the CPU tensor over the memory of a device tensor."""
     return sim_memory.device_tensor(
         value.data_ptr(), list(value.shape), list(value.stride()), value.dtype
     )
@@ -76,14 +77,14 @@ def _to_host(value: Any) -> Any:
 
 
 class ComputeMode(TorchDispatchMode):
-    """Torch operators that touch the device: computed in its memory."""
+    """Computes torch operators on device tensors in the device's memory."""
 
     def __init__(self, runtime: ScriptRuntime) -> None:
         super().__init__()
         self.runtime = runtime
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """One operator."""
+        """Runs one operator."""
         kwargs = kwargs or {}
         leaves = tree_leaves((args, kwargs))
         device = kwargs.get("device")
@@ -115,7 +116,7 @@ class ComputeMode(TorchDispatchMode):
         return tree_map(lambda o: self._place(o, args, given), out)
 
     def _place(self, out: Any, args: tuple, given: list[DeviceTensor]) -> Any:
-        """A result on the device: an argument that was written in place, or a fresh tensor."""
+        """Returns a result on the device: an argument written in place, or a new tensor."""
         if not isinstance(out, torch.Tensor):
             return out
         for argument in args:
@@ -132,7 +133,7 @@ class ComputeMode(TorchDispatchMode):
 
 
 class ReadMode(TorchFunctionMode):
-    """Calls that bring values to the host, which a worker refuses and a program needs."""
+    """Allows calls that copy values to the host. A worker refuses them; a program needs them."""
 
     _T = torch.Tensor
     _READS = (
@@ -145,7 +146,7 @@ class ReadMode(TorchFunctionMode):
         self._runtime = runtime
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        """One call of the torch API."""
+        """Runs one call of the torch API."""
         kwargs = kwargs or {}
         first = args[0] if args else None
         if func in self._READS and isinstance(first, DeviceTensor):
@@ -171,7 +172,7 @@ def _indices(source: torch.Tensor, index: Any) -> list[torch.Tensor]:
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Runs one program; descriptors: the caller, device memory, the program's output."""
+    """Runs one program. The descriptors are the caller, device memory and the program's output."""
     torch.set_num_threads(1)
     report = Channel(socket.socket(fileno=fds[0]))
     sim_memory.map_device(fds[1])
@@ -179,18 +180,18 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
-    server = DeviceServer(options)
-    runtime = ScriptRuntime(server, report)
+    gpu = SimulatedGpu(options)
+    runtime = ScriptRuntime(gpu, report)
     try:
         run = _run_hip if header["language"] == "hip" else _run_python
         status = run(header, runtime)
         error = f"the program ended with status {status}" if status else ""
-        report.send({"done": True, "seconds": server.seconds, "error": error})
+        report.send({"done": True, "seconds": gpu.seconds, "error": error})
     except BaseException as error:
-        fault = server.fault["message"] if server.fault else ""
+        fault = gpu.fault["message"] if gpu.fault else ""
         text = (fault or f"{type(error).__name__}: {error}").replace(os.environ["TMPDIR"] + "/", "")
         detail = "" if fault else _trace(error, header["name"])
-        report.send({"done": True, "seconds": server.seconds, "error": text, "detail": detail})
+        report.send({"done": True, "seconds": gpu.seconds, "error": text, "detail": detail})
 
 
 def _run_python(header: dict[str, Any], runtime: ScriptRuntime) -> int:
@@ -221,13 +222,13 @@ def _run_hip(header: dict[str, Any], runtime: ScriptRuntime) -> int:
 
 
 def _values(value: DeviceTensor, **options: Any) -> str:
-    """A device tensor as PyTorch prints it."""
+    """Formats a device tensor as PyTorch prints it."""
     text = repr(on_host(value))
     return f"{text[:-1]}, device='cuda:0')"
 
 
 def _trace(error: BaseException, name: str) -> str:
-    """The frames in the program's own source."""
+    """The frames of the traceback in the program's own source."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(name)]
     lines = [f"{name}:{f.lineno} in {f.name}: {f.line}" for f in frames]
     return "\n".join([*lines, str(error)])[-MAX_TRACE:]

@@ -1,8 +1,8 @@
-"""Tensors on the simulated device: shape and strides here, bytes only on the device.
+"""Tensors on the simulated device: shapes and strides are here, bytes only on the device.
 
-A `DeviceTensor` says that it is on `cuda`, as on a ROCm build of PyTorch, so that ordinary GPU code
+A `DeviceTensor` reports the device `cuda`, as on a ROCm build of PyTorch, so that ordinary GPU code
 runs unchanged. It has no storage in this process. Allocations and copies are requests to the
-device, views are computed here, and every other operator is refused with its name.
+device. Views are computed here. Every other operator is refused, with its name in the message.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from kernel_gym.protocol.fields import TensorOnDevice
+
 aten = torch.ops.aten
 META = torch.device("meta")
 
 
 class Runtime(Protocol):
-    """What a tensor asks of the device."""
+    """The requests to the device that tensors need."""
 
     def allocate(self, size: int) -> int:
-        """Address of `size` fresh bytes."""
+        """Allocates `size` bytes and returns their address."""
 
     def free(self, address: int) -> None:
-        """Gives an allocation back."""
+        """Frees an allocation."""
 
-    def fill(self, tensor: dict[str, Any], value: float) -> None:
+    def fill(self, tensor: TensorOnDevice, value: float) -> None:
         """Sets every element."""
 
-    def copy(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> None:
         """Copies element by element."""
 
     def upload(self, address: int, data: bytes) -> None:
         """Copies host bytes to the device."""
 
     def refuse(self, operator: str) -> None:
-        """Tells that an operator was refused."""
+        """Reports that an operator was refused."""
 
 
 class Memory:
-    """A piece of device memory, freed with the last tensor over it when `owned`."""
+    """A piece of device memory. If `owned`, it is freed with the last tensor over it."""
 
     def __init__(self, runtime: Runtime, address: int, size: int, owned: bool) -> None:
         self.runtime = runtime
@@ -93,18 +95,15 @@ class DeviceTensor(torch.Tensor):
         return run_operator(func, args, kwargs or {}, _runtime_of(args, kwargs))
 
 
-def describe(tensor: DeviceTensor) -> dict[str, Any]:
-    """The tensor as the device and the judge are told of it."""
-    return {
-        "address": tensor.data_ptr(),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-    }
+def describe(tensor: DeviceTensor) -> TensorOnDevice:
+    """Describes a tensor for messages to the device and to the judge."""
+    return TensorOnDevice(
+        tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+    )
 
 
 class DeviceMode(TorchDispatchMode):
-    """Sends operators that make tensors on `cuda` from nothing to the device."""
+    """Sends operators that create tensors on `cuda` to the device."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -121,10 +120,10 @@ class DeviceMode(TorchDispatchMode):
 
 
 def run_operator(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtime) -> Any:
-    """One operator on device tensors.
+    """Runs one operator on device tensors.
 
     Raises:
-        RuntimeError: the operator computes, or reads device memory on the host.
+        RuntimeError: The operator computes, or reads device memory on the host.
     """
     handler = _HANDLERS.get(func.overloadpacket)
     if handler is not None:
@@ -209,10 +208,10 @@ def _refuse_read(func: Any, args: tuple, kwargs: dict[str, Any], runtime: Runtim
 
 
 def refuse_read(operator: str, runtime: Runtime) -> Any:
-    """Refuses a call that would bring device values to the host.
+    """Refuses a call that would copy device values to the host.
 
     Raises:
-        RuntimeError: always.
+        RuntimeError: Always.
     """
     runtime.refuse(f"{operator} (host reads device memory)")
     raise RuntimeError("reading device memory on the host is refused: keep the work in your kernel")
@@ -233,10 +232,10 @@ def _fresh(meta: torch.Tensor, runtime: Runtime) -> DeviceTensor:
 
 
 def slice_tensor(tensor: DeviceTensor, index: Any) -> DeviceTensor:
-    """A view by basic indexing.
+    """Returns a view by basic indexing.
 
     Raises:
-        RuntimeError: the index holds a tensor or a list, which would gather.
+        RuntimeError: The index holds a tensor or a list, which would gather.
     """
     parts = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, torch.Tensor | list) for i in parts):
@@ -277,6 +276,6 @@ _HANDLERS: dict[Any, Callable] = {
     aten._local_scalar_dense: _refuse_read,
 }
 METADATA = frozenset({aten.detach, aten.alias, aten._unsafe_view, aten._reshape_alias})
-"""Operators that only describe the same memory anew, beside those that say so themselves."""
+"""Operators that return a view although their schema does not say so."""
 ALLOWED = frozenset(_HANDLERS) - {aten.copy_, aten._to_copy, aten._local_scalar_dense}
-"""Operators that a candidate may use on device tensors whatever their arguments."""
+"""Operators that a candidate may use on device tensors with any arguments."""

@@ -1,7 +1,7 @@
-"""Triton's driver for the simulated device: real compilation for its target, launches as requests.
+"""Triton's driver for the simulated device: it compiles for the true target and sends launches.
 
-Uses Triton's own hooks and nothing patched: a stage inspection hook keeps the assembler text as
-the binary, and a `DriverBase` subclass loads and launches it.
+It uses Triton's own hooks and patches nothing. A stage inspection hook keeps the assembler text as
+the binary, and a subclass of `DriverBase` loads and launches it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class SimUtils:
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         """Properties of the simulated device, in the units of Triton's HIP driver."""
-        found = self._runtime.properties
+        properties = self._runtime.properties
         return {
-            "max_shared_mem": found.spec.lds_bytes,
-            "multiprocessor_count": found.spec.compute_units,
-            "sm_clock_rate": found.clock_khz,
-            "mem_clock_rate": found.memory_clock_khz,
-            "mem_bus_width": found.bus_bits,
-            "warpSize": found.spec.wavefront,
-            "arch": found.arch,
+            "max_shared_mem": properties.spec.lds_bytes,
+            "multiprocessor_count": properties.spec.compute_units,
+            "sm_clock_rate": properties.clock_khz,
+            "mem_clock_rate": properties.memory_clock_khz,
+            "mem_bus_width": properties.bus_bits,
+            "warpSize": properties.spec.wavefront,
+            "arch": properties.arch,
             "max_num_regs": 65536,
             "cooperativeLaunch": 1,
         }
@@ -98,51 +98,51 @@ class SimDriver(DriverBase):
         self.utils = SimUtils(runtime)
 
     def launcher_cls(self, src: Any, metadata: Any) -> SimLauncher:
-        """A launcher for one compiled kernel."""
+        """Returns a launcher for one compiled kernel."""
         return SimLauncher(self._runtime, src, metadata)
 
     @classmethod
     def is_active(cls) -> bool:
-        """Always: it is set by hand."""
+        """Returns True: `install` sets the driver explicitly."""
         return True
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """Not used: arguments are packed in Python."""
+        """Returns its argument: nothing uses C++ types, since Python packs the arguments."""
         return ty
 
     def get_current_target(self) -> GPUTarget:
-        """Such as HIP, gfx942, wavefronts of 64."""
-        found = self._runtime.properties
-        return GPUTarget("hip", found.arch, found.spec.wavefront)
+        """The target, such as HIP on gfx942 with wavefronts of 64 lanes."""
+        properties = self._runtime.properties
+        return GPUTarget("hip", properties.arch, properties.spec.wavefront)
 
     def get_current_device(self) -> int:
-        """The only device."""
+        """The number of the only device."""
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is only one device."""
+        """Does nothing: there is only one device."""
 
     def get_current_stream(self, device: int = 0) -> int:
-        """Everything runs in order on one stream."""
+        """The number of the only stream: all work runs in order."""
         return 0
 
     def get_active_torch_device(self) -> torch.device:
-        """As on a ROCm build of PyTorch."""
+        """The device `cuda:0`, as on a ROCm build of PyTorch."""
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """`torch.cuda`, of which the worker has a façade."""
+        """Returns `torch.cuda`, which `cuda_facade` has adapted."""
         return torch.cuda
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """The model of time is of cold caches: nothing to flush."""
+        """Returns a small tensor: the model of time assumes cold caches, so nothing is flushed."""
         return torch.empty(1, dtype=torch.int, device="cuda")
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Nothing to flush."""
+        """Does nothing: there is nothing to flush."""
 
     def get_benchmarker(self) -> Callable:
-        """Autotuning by modelled time; one run each, since the model has no noise."""
+        """Returns a benchmark by modelled time. One run suffices, since the model has no noise."""
 
         def benchmark(call: Callable, quantiles: Any = None, **_: Any) -> Any:
             start = self._runtime.clock()
@@ -160,7 +160,7 @@ def install(runtime: SimRuntime) -> None:
 
 
 def _keep_assembler(*args: Any) -> tuple[str, str] | None:
-    """Stage hook: the `hsaco` stage keeps the text (called bare, it names itself for the cache)."""
+    """Stage hook: the `hsaco` stage keeps the text. Without arguments, it returns cache keys."""
     if not args:
         return "kernel-gym-sim", "kernel-gym-sim"
     args[1]["hsaco"] = lambda text, metadata: text.encode() if isinstance(text, str) else text
@@ -168,7 +168,7 @@ def _keep_assembler(*args: Any) -> tuple[str, str] | None:
 
 
 def pack(kind: str, value: Any, size: int) -> bytes:
-    """One kernel argument as the bytes of its slot; `kind` is Triton's type name."""
+    """Returns the bytes of one kernel argument in its slot; `kind` is Triton's name of the type."""
     if kind.startswith("*"):
         address = 0 if value is None else getattr(value, "data_ptr", lambda: value)()
         return struct.pack("<Q", address)
@@ -180,7 +180,7 @@ def pack(kind: str, value: Any, size: int) -> bytes:
 
 
 def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, Any]]:
-    """A host-side tensor descriptor as the flat arguments that the compiler lowers it to."""
+    """Expands a host-side tensor descriptor to the flat arguments that the compiler expects."""
     yield "*", descriptor.base
     wide = [*descriptor.shape, *descriptor.strides]
     for value in wide:

@@ -421,8 +421,8 @@ class Late(Worker):
         self.clock, self.moves, self.moved, self.sets = clock, moves, 0, []
 
     def request(self, header, timeout, spin):
-        self.moved += header["do"] == "move"
-        if header["do"] == "ring":
+        self.moved += header["do"] == "change_cpu"
+        if header["do"] == "use_inputs":
             self.sets.append(len(header["sets"]))
         if header["do"] in ("block", "replay"):
             late = 30.0 if self.moved < self.moves else 0.0
@@ -536,9 +536,9 @@ class WorksAtDelivery(Worker):
 
     def request(self, header, timeout, spin):
         inside = self.inside
-        if header["do"] == "deliver":
+        if header["do"] == "copy_outputs":
             inside.candidate.__globals__["late"][0] = True
-            inside.kept[-1 - header["calls"][0]] = inside._run(inside.ring[0])
+            inside.returned[-1 - header["calls"][0]] = inside._run(inside.input_sets[0])
         return super().request(header, timeout, spin)
 
 
@@ -558,8 +558,8 @@ class Overwrites(Worker):
 
     def request(self, header, timeout, spin):
         found = super().request(header, timeout, spin)
-        if header["do"] in ("block", "replay", "ring"):
-            for values in self.inside.ring:
+        if header["do"] in ("block", "replay", "use_inputs"):
+            for values in self.inside.input_sets:
                 values[0].fill_(1)
         return found
 
@@ -573,7 +573,7 @@ class Watches(Worker):
 
     def request(self, header, timeout, spin):
         if header["do"] in ("block", "replay"):
-            used = self.inside.ring[: header["count"] if header["do"] == "block" else None]
+            used = self.inside.input_sets[: header["count"] if header["do"] == "block" else None]
             self.spoiled += [bool((values[0] == 1).all()) for values in used]
         return super().request(header, timeout, spin)
 

@@ -7,8 +7,9 @@ import torch
 import triton
 
 from kernel_gym.devices.gpu.vendors import CUDA, ROCM, reported
+from kernel_gym.protocol.worker import ArenaTensor
 from kernel_gym.tasks import get_task
-from kernel_gym.worker.gpu.precompile import rehearse
+from kernel_gym.worker.gpu.precompile import precompile
 
 H200 = SimpleNamespace(
     name="NVIDIA H200",
@@ -25,17 +26,7 @@ PROPERTIES = reported(CUDA, H200)
 SOFTMAX = get_task("triton2triton/softmax")
 KERNEL = SOFTMAX.baseline_source
 CALLS = [
-    [
-        {
-            "dtype": "float16",
-            "shape": [rows, 300],
-            "strides": [300, 1],
-            "start": 512,
-            "skip": 0,
-            "span": rows * 600,
-        }
-    ]
-    for rows in (4, 64)
+    [ArenaTensor(512, rows * 600, 0, (rows, 300), (300, 1), torch.float16)] for rows in (4, 64)
 ]
 
 
@@ -46,62 +37,62 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-def _rehearse(source, properties=PROPERTIES):
-    return rehearse(source, "softmax", CALLS, properties)
+def _precompile(source, properties=PROPERTIES):
+    return precompile(source, "softmax", CALLS, properties)
 
 
 def test_kernels_are_compiled_for_the_true_target(folders):
-    assert _rehearse(KERNEL) is None
+    assert _precompile(KERNEL) is None
     assert list((folders / "cache").rglob("*.cubin"))
 
 
 def test_the_same_goes_for_an_amd_gpu(folders):
     device = SimpleNamespace(**vars(H200) | {"gcnArchName": "gfx942:sramecc+:xnack-"})
-    assert _rehearse(KERNEL, reported(ROCM, device)) is None
+    assert _precompile(KERNEL, reported(ROCM, device)) is None
     assert list((folders / "cache").rglob("*.hsaco"))
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "reported_text"),
     [
         (KERNEL.replace("tl.store(", "tl.no_such("), "no_such"),
         ("import no_such_module", "no_such_module"),
         ("softmax = 3", "softmax"),
     ],
 )
-def test_what_does_not_compile_is_told(source, said):
-    found = _rehearse(source)
-    assert found["kind"] == "compile"
-    assert said in found["message"] + found["detail"]
+def test_a_failure_to_compile_is_reported(source, reported_text):
+    failure = _precompile(source)
+    assert failure["kind"] == "compile"
+    assert reported_text in failure["message"] + failure["detail"]
 
 
 def test_other_failures_are_left_for_the_real_run():
-    assert _rehearse("def softmax(x): raise RuntimeError('only here')") is None
-    assert _rehearse("import os\ndef softmax(x): raise SystemExit") is None
+    assert _precompile("def softmax(x): raise RuntimeError('only here')") is None
+    assert _precompile("import os\ndef softmax(x): raise SystemExit") is None
 
 
-def test_a_candidate_that_takes_all_memory_of_the_host_is_told_at_once():
-    found = _rehearse("def softmax(x): bytearray(1 << 60)")
-    assert (found["kind"], found["type"]) == ("runtime", "MemoryError")
+def test_exhausted_host_memory_is_reported_at_once():
+    failure = _precompile("def softmax(x): bytearray(1 << 60)")
+    assert (failure["kind"], failure["type"]) == ("runtime", "MemoryError")
 
 
 def test_candidates_see_the_properties_of_the_gpu():
     source = """
 import torch
-found = torch.cuda.get_device_properties(0)
-assert (found.multi_processor_count, torch.cuda.get_device_capability()) == (132, (9, 0))
+reported = torch.cuda.get_device_properties(0)
+assert (reported.multi_processor_count, torch.cuda.get_device_capability()) == (132, (9, 0))
 assert torch.version.hip is None
 def softmax(x):
     assert x.is_cuda and x.data_ptr() % 16 == 0
     undefined_name_that_shows_that_all_this_held
 """
-    assert _rehearse(source.replace("undefined", "import undefined #")) is not None
+    assert _precompile(source.replace("undefined", "import undefined #")) is not None
 
 
-def test_nothing_of_the_play_stays():
+def test_the_stand_in_leaves_no_trace():
     before = dict(vars(torch.cuda)), dict(vars(torch.version)), dict(vars(triton.testing))
     active = triton.runtime.driver._active
-    _rehearse(KERNEL)
+    _precompile(KERNEL)
     assert before == (vars(torch.cuda), vars(torch.version), vars(triton.testing))
     assert triton.runtime.driver._active is active
 
@@ -129,5 +120,5 @@ def softmax(x):
 
 
 def test_memory_ends_where_the_gpus_does_and_comes_back():
-    found = _rehearse(HOARDER)
-    assert "it ended" in found["message"]
+    failure = _precompile(HOARDER)
+    assert "it ended" in failure["message"]

@@ -15,7 +15,7 @@ import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 
-FOLDER = Path(__file__).parent / "hip"
+FOLDER = Path(__file__).with_name("programs")
 PROGRAMS = [
     *("memory", "streams_and_events", "properties_and_errors", "occupancy", "launches"),
     *("symbols", "cooperative"),
@@ -42,10 +42,10 @@ extern "C" __attribute__((global)) void scale(float* x, float factor) {
 
 @pytest.fixture(scope="module")
 def toolchain():
-    found = hip_toolchain()
-    if not isinstance(found, HipToolchain):
-        pytest.skip(found.problem)
-    return found
+    outcome = hip_toolchain()
+    if not isinstance(outcome, HipToolchain):
+        pytest.skip(outcome.problem)
+    return outcome
 
 
 def run(path, toolchain, folder, *flags):
@@ -101,5 +101,5 @@ def test_modules(form, toolchain, tmp_path):
     if form == "bundle":
         output = tmp_path / "scale.bundle"
         output.write_bytes(bundled(code.read_bytes()))
-    found = run(FOLDER / "modules.hip", toolchain, tmp_path, f'-DMODULE="{output}"')
-    assert found.returncode == 0, found.stdout + found.stderr
+    outcome = run(FOLDER / "modules.hip", toolchain, tmp_path, f'-DMODULE="{output}"')
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr

@@ -154,14 +154,14 @@ def call(source):
 
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_gpu_code_runs_unmodified(name):
-    x, found = call(SNIPPETS[name])
-    assert isinstance(found, Call), found
-    assert torch.equal(found.outputs[0].tensor, 2 * x)
+    x, result = call(SNIPPETS[name])
+    assert isinstance(result, Call), result
+    assert torch.equal(result.outputs[0].tensor, 2 * x)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_the_rules_forbid_is_refused_with_a_reason(name):
     source, reason = REFUSED[name]
-    _, found = call(source)
-    assert isinstance(found, Failed)
-    assert reason in found.message
+    _, result = call(source)
+    assert isinstance(result, Failed)
+    assert reason in result.message

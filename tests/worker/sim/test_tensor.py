@@ -62,10 +62,10 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 def test_views_agree_with_pytorch_and_ask_nothing(x, requests, view):
     host = view(torch.empty(4, 6))
-    found = view(x)
-    assert type(found) is DeviceTensor
-    assert (found.shape, found.stride(), found.dtype) == (host.shape, host.stride(), host.dtype)
-    assert found.data_ptr() == 0x10000 + host.storage_offset() * host.itemsize
+    result = view(x)
+    assert type(result) is DeviceTensor
+    assert (result.shape, result.stride(), result.dtype) == (host.shape, host.stride(), host.dtype)
+    assert result.data_ptr() == 0x10000 + host.storage_offset() * host.itemsize
     assert requests.log == []
 
 
@@ -79,9 +79,9 @@ ALLOCATIONS = {
 
 @pytest.mark.parametrize("allocate", ALLOCATIONS.values(), ids=ALLOCATIONS)
 def test_allocations_are_one_request(x, requests, allocate):
-    found = allocate(x)
+    result = allocate(x)
     assert requests.log == [("allocate", 96)]
-    assert (type(found), found.shape) == (DeviceTensor, (4, 6))
+    assert (type(result), result.shape) == (DeviceTensor, (4, 6))
 
 
 def test_zeros_and_full_are_filled_on_the_device(x, requests):
@@ -107,11 +107,11 @@ def test_a_contiguous_tensor_is_not_copied(x, requests):
 
 
 def test_host_data_is_uploaded(x, requests):
-    found = torch.tensor([1.0, 2.0], device="cuda")
-    assert type(found) is DeviceTensor
+    result = torch.tensor([1.0, 2.0], device="cuda")
+    assert type(result) is DeviceTensor
     assert requests.log[1] == (
         "upload",
-        found.data_ptr(),
+        result.data_ptr(),
         torch.tensor([1.0, 2.0]).numpy().tobytes(),
     )
 

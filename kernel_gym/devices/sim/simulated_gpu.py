@@ -1,0 +1,322 @@
+"""The state of one simulated GPU: memory, loaded kernels, counters and modelled time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from kernel_gym.devices.answers import MAX_KERNELS, MAX_REFUSED
+from kernel_gym.devices.base import Audit
+from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.devices.sim.audits import Audits
+from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
+from kernel_gym.devices.sim.memory import Arena, DeviceMemoryError
+from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
+from kernel_gym.hardware import SIMULATED
+from kernel_gym.inert import MAX_LINE, inert_json
+from kernel_gym.protocol import device as messages
+from kernel_gym.protocol.fields import TensorOnDevice
+from kernel_gym.protocol.request import Answer
+from kernel_gym.sim.engine.engine import Engine, Kernel, pack_kernarg
+
+POISON = 0xFF
+"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
+HOST_LINK = 55e9
+"""Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
+HOST_COPY_LATENCY = 10e-6
+"""Seconds that each host-device copy takes besides (assumed)."""
+
+
+class SimulatedGpu:
+    """One simulated GPU. Each public method answers a request, see `kernel_gym.protocol.device`.
+
+    Args:
+        options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
+            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike).
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.engine = Engine(threads=options["threads"])
+        self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
+        self.arena = Arena(options["memory"])
+        self.engine.variable_limit = options["memory"]
+        self.spec = SIMULATED[options["arch"]]
+        self.launch_limit = options["launch_limit"]
+        self._same_samples = options.get("same_samples", False)
+        self.sample_from(0)
+        self.kernels: list[Kernel] = []
+        self.worker_bytes = 0
+        """Bytes that the worker has ever allocated."""
+        self.open = True
+        """Whether the worker may send requests: not between the end of a call and the next one."""
+        self._owned: set[int] = set()
+        self._durations: dict[tuple[Any, ...], float] = {}
+        self._pretended = 0.0
+        self._allocations_changed = True
+        self._counter = 0
+        self.before = self.seconds = 0.0
+        self.begin(noop=False)
+
+    def sample_from(self, seed: int) -> Answer:
+        """Seeds the draws of sampled workgroups and of audited launches."""
+        self._draws = random.Random(seed)
+        self._audits = Audits(seed, self._same_samples)
+        self._began = self._draws.getstate()
+        return messages.Done()
+
+    def begin(self, noop: bool, audit: str = Audit.OFF) -> Answer:
+        """Starts a call and clears the counters. With `noop`, kernels are accepted but not run.
+
+        `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
+        time differs then, the draw of the samples is not the reason.
+        """
+        self.noop = noop
+        self.audit = Audit(audit)
+        if self.audit is Audit.AGAIN:
+            self._draws.setstate(self._began)
+        self._began = self._draws.getstate()
+        self.open = True
+        self.before += self.seconds
+        self.seconds = 0.0
+        self.launches: list[dict[str, Any]] = []
+        self.used = CallFacts()
+        self._audits.begin(self.audit)
+        self.refused: list[str] = []
+        self.fault: dict[str, Any] | None = None
+        return messages.Done()
+
+    def end(self) -> Answer:
+        """Ends a call and returns the record of it.
+
+        From here to the next `begin` the worker is refused everything. Otherwise it could work
+        after the clock was read and before the outputs are.
+        """
+        self.open = False
+        return messages.CallRecord(
+            seconds=self.seconds,
+            launches=len(self.launches),
+            launch_seconds=self.used.launch_seconds,
+            kernels=self.used.described(),
+            **self._audits.record(),
+            refused=self.refused,
+            fault=self.fault,
+        )
+
+    def allocate(self, size: int, label: str | None = None) -> Answer:
+        """Allocates poisoned memory."""
+        self._counter += 1
+        try:
+            piece = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}")
+        except DeviceMemoryError as error:
+            return messages.OutOfMemory(str(error), self.worker_bytes)
+        if size:
+            sim_memory.device_tensor(piece.start, [size], [1], torch.uint8).fill_(POISON)
+        self._allocations_changed = True
+        return messages.Allocated(piece.start)
+
+    def free(self, address: int) -> Answer:
+        """Frees an allocation. An address of no allocation is ignored."""
+        if self.arena.free(address):
+            self._allocations_changed = True
+        return messages.Done()
+
+    def allocate_for_worker(self, size: int) -> Answer:
+        """Allocates memory for the worker, which chooses neither its place nor its name."""
+        answer = self.allocate(size)
+        if isinstance(answer, messages.Allocated):
+            self.worker_bytes += size
+            self._owned.add(answer.address)
+        return answer
+
+    def free_for_worker(self, address: int) -> Answer:
+        """Frees an allocation of the worker.
+
+        Raises:
+            RefusedError: The worker has not allocated it.
+        """
+        if address not in self._owned:
+            raise RefusedError("the worker frees what it has not allocated")
+        self._owned.discard(address)
+        return self.free(address)
+
+    def locate(self, address: int, size: int) -> Answer:
+        """Finds the live allocation that holds a range whole."""
+        piece = self.arena.locate(address, size)
+        return messages.Located(asdict(piece) if piece else None)
+
+    def load(self, text: str, name: str | None, shared: int | None) -> Answer:
+        """Decodes a kernel. The answer describes its arguments and the resources that it uses.
+
+        Raises:
+            AsmError: The text cannot be decoded.
+            RefusedError: The device does not run such a kernel.
+        """
+        kernel = self.engine.load(text, name, shared)
+        check_kernel(kernel, self.spec)
+        self.kernels.append(kernel)
+        self._audits.load(text, kernel)
+        return messages.LoadedKernel(
+            kernel=len(self.kernels) - 1,
+            name=kernel.name,
+            args=[[a.size, a.value_kind, a.offset] for a in kernel.args],
+            registers=kernel.vgprs,
+            spills=kernel.vgpr_spills,
+            max_workgroup=kernel.max_workgroup,
+            total_registers=kernel.total_registers,
+            lds=kernel.lds_bytes,
+            scratch=kernel.scratch_bytes,
+        )
+
+    def variable(self, text: str, name: str) -> Answer:
+        """Finds a device variable of an assembler text."""
+        return messages.Variable(*(self.engine.variable(text, name) or (0, 0)))
+
+    def names(self, text: str) -> Answer:
+        """Lists the kernels in an assembler text."""
+        return messages.Names(self.engine.kernel_names(text))
+
+    def launch(
+        self,
+        kernel: int,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        sizes: list[int],
+        lds: int,
+        data: bytes,
+    ) -> Answer:
+        """Runs a kernel and adds its modelled time to that of the call.
+
+        Raises:
+            RefusedError: The launch is impossible, or it ended with a fault.
+        """
+        if self.fault:
+            raise RefusedError(f"the device is in error: {self.fault['message']}")
+        code = self._kernel(kernel)
+        check_geometry(code, grid, block, lds, self.spec)
+        if 0 in grid:
+            return messages.Done()
+        launched = (kernel, grid, block, lds)
+        if self.noop:  # the clock advances as usual, so that the worker does not notice
+            self._pretended += self._durations.get(launched, self.spec.launch_seconds)
+            self.launches.append({"kernel": kernel})
+            return messages.Done()
+        if self._allocations_changed:
+            self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
+            self._allocations_changed = False
+        self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
+        audited = self._audits.draw(code)
+        result = self.engine.launch(
+            code,
+            grid,
+            block,
+            pack_kernarg(code, split(data, sizes), grid, block, lds),
+            dynamic_lds=lds,
+            time_limit_s=self.launch_limit,
+            audit=audited,
+            reverse_waves=self.audit is Audit.REVERSED,
+            # Each launch has a draw of its own, so that none reveals the next one.
+            sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
+        )
+        if result.fault:
+            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
+            raise RefusedError(result.fault.message)
+        self.used.end(code, result)
+        self._audits.launch(kernel, code, audited)
+        self.seconds += result.seconds or 0.0
+        self._durations[launched] = result.seconds or 0.0
+        self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
+        return messages.Done()
+
+    def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
+        """Sets a tensor to a constant and charges the time of a fill kernel."""
+        target = self._tensor(tensor, written=True)
+        target.fill_(value)
+        self.used.launch_seconds += self.spec.launch_seconds
+        self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
+        return messages.Done()
+
+    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> Answer:
+        """Copies between two tensors of one dtype and charges the time of a copy kernel.
+
+        Raises:
+            RefusedError: The dtypes differ, or a tensor is not in allocated memory.
+        """
+        into, out_of = self._tensor(target, written=True), self._tensor(source)
+        if into.dtype != out_of.dtype:
+            raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
+        into.copy_(out_of)
+        self.used.launch_seconds += self.spec.launch_seconds
+        self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
+        return messages.Done()
+
+    def upload(self, address: int, data: bytes) -> Answer:
+        """Copies host bytes to device memory and charges a transfer over the host link.
+
+        Raises:
+            RefusedError: The target is not in one allocation.
+        """
+        if not data:
+            return messages.Done()
+        if not self._is_live(address, len(data)):
+            raise RefusedError("an upload outside any allocation")
+        self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
+        target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
+        target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        return messages.Done()
+
+    def refuse(self, operator: str) -> Answer:
+        """Notes an operator that the worker's gate has refused: a label of the record."""
+        if len(self.refused) < MAX_REFUSED:
+            self.refused.append(operator)
+        return messages.Done()
+
+    def clock(self) -> Answer:
+        """Reads the modelled busy time, for candidates that time or tune themselves."""
+        return messages.Clock(self.before + self.seconds + self._pretended)
+
+    def facts(self) -> Answer:
+        """Describes the kernels of the last call, or all loaded ones when it launched none."""
+        described = self.used.described() or [describe_kernel(k) for k in self.kernels]
+        return messages.Facts(described[:MAX_KERNELS])
+
+    def _kernel(self, index: int) -> Kernel:
+        if not 0 <= index < len(self.kernels):
+            raise RefusedError(f"no kernel {index} is loaded")
+        return self.kernels[index]
+
+    def _is_live(self, address: int, size: int) -> bool:
+        """Whether a range lies within one allocation, or within the variables of a module."""
+        allocated = self.arena.locate(address, size) is not None
+        return allocated or self.engine.variable_at(address, size)
+
+    def _tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
+        if written and described.repeats:
+            raise RefusedError("writing to a tensor whose elements share memory")
+        if described.nbytes > self.arena.capacity:
+            raise RefusedError("a tensor larger than the device's memory")
+        if described.extent and not self._is_live(described.address, described.extent):
+            raise RefusedError("a tensor that does not lie within one allocation")
+        shape, strides = list(described.shape), list(described.strides)
+        return sim_memory.device_tensor(described.address, shape, strides, described.dtype)
+
+
+def _describe_launch(
+    index: int,
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    lds: int,
+    result: Any,
+) -> dict[str, Any]:
+    return {
+        "kernel": index,
+        "name": kernel.name,
+        "grid": list(grid),
+        "block": list(block),
+        "lds": kernel.lds_bytes + lds,
+        "seconds": result.seconds,
+        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
+    }

@@ -1,0 +1,155 @@
+"""Requests as frozen dataclasses, their form on the pipe, and the table that answers them.
+
+On the pipe a request is a JSON object with raw buffers behind it. The key `do` holds the verb, and
+every other key is a field. The receiver decodes a request before anything else sees it: an unknown
+verb, an unknown field or a value of the wrong type is a `BadRequestError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any, ClassVar, TypeVar
+
+from kernel_gym.inert import inert_line
+
+Parser = Callable[[Any, str], Any]
+"""Turns a JSON value into the type of a field; the second argument names the field in errors."""
+Handler = Callable[..., "Answer | Mapping[str, Any]"]
+"""Answers one kind of request. Takes its owner and the request's fields as keyword arguments."""
+
+
+class BadRequestError(Exception):
+    """A request does not have the form of the protocol. The message is inert."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request of one kind; a subclass states its verb and its fields."""
+
+    verb: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of one kind; its fields are the keys of the JSON object."""
+
+
+Kind = TypeVar("Kind", bound=Request)
+
+
+def parsed(parser: Parser, default: Any = MISSING) -> Any:
+    """A field of a request.
+
+    Args:
+        parser: Checks the JSON value and converts it.
+        default: The value when the field is absent; without one the parser sees `None`.
+    """
+    return field(default=default, metadata={"parser": parser})
+
+
+def raw() -> Any:
+    """A field that travels as a raw buffer; empty bytes when there is no such buffer."""
+    return field(default=b"", metadata={"raw": True})
+
+
+def encode(request: Request) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+    """Returns the JSON object and the raw buffers of a request; empty last buffers are left out."""
+    plain, buffers = _fields_of(type(request))
+    header = {"do": request.verb}
+    header |= {name: to_json(getattr(request, name)) for name in plain}
+    behind = [getattr(request, name) for name in buffers]
+    while behind and not behind[-1]:
+        behind.pop()
+    return header, tuple(behind)
+
+
+def encode_answer(answer: Answer | Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON object of an answer."""
+    if not isinstance(answer, Answer):
+        return dict(answer)
+    return {one.name: to_json(getattr(answer, one.name)) for one in fields(answer)}
+
+
+def to_json(value: Any) -> Any:
+    """Converts the value of a field to what `json.dumps` takes."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, list | tuple):
+        return [to_json(one) for one in value]
+    return value
+
+
+class Dispatcher:
+    """Decodes requests and calls the handler of each kind.
+
+    Args:
+        receiver: The name of the process in errors, such as "device".
+        handlers: The handler of each kind of request. Nothing else is answered.
+    """
+
+    def __init__(self, receiver: str, handlers: Mapping[type[Request], Handler]) -> None:
+        self.receiver = receiver
+        self.handlers = dict(handlers)
+        self._known = {kind.verb: kind for kind in handlers}
+
+    def decode(self, header: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> Request:
+        """Reads a request.
+
+        Raises:
+            BadRequestError: The verb is unknown, or a field is missing, unknown or malformed.
+        """
+        verb = header.get("do")
+        if not isinstance(verb, str) or verb not in self._known:
+            raise BadRequestError(
+                f"the {self.receiver} does not know the request {inert_line(verb, 40)!r}"
+            )
+        return decode(self._known[verb], header, buffers)
+
+    def handle(self, owner: Any, request: Request) -> dict[str, Any]:
+        """Calls the handler of a decoded request and returns its answer as a JSON object."""
+        return encode_answer(self.handlers[type(request)](owner, **vars(request)))
+
+    def answer(
+        self, owner: Any, header: Mapping[str, Any], buffers: Sequence[bytes] = ()
+    ) -> dict[str, Any]:
+        """Decodes a request and answers it.
+
+        Raises:
+            BadRequestError: The request is malformed.
+        """
+        return self.handle(owner, self.decode(header, buffers))
+
+
+def decode(kind: type[Kind], header: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> Kind:
+    """Reads a request whose kind is known.
+
+    Raises:
+        BadRequestError: A field is missing, unknown or malformed.
+    """
+    plain, behind = _fields_of(kind)
+    if unknown := _unknown(header, plain):
+        raise BadRequestError(f"{kind.verb}: unknown fields {unknown}, expected {list(plain)}")
+    values: dict[str, Any] = {}
+    for name, (parser, optional) in plain.items():
+        if name in header or not optional:
+            values[name] = parser(header.get(name), name)
+    values.update(zip(behind, buffers, strict=False))
+    return kind(**values)
+
+
+def _unknown(header: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+    expected = {"do", *known}
+    return [inert_line(key, 40) for key in header if key not in expected][:4]
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[dict[str, tuple[Parser, bool]], tuple[str, ...]]:
+    """The JSON fields of a request, each with its parser and whether it may be absent; the raw."""
+    plain = {
+        one.name: (one.metadata["parser"], one.default is not MISSING)
+        for one in fields(kind)
+        if "parser" in one.metadata
+    }
+    return plain, tuple(one.name for one in fields(kind) if "raw" in one.metadata)

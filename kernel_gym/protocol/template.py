@@ -1,0 +1,56 @@
+"""Messages of the judge to the template process; both ends are trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kernel_gym.protocol import fields
+from kernel_gym.protocol.request import Answer, Request, parsed
+
+
+@dataclass(frozen=True)
+class Fork(Request):
+    """Forks a child. The descriptors of the child come with the message."""
+
+    verb: ClassVar[str] = "fork"
+    role: str = parsed(fields.text)
+    options: dict[str, Any] = parsed(fields.mapping)
+    home: str = parsed(fields.text)
+    """The private folder of a worker."""
+    environment: dict[str, str] = parsed(fields.mapping)
+    limits: dict[str, Any] = parsed(fields.mapping)
+    """The fields of `Limits`."""
+    trusted: bool = parsed(fields.truth)
+    writable: list[str] = parsed(fields.listed(fields.text))
+    hidden: list[str] = parsed(fields.listed(fields.text))
+    """Files that appear empty to a worker."""
+    family: dict[str, Any] = parsed(fields.mapping)
+    """The fields of `Family`; empty for a child without a memory budget."""
+
+
+@dataclass(frozen=True)
+class Kill(Request):
+    """Ends a child and everything that it started."""
+
+    verb: ClassVar[str] = "kill"
+    pid: int = parsed(fields.whole)
+    grace: float = parsed(fields.number)
+    """Seconds to wait for its own end."""
+
+
+@dataclass(frozen=True)
+class Forked(Answer):
+    """The new child."""
+
+    pid: int
+
+
+@dataclass(frozen=True)
+class Killed(Answer):
+    """The end of a child."""
+
+    status: int | None
+    """Its exit status, or None if it had to be killed."""
+    why: str
+    """Why the template had ended it before, if so."""

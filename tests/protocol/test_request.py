@@ -1,0 +1,107 @@
+"""Every request: it survives the pipe, and its handler takes its fields."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import fields
+
+import pytest
+import torch
+
+from kernel_gym.devices.sim import server
+from kernel_gym.protocol import device, template, worker
+from kernel_gym.protocol.fields import TensorOnDevice
+from kernel_gym.protocol.request import BadRequestError, decode, encode
+from kernel_gym.worker.gpu import main as gpu_main
+from kernel_gym.worker.sim import main as sim_main
+
+TABLES = {
+    "the judge to the device": server.FOR_JUDGE,
+    "a worker to the device": server.FOR_WORKER,
+    "the judge to a worker on a simulator": sim_main.REQUESTS,
+    "the judge to a worker on a GPU": gpu_main.REQUESTS,
+}
+ON_DEVICE = TensorOnDevice(1 << 45, (2, 3), (3, 1), torch.float16)
+IN_ARENA = worker.ArenaTensor(4096, 12, 1, (2, 3), (3, 1), torch.bfloat16)
+ARGUMENTS = [IN_ARENA, worker.Scalar(0.5)]
+EXAMPLES = (
+    device.Allocate(3),
+    device.Free(4096),
+    device.LoadKernel("s_endpgm", "k", None),
+    device.KernelNames(""),
+    device.FindVariable("", "v"),
+    device.Fill(ON_DEVICE, float("-inf")),
+    device.Copy(ON_DEVICE, ON_DEVICE),
+    device.NoteRefusal("aten::mm"),
+    device.ReadClock(),
+    device.Upload(4096, b"abc"),
+    device.Launch(0, (1, 2, 3), (64, 1, 1), [8], 0, b"12345678"),
+    device.SeedSamples(-1),
+    device.BeginCall(True, "on"),
+    device.EndCall(),
+    device.AllocateForJudge(8, "input"),
+    device.Locate(4096, 1),
+    device.ReadFacts(),
+    worker.LoadOnSimulator("hip", "launch", "text", [2], b"assembler", b"library"),
+    worker.CallOnSimulator([ON_DEVICE, worker.Scalar(True)]),
+    worker.OpenGpu(),
+    worker.Precompile("f", "text", {"name": "GPU"}, [ARGUMENTS]),
+    worker.LoadOnGpu("hip", "launch", "text", [2], "log", b"library"),
+    worker.CompileCalls([ARGUMENTS]),
+    worker.CallOnGpu(ARGUMENTS, [[0, 12]], [12], False),
+    worker.UseInputs([ARGUMENTS, ARGUMENTS], [12]),
+    worker.TimeCalls(10, 2),
+    worker.CaptureGraph(),
+    worker.TimeReplays(10),
+    worker.CopyArena(),
+    worker.ChangeCpu(),
+    worker.ReleaseMemory(),
+    worker.CopyOutputs([0], [[[0, 12]]]),
+    worker.ReadGpuFacts(),
+    worker.CrossCompile("gfx942"),
+    template.Fork("device", {"threads": 1}, "", {}, {"memory": 1}, True, [], ["a"], {}),
+    template.Kill(7, 0.5),
+    worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"]),
+)
+
+
+@pytest.mark.parametrize("request_", EXAMPLES, ids=lambda one: type(one).__name__)
+def test_a_request_survives_the_pipe(request_):
+    header, buffers = encode(request_)
+    assert decode(type(request_), json.loads(json.dumps(header)), buffers) == request_
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_each_handler_takes_the_fields_of_its_request(table):
+    verbs = [kind.verb for kind in table.handlers]
+    assert len(set(verbs)) == len(verbs)
+    for kind, handler in table.handlers.items():
+        names = [one.name for one in fields(kind)]
+        inspect.signature(handler).bind(None, **dict.fromkeys(names))
+        assert kind in {type(one) for one in EXAMPLES}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_requests_of_other_tables_are_refused(table):
+    for other in TABLES.values():
+        for kind in other.handlers:
+            if kind.verb not in {known.verb for known in table.handlers}:
+                with pytest.raises(BadRequestError, match="does not know the request"):
+                    table.decode({"do": kind.verb})
+
+
+def test_copies_of_the_arena_travel_beside_a_request():
+    copies = worker.ArenaCopies([[0, 8]], [[8, 4]])
+    header = encode(worker.CopyArena())[0] | copies.to_json()
+    assert worker.ArenaCopies.taken_from(header) == copies
+    assert worker.ArenaCopies.taken_from(header) == worker.ArenaCopies([], [])
+    assert decode(worker.CopyArena, header) == worker.CopyArena()
+
+
+@pytest.mark.parametrize(
+    "arg", [3, None, {"dtype": "quint8"}, {"dtype": "float16", "address": -1}], ids=repr
+)
+def test_a_malformed_argument_is_refused(arg):
+    with pytest.raises(BadRequestError):
+        decode(worker.CallOnSimulator, {"do": "call", "args": [arg]})

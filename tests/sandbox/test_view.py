@@ -1,0 +1,79 @@
+"""The files of this package that a worker cannot read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.sandbox import landlock, view
+from kernel_gym.tasks import get_task
+
+LOOK = """
+import posix, json
+
+def readable(path):
+    try:
+        posix.close(posix.open(path, posix.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+def softmax(x):
+    names = [posix.listdir(path) for path in {folders}]
+    raise RuntimeError(json.dumps([names, [readable(path) for path in {files}]]))
+"""
+RESTRICT = """
+import json, os, sys
+from kernel_gym.sandbox import kernel_calls, landlock
+folder, sealed = sys.argv[1:]
+kernel_calls.forbid_new_privileges()
+landlock.restrict([folder], [], (sealed,))
+def readable(path):
+    try:
+        open(path).close()
+    except PermissionError:
+        return False
+    return True
+paths = ["a.txt", "inner/b.txt", "inner/sealed/c.txt", "inner/sealed/deep/d.txt"]
+print(json.dumps([readable(os.path.join(folder, path)) for path in paths]))
+"""
+
+
+def _any_file(folder):
+    return str(next(path for path in Path(folder).rglob("*") if path.is_file()))
+
+
+def test_a_worker_finds_the_suite_and_the_examples_empty():
+    folders = [path for path in view.SEALED if os.path.isdir(path)]
+    assert {Path(path).name for path in folders} >= {"suite", "examples"}
+    files = [_any_file(folder) for folder in folders]
+    source = LOOK.format(folders=folders, files=[*files, view.__file__])
+    with Evaluator(device="sim:gfx942", seed=0) as evaluator:
+        evaluation = evaluator.evaluate(get_task("triton2triton/softmax"), source)
+    names, readable = json.loads(evaluation.message.removeprefix("RuntimeError: "))
+    assert names == [[] for _ in folders]
+    assert readable == [False for _ in files] + [True]
+
+
+def test_landlock_alone_refuses_to_read_sealed_folders(tmp_path):
+    try:
+        landlock.version()
+    except OSError:
+        pytest.skip("this kernel has no Landlock")
+    deep = tmp_path / "inner" / "sealed" / "deep"
+    deep.mkdir(parents=True)
+    for path in ("a.txt", "inner/b.txt", "inner/sealed/c.txt", "inner/sealed/deep/d.txt"):
+        (tmp_path / path).write_text(path)
+    done = subprocess.run(
+        [sys.executable, "-c", RESTRICT, str(tmp_path), str(tmp_path / "inner" / "sealed")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(done.stdout) == [True, True, False, False], done.stderr
