@@ -127,7 +127,7 @@ def test_a_store_that_meets_one_word_of_another_wave_is_a_race(engine, start):
 
 
 def looked_at(engine, body):
-    """Of each instruction: how many ranges it reads and writes that an audit must look at."""
+    """For each instruction, the number of ranges read and written that an audit must check."""
     kernel = engine.load(kernel_text(body))
     table = audit_tables.audit_table(kernel.decoded)
     size = audit_tables._LAYOUT.size

@@ -79,7 +79,7 @@ def cdna2_group(a: list[float], b: list[float], c: float) -> np.float32:
 
 
 def dot_products(a: np.ndarray, b: np.ndarray, k: int) -> list[tuple[int, int, list, list]]:
-    """Of a 16x16 product, for some lanes: lane, result, and the factors by k.
+    """For some lanes of a 16x16 product: lane, result, and the factors by k.
 
     Args:
         a: (lanes, elements), the first matrix as lanes hold it.
