@@ -96,6 +96,7 @@ class Policy(Protocol):
         Args:
             run: The run.
         """
+        return None
 
     @abstractmethod
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
