@@ -75,7 +75,8 @@ def test_a_killed_driver_loses_nothing_that_was_on_disk_and_leaves_no_process(co
     assert len(expected) == len(TASKS) * TURNS
 
     pids = tmp_path / "pids"
-    arguments = [sys.executable, str(DYING), "3", str(pids), *command("killed")]
+    same_draws = ("--secret", str(tmp_path / "undisturbed"))
+    arguments = [sys.executable, str(DYING), "3", str(pids), *command("killed", *same_draws)]
     assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
     assert len(RunStore(tmp_path / "killed").records()) == 2
     assert ended(map(int, pids.read_text().split())) == []
