@@ -56,7 +56,8 @@ def raw() -> Any:
 
 def encode(request: Request) -> tuple[dict[str, Any], tuple[bytes, ...]]:
     """Returns the JSON object and the raw buffers of a request; empty last buffers are left out."""
-    plain, buffers = _fields_of(type(request))
+    kind: Any = type(request)
+    plain, buffers = _fields_of(kind)
     header = {"do": request.verb}
     header |= {name: to_json(getattr(request, name)) for name in plain}
     behind = [getattr(request, name) for name in buffers]
@@ -128,7 +129,8 @@ def decode(kind: type[Kind], header: Mapping[str, Any], buffers: Sequence[bytes]
     Raises:
         BadRequestError: A field is missing, unknown or malformed.
     """
-    plain, behind = _fields_of(kind)
+    described: Any = kind
+    plain, behind = _fields_of(described)
     if unknown := _unknown(header, plain):
         raise BadRequestError(f"{kind.verb}: unknown fields {unknown}, expected {list(plain)}")
     values: dict[str, Any] = {}
