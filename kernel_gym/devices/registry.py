@@ -73,6 +73,8 @@ class Backend(ABC):
     threads: bool = False
     """Whether evaluators may share a process. False where the judge itself computes on the device
     or reads clocks: each evaluator then has a process of its own."""
+    full_size: bool = True
+    """Whether workloads have their full sizes; otherwise the problems' small twins are used."""
     ray_gpus: bool = False
     """Whether an evaluator on Ray takes a share of one of the cluster's GPUs."""
     admission_seconds: float | None = None

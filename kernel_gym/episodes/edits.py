@@ -26,12 +26,11 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from string import ascii_lowercase
 
-from kernel_gym.devices import describe
+from kernel_gym.devices import backend_of
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.episodes.rewrites import FORM, REWRITES
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
-from kernel_gym.tasks.problem import Scale
 
 _SEARCH = re.compile(r"^<<<<<<< SEARCH\n", re.MULTILINE)
 _MIDDLE = "\n=======\n"
@@ -62,8 +61,6 @@ SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
 """The space for GPUs, where rows are long. A workgroup of an AMD GPU has at most 16 warps of 64
 lanes."""
-SPACES = {Scale.SIM: SIMULATED, Scale.FULL: MEASURED}
-"""The space by the scale of a device's workloads."""
 
 
 class EditError(ValueError):
@@ -181,7 +178,7 @@ def launches(source: str) -> list[str]:
 
 def space_of(device: str) -> Space:
     """The numbers for launches on a device."""
-    return SPACES[describe(device).scale]
+    return MEASURED if backend_of(device).full_size else SIMULATED
 
 
 def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:

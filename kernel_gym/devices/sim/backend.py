@@ -26,6 +26,7 @@ class SimBackend(Backend):
     fixed_names = NAMES
     preference = 10
     threads = True
+    full_size = False
 
     def present(self) -> Sequence[str]:
         """Returns all simulated devices."""
