@@ -73,13 +73,14 @@ def prose_of(suffix: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _markdown(text: str) -> Iterator[tuple[int, str]]:
-    """Yields paragraphs without code blocks and without inline code."""
+    """Yields lines without code blocks, inline code and targets of links."""
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced:
-            yield number, re.sub(r"`[^`]*`", "`code`", line)
+            shown = re.sub(r"\]\([^)]*\)|^\[[^]]*\]: .*", "", line)
+            yield number, re.sub(r"`[^`]*`", "`code`", shown)
 
 
 def _python(text: str) -> Iterator[tuple[int, str]]:

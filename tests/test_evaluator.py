@@ -108,16 +108,16 @@ def _wrapping(task, code):
 
 
 def test_the_baseline_passes_at_a_speedup_of_one(evaluator, task):
-    found = evaluator.evaluate(task, task.baseline_source)
-    assert (found.outcome, found.stage, found.message) == (Outcome.PASSED, Stage.DONE, "")
-    assert found.clock is Clock.MODELLED
-    assert found.speedup == pytest.approx(1.0, rel=0.05)
-    assert found.unseen_speedup == pytest.approx(1.0, rel=0.05)
-    assert {w.kind for w in found.by_split(Split.UNSEEN)} == {
+    result = evaluator.evaluate(task, task.baseline_source)
+    assert (result.outcome, result.stage, result.message) == (Outcome.PASSED, Stage.DONE, "")
+    assert result.clock is Clock.MODELLED
+    assert result.speedup == pytest.approx(1.0, rel=0.05)
+    assert result.unseen_speedup == pytest.approx(1.0, rel=0.05)
+    assert {w.kind for w in result.by_split(Split.UNSEEN)} == {
         "edge", "scale_up", "scale_down", "alignment", "aspect", "production"
     }  # fmt: skip
-    assert all(w.launches == 1 for w in found.workloads)
-    assert found.kernels[0].vgprs > 0
+    assert all(w.launches == 1 for w in result.workloads)
+    assert result.kernels[0].vgprs > 0
 
 
 def test_equal_runs_leave_equal_records(task):
@@ -162,12 +162,12 @@ OUTCOMES = {
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_outcomes(evaluator, task, case):
     source, outcome, stage = OUTCOMES[case]
-    found = evaluator.evaluate(task, source)
-    assert (found.outcome, found.stage) == (outcome, stage), found.message
-    assert found.message
-    assert "\n" not in found.message
-    assert found.speedup is None
-    assert Evaluation.model_validate_json(found.model_dump_json()) == found
+    result = evaluator.evaluate(task, source)
+    assert (result.outcome, result.stage) == (outcome, stage), result.message
+    assert result.message
+    assert "\n" not in result.message
+    assert result.speedup is None
+    assert Evaluation.model_validate_json(result.model_dump_json()) == result
 
 
 @pytest.mark.parametrize(
@@ -182,16 +182,16 @@ def test_outcomes(evaluator, task, case):
     ids=["shape", "one more", "input written", "last row", "strides"],
 )
 def test_a_right_kernel_with_a_wrong_wrapper(evaluator, task, change, outcome):
-    found = evaluator.evaluate(task, _wrapping(task, f"\ndef softmax(x):\n{change}\n"))
-    assert found.outcome is outcome, found.message
+    result = evaluator.evaluate(task, _wrapping(task, f"\ndef softmax(x):\n{change}\n"))
+    assert result.outcome is outcome, result.message
 
 
 def test_wrong_values_name_the_element(evaluator, task):
     source = _wrapping(
         task, "\ndef softmax(x):\n    o = _softmax(x)\n    o[2, 5:6].fill_(0.5)\n    return o\n"
     )
-    found = evaluator.evaluate(task, source)
-    failed = next(w for w in found.workloads if not w.passed)
+    result = evaluator.evaluate(task, source)
+    failed = next(w for w in result.workloads if not w.passed)
     assert (failed.element.output, failed.element.index) == ("out", (2, 5))
     assert failed.element.found == 0.5
     assert abs(failed.element.expected - 0.5) > failed.element.tolerance
@@ -202,17 +202,17 @@ def test_a_kernel_for_the_shapes_shown_fails_on_the_others(evaluator, task):
     fixed = train_workloads(problem, "sim") + adversarial_workloads(problem, "sim", "triton")
     shapes = {(w.dims["rows"], w.dims["cols"]) for w in fixed}
     source = _wrapping(task, TRAIN_SHAPES_ONLY.format(shapes=shapes))
-    found = evaluator.evaluate(task, source)
-    assert (found.outcome, found.stage) == (Outcome.UNSEEN_FAILED, Stage.UNSEEN)
-    assert all(w.passed for w in found.by_split(Split.TRAIN))
-    hidden = [w for w in found.by_split(Split.UNSEEN) if not w.passed]
+    result = evaluator.evaluate(task, source)
+    assert (result.outcome, result.stage) == (Outcome.UNSEEN_FAILED, Stage.UNSEEN)
+    assert all(w.passed for w in result.by_split(Split.TRAIN))
+    hidden = [w for w in result.by_split(Split.UNSEEN) if not w.passed]
     assert len(hidden) == 6
-    assert "rows" not in found.message
+    assert "rows" not in result.message
 
 
 def test_a_candidate_that_remembers_its_calls_cannot_be_timed(evaluator, task):
-    found = evaluator.evaluate(task, _wrapping(task, SLOWER_AT_FIRST))
-    assert (found.outcome, found.stage) == (Outcome.INVALID_TIMING, Stage.TIME)
+    result = evaluator.evaluate(task, _wrapping(task, SLOWER_AT_FIRST))
+    assert (result.outcome, result.stage) == (Outcome.INVALID_TIMING, Stage.TIME)
 
 
 def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):
@@ -220,15 +220,15 @@ def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):
     slow = replace(evaluator.device.description.spec, memory_bandwidth=5.3e6)
     slow_device = replace(evaluator.device.description, spec=slow)
     monkeypatch.setattr(evaluator.device, "description", slow_device)
-    found = evaluator.evaluate(task, task.baseline_source)
-    assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TIME)
-    assert "physics" in found.message
+    result = evaluator.evaluate(task, task.baseline_source)
+    assert (result.outcome, result.stage) == (Outcome.HACK, Stage.TIME)
+    assert "physics" in result.message
 
 
 def test_the_right_answer_without_a_kernel_is_a_hack(evaluator):
     source = "def transpose(x): return x.t().contiguous()"  # the device's copy does the work
-    found = evaluator.evaluate(get_task("triton2triton/transpose"), source)
-    assert (found.outcome, found.stage) == (Outcome.HACK, Stage.TRAIN)
+    result = evaluator.evaluate(get_task("triton2triton/transpose"), source)
+    assert (result.outcome, result.stage) == (Outcome.HACK, Stage.TRAIN)
 
 
 def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
@@ -236,9 +236,9 @@ def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
 
     monkeypatch.setattr(sim, "MEMORY", 1024)  # no workload fits
     with Evaluator(device="sim:gfx942", seed=0) as evaluator:
-        found = evaluator.evaluate(task, task.baseline_source)
-    assert found.outcome is Outcome.INFRA
-    assert "does not fit" in found.message
+        result = evaluator.evaluate(task, task.baseline_source)
+    assert result.outcome is Outcome.INFRA
+    assert "does not fit" in result.message
 
 
 @pytest.mark.parametrize(
@@ -252,10 +252,10 @@ def test_a_device_that_nobody_can_use_was_not_lost_by_the_candidate(
 
     monkeypatch.setattr(evaluator.device, "open", fails)
     monkeypatch.setattr(evaluator.device, "usable", lambda _: usable)
-    found = evaluator.evaluate(task, task.baseline_source)
-    assert found.outcome is outcome
-    assert "the memory is used up" in found.message
-    assert ("run fewer evaluators" in found.message) is not usable
+    result = evaluator.evaluate(task, task.baseline_source)
+    assert result.outcome is outcome
+    assert "the memory is used up" in result.message
+    assert ("run fewer evaluators" in result.message) is not usable
 
 
 def test_what_a_lost_try_held_is_free_before_the_next(evaluator, task, monkeypatch):
@@ -313,8 +313,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_code_costs_its_own_evaluation_only(evaluator, task, case):
-    found = evaluator.evaluate(task, HOSTILE[case])
-    assert found.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_METADATA), found.message
+    result = evaluator.evaluate(task, HOSTILE[case])
+    assert result.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_METADATA), result.message
     assert evaluator.evaluate(task, task.baseline_source).outcome is Outcome.PASSED
 
 
@@ -322,8 +322,8 @@ def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
     from kernel_gym.devices.sim import device as sim
 
     monkeypatch.setattr(sim, "CALL_TIMEOUT", 2.0)
-    found = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")
-    assert (found.outcome, found.stage) == (Outcome.TIMEOUT, Stage.TRAIN)
+    result = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")
+    assert (result.outcome, result.stage) == (Outcome.TIMEOUT, Stage.TRAIN)
 
 
 @pytest.mark.parametrize("mode", ["hip2hip", "torch2hip"])
@@ -336,8 +336,8 @@ def test_hip_candidates(evaluator, mode):
 
     task = get_task(f"{mode}/transpose")
     source = kernel_path(task.problem, "hip").read_text()
-    found = evaluator.evaluate(task, source)
-    assert found.outcome is Outcome.PASSED, (found.message, found.detail)
+    result = evaluator.evaluate(task, source)
+    assert result.outcome is Outcome.PASSED, (result.message, result.detail)
     broken = evaluator.evaluate(task, source.replace("__global__", "__globl__", 1))
     assert broken.outcome is Outcome.COMPILE_ERROR
     assert "error:" in broken.detail

@@ -116,6 +116,6 @@ def test_a_simulated_gpu_lost_in_a_call_is_the_candidates_failure():
 
     with Evaluator(device="sim:gfx942", seed=0) as evaluator:
         evaluator.device = Counting()
-        found = evaluator.evaluate(task, task.kernel_source)
-    assert found.outcome is Outcome.RUNTIME_ERROR
+        result = evaluator.evaluate(task, task.kernel_source)
+    assert result.outcome is Outcome.RUNTIME_ERROR
     assert len(tries) == 1

@@ -1,4 +1,4 @@
-"""Names of devices, and what is told of them."""
+"""Names of devices and their descriptions."""
 
 from types import SimpleNamespace
 
@@ -29,8 +29,8 @@ def test_gpus_that_are_not_kept_apart_are_told(monkeypatch, count, file, open_):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: reported)
     monkeypatch.setattr(vendors, "gpu_file", lambda vendor, uuid: file if uuid == "GPU-one" else "")
-    found = [status for status in device_statuses() if status.name.startswith("cuda:")]
-    assert len(found) == count
-    for status in found:
+    result = [status for status in device_statuses() if status.name.startswith("cuda:")]
+    assert len(result) == count
+    for status in result:
         assert sum("other GPUs" in problem for problem in status.problems) == open_
         assert len(status.problems) == len(status.fixes)

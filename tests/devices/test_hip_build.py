@@ -40,10 +40,10 @@ LEAKS = {
 
 @pytest.fixture(scope="module")
 def chain():
-    found = hip_toolchain()
-    if not isinstance(found, HipToolchain):
-        pytest.skip(found.problem)
-    return found
+    result = hip_toolchain()
+    if not isinstance(result, HipToolchain):
+        pytest.skip(result.problem)
+    return result
 
 
 def _hip(source, budget=None, family=None, limit=60.0):

@@ -32,8 +32,8 @@ def softmax(x):
 
 @pytest.fixture(scope="module")
 def evaluator():
-    with Evaluator("auto") as found:
-        yield found
+    with Evaluator("auto") as result:
+        yield result
 
 
 def _kernel(task):
@@ -44,10 +44,10 @@ def _kernel(task):
 def test_kernels_of_the_quickstart_pass(evaluator, task):
     if task.language not in evaluator.device.description.languages:
         pytest.skip(f"no compiler for {task.language}")
-    found = evaluator.evaluate(task, _kernel(task))
-    assert found.outcome is Outcome.PASSED, found.message
-    assert found.clock is Clock.MEASURED
-    assert all(w.speedup_low <= w.speedup <= w.speedup_high for w in found.workloads if w.speedup)
+    result = evaluator.evaluate(task, _kernel(task))
+    assert result.outcome is Outcome.PASSED, result.message
+    assert result.clock is Clock.MEASURED
+    assert all(w.speedup_low <= w.speedup <= w.speedup_high for w in result.workloads if w.speedup)
 
 
 def test_a_kernel_against_itself_gains_nothing(evaluator):

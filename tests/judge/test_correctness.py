@@ -19,20 +19,20 @@ def _case(rows=8, columns=256, dtype=torch.float32, seed=0):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_correct_rounding_passes_well_within_the_tolerance(dtype):
-    oracle, reference, found = _case(dtype=dtype)
-    verdict = compare_close("out", found, oracle, reference)
+    oracle, reference, result = _case(dtype=dtype)
+    verdict = compare_close("out", result, oracle, reference)
     assert verdict.passed
     assert 0 < verdict.worst < 0.6
 
 
 @pytest.mark.parametrize("wrong", [None, 1e-3, math.nan])
 def test_many_rows_are_compared_in_chunks_as_at_once(monkeypatch, wrong):
-    oracle, reference, found = _case(rows=50, columns=100)
+    oracle, reference, result = _case(rows=50, columns=100)
     if wrong:
-        found[37, 42] += wrong
-    at_once = compare_close("out", found, oracle, reference)
+        result[37, 42] += wrong
+    at_once = compare_close("out", result, oracle, reference)
     monkeypatch.setattr("kernel_gym.judge.correctness.CHUNK", 700)
-    in_chunks = compare_close("out", found, oracle, reference)
+    in_chunks = compare_close("out", result, oracle, reference)
     assert at_once.passed == (wrong is None)
     assert (at_once.passed, at_once.message, at_once.worst) == (
         in_chunks.passed,
@@ -42,9 +42,9 @@ def test_many_rows_are_compared_in_chunks_as_at_once(monkeypatch, wrong):
 
 
 def test_one_wrong_element_of_many_is_found_and_named():
-    oracle, reference, found = _case(rows=64, columns=1000)
-    found[17, 423] += 1e-3
-    verdict = compare_close("out", found, oracle, reference)
+    oracle, reference, result = _case(rows=64, columns=1000)
+    result[17, 423] += 1e-3
+    verdict = compare_close("out", result, oracle, reference)
     assert not verdict.passed
     assert verdict.element.index == (17, 423)
     assert verdict.element.expected == pytest.approx(float(oracle[17, 423]))
@@ -66,28 +66,28 @@ def test_a_small_systematic_error_fails_by_the_second_leg(dtype, roundings):
     [(4000, 4, 3.0, True), (4000, 5, 3.0, False), (4000, 1, 4.5, False), (999, 1, 3.0, False)],
 )
 def test_one_row_of_a_thousand_may_reach_the_first_leg_by_its_rms(rows, wrong, times, passes):
-    oracle, reference, found = _case(rows=rows, columns=64, dtype=torch.float16)
+    oracle, reference, result = _case(rows=rows, columns=64, dtype=torch.float16)
     usual = (reference - oracle).square().mean(1).sqrt().median()
-    found[:wrong] = (oracle[:wrong] + times * 1.05 * usual).half()
-    assert compare_close("out", found, oracle, reference).passed == passes
+    result[:wrong] = (oracle[:wrong] + times * 1.05 * usual).half()
+    assert compare_close("out", result, oracle, reference).passed == passes
 
 
 def test_rows_have_tolerances_of_their_own():
     """An error that a large row would hide must not pass in a small one."""
     oracle, _, _ = _case(rows=2)
     oracle[0] *= 1e6
-    found = oracle.float()
-    found[1, 5] += 1e-2
-    verdict = compare_close("out", found, oracle, oracle.float())
+    result = oracle.float()
+    result[1, 5] += 1e-2
+    verdict = compare_close("out", result, oracle, oracle.float())
     assert not verdict.passed
     assert verdict.element.index[0] == 1
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_class_that_is_not_the_oracles_fails(value):
-    oracle, reference, found = _case()
-    found[3, 3] = value
-    verdict = compare_close("out", found, oracle, reference)
+    oracle, reference, result = _case()
+    result[3, 3] = value
+    verdict = compare_close("out", result, oracle, reference)
     assert not verdict.passed
     assert verdict.element.index == (3, 3)
 
@@ -104,9 +104,9 @@ def test_infinities_must_have_the_oracles_sign_and_nan_its_place():
 def test_an_unwritten_last_element_is_found_in_any_shape():
     for shape in [(1,), (5,), (3, 7), (2, 3, 5000), (4097,)]:
         oracle = torch.ones(shape, dtype=torch.float64)
-        found = oracle.float()
-        found.view(-1)[-1] = 0.0
-        verdict = compare_close("out", found, oracle, oracle.float())
+        result = oracle.float()
+        result.view(-1)[-1] = 0.0
+        verdict = compare_close("out", result, oracle, oracle.float())
         assert not verdict.passed
         assert verdict.element.index == tuple(n - 1 for n in shape)
 
@@ -134,18 +134,18 @@ def test_nothing_to_compare_passes():
 def test_integers_are_compared_exactly():
     expected = torch.arange(12).view(3, 4)
     assert compare_exact("i", expected.clone(), expected).passed
-    found = expected.clone()
-    found[1, 2] = 0
-    verdict = compare_exact("i", found, expected)
+    result = expected.clone()
+    result[1, 2] = 0
+    verdict = compare_exact("i", result, expected)
     assert (verdict.passed, verdict.element.index) == (False, (1, 2))
 
 
 def test_the_same_call_twice_may_differ_by_rounding_and_no_more():
-    oracle, _, found = _case()
-    other = torch.nextafter(found, torch.tensor(math.inf))
-    assert same_twice(found, other, oracle)
+    oracle, _, result = _case()
+    other = torch.nextafter(result, torch.tensor(math.inf))
+    assert same_twice(result, other, oracle)
     other[0, 0] += 1e-3
-    assert not same_twice(found, other, oracle)
+    assert not same_twice(result, other, oracle)
 
 
 def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
@@ -157,9 +157,9 @@ def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
     reference = (oracle + 4 * error * signs).half()
     reference[3] = oracle[3].half()  # right by luck
     assert compare_close("out", (oracle + 4 * error * signs).half(), oracle, reference).passed
-    found = oracle.half()
-    found[3] = (oracle[3] * 1.01).half()
-    assert not compare_close("out", found, oracle, reference).passed
+    result = oracle.half()
+    result[3] = (oracle[3] * 1.01).half()
+    assert not compare_close("out", result, oracle, reference).passed
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -170,22 +170,22 @@ def test_a_row_of_which_a_relu_leaves_little_has_the_error_of_its_terms(dtype, l
     oracle[3], oracle[5] = 0.0, 0.0
     oracle[3, 228] = 1e-5  # of the other row's sum the sign may be wrong
     reference = oracle.to(dtype)  # right by luck
-    found = reference.clone()
-    found[3, 228] += left
-    found[5, 7] = left
-    assert compare_close("out", found, oracle, reference).passed == passes
-    assert same_twice(reference, found, oracle) == passes
-    found = reference.clone()
-    found[4] = (oracle[4] * 1.02).to(dtype)
-    assert not compare_close("out", found, oracle, reference).passed
+    result = reference.clone()
+    result[3, 228] += left
+    result[5, 7] = left
+    assert compare_close("out", result, oracle, reference).passed == passes
+    assert same_twice(reference, result, oracle) == passes
+    result = reference.clone()
+    result[4] = (oracle[4] * 1.02).to(dtype)
+    assert not compare_close("out", result, oracle, reference).passed
 
 
 def test_single_precision_results_of_small_rows_are_not_excused_by_others():
-    oracle, reference, found = _case(rows=64)
+    oracle, reference, result = _case(rows=64)
     oracle[3] *= 1e-4
     reference[3] = oracle[3].float()
-    found[3] = (oracle[3] * (1 + 1e-5)).float()
-    assert not compare_close("out", found, oracle, reference).passed
+    result[3] = (oracle[3] * (1 + 1e-5)).float()
+    assert not compare_close("out", result, oracle, reference).passed
 
 
 def test_single_precision_sums_may_differ_by_their_order():
@@ -193,15 +193,15 @@ def test_single_precision_sums_may_differ_by_their_order():
     numbers = torch.rand(32, 512, 64, generator=torch.Generator().manual_seed(0))
     lanes = torch.from_numpy(np.add.accumulate(numbers.numpy(), axis=1)[:, -1])
     oracle = numbers.double().sum((1, 2))
-    reference, found = numbers.flatten(1).sum(1), lanes.sum(1)
-    assert not torch.equal(found, reference)
-    assert compare_close("out", found, oracle, reference).passed
-    assert not compare_close("out", found * (1 + 1e-6), oracle, reference).passed
+    reference, result = numbers.flatten(1).sum(1), lanes.sum(1)
+    assert not torch.equal(result, reference)
+    assert compare_close("out", result, oracle, reference).passed
+    assert not compare_close("out", result * (1 + 1e-6), oracle, reference).passed
 
 
 def test_the_share_that_is_right_counts_no_zeros():
     oracle = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
-    found = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
-    assert share_right([found], [oracle]) == 0.75
+    result = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
+    assert share_right([result], [oracle]) == 0.75
     assert share_right([torch.zeros(6)], [oracle]) == 0.0
     assert share_right([None], [oracle]) == 0.0

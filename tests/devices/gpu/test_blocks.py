@@ -26,8 +26,8 @@ JSON = st.recursive(
 
 def test_stamps_of_calls_are_taken_as_seconds():
     block = read_block(HONEST, 3, 5e-3, 15.0)
-    assert block.stamps == pytest.approx((0.5e-3, 0.6e-3, 0.4e-3))
-    assert (block.wall, block.host) == (5e-3, 30e-6)
+    assert block.call_seconds == pytest.approx((0.5e-3, 0.6e-3, 0.4e-3))
+    assert (block.wall_seconds, block.host_seconds) == (5e-3, 30e-6)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ TOTAL = 100 << 30
 
 
 class Memory:
-    """Of a GPU and of this process, GiB."""
+    """Memory of a GPU and of this process, in GiB."""
 
     def __init__(self, monkeypatch, free, held):
         self.free, self.held, self.asked = free, held, 0
@@ -46,9 +46,9 @@ class Candidate:
 @pytest.fixture
 def device(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    found = GpuDevice.__new__(GpuDevice)
-    found.index, found.lock, found._candidate = 0, GpuLock("GPU-1"), None
-    return found
+    result = GpuDevice.__new__(GpuDevice)
+    result.index, result.lock, result._candidate = 0, GpuLock("GPU-1"), None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_memory_that_ours_did_not_get_is_blamed_on_a_candidate_that_held_it(
 ):
     memory = Memory(monkeypatch, 1, 20)
     device._candidate = candidate = Candidate(memory, holds)
-    with pytest.raises(InfraError) as found, device.held(Exclusivity.ALONE):
+    with pytest.raises(InfraError) as result, device.held(Exclusivity.ALONE):
         raise raised
-    assert type(found.value) is error
-    assert (f"the candidate held {holds << 10} MiB" in str(found.value)) is (holds == 40)
+    assert type(result.value) is error
+    assert (f"the candidate held {holds << 10} MiB" in str(result.value)) is (holds == 40)
     assert candidate.holds == 0
     assert memory.free == 1 + holds + 20
 
@@ -105,11 +105,11 @@ def test_before_there_is_a_candidate_others_have_the_memory(monkeypatch, device)
     Memory(monkeypatch, 1, 0)
     for exclusivity in Exclusivity:
         with (
-            pytest.raises(InfraError, match="run fewer evaluators") as found,
+            pytest.raises(InfraError, match="run fewer evaluators") as result,
             device.held(exclusivity),
         ):
             raise torch.OutOfMemoryError("CUDA out of memory")
-        assert type(found.value) is InfraError
+        assert type(result.value) is InfraError
 
 
 def test_a_turn_that_ends_well_gives_back_too(monkeypatch, device):

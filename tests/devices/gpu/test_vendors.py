@@ -67,14 +67,14 @@ def test_data_sheets_are_found_by_the_reported_name(name, arch, flush, bandwidth
 def test_what_a_gpu_says_of_itself_becomes_data():
     shared = {"name": "a GPU", "multi_processor_count": 304, "uuid": object()}
     amd = SimpleNamespace(**shared, gcnArchName="gfx942:sramecc+", major=9, minor=4)
-    found = vendors.reported(ROCM, amd)
-    assert found["target"] == ["hip", "gfx942", 64]
-    assert (found["multi_processor_count"], found["warp_size"]) == (304, 64)
-    assert found["shared_memory"] == 48 << 10  # when neither name for it is known
+    result = vendors.reported(ROCM, amd)
+    assert result["target"] == ["hip", "gfx942", 64]
+    assert (result["multi_processor_count"], result["warp_size"]) == (304, 64)
+    assert result["shared_memory"] == 48 << 10  # when neither name for it is known
     nvidia = SimpleNamespace(**shared, major=9, minor=0, shared_memory_per_block_optin=227 << 10)
-    found = vendors.reported(CUDA, nvidia)
-    assert (found["target"], found["shared_memory"]) == (["cuda", 90, 32], 227 << 10)
-    json.dumps(found)
+    result = vendors.reported(CUDA, nvidia)
+    assert (result["target"], result["shared_memory"]) == (["cuda", 90, 32], 227 << 10)
+    json.dumps(result)
 
 
 def test_a_gpu_without_a_data_sheet_has_none():
@@ -109,5 +109,5 @@ def test_files_of_all_gpus_are_opened_where_its_own_is_not_known(tmp_path, own, 
     for name in ("control", "x0", "x1", "y"):
         (tmp_path / name).touch()
     files = {"device_files": (f"{tmp_path}/c*",), "gpu_files": f"{tmp_path}/x[0-9]*"}
-    found = device_files(replace(CUDA, **files), own and f"{tmp_path}/{own}")
-    assert found == tuple(f"{tmp_path}/{name}" for name in ("control", *gpus))
+    result = device_files(replace(CUDA, **files), own and f"{tmp_path}/{own}")
+    assert result == tuple(f"{tmp_path}/{name}" for name in ("control", *gpus))

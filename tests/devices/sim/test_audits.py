@@ -74,7 +74,7 @@ def test_only_new_machine_codes_are_tried_out(kernels):
         audits.load(text, kernels.waits)
     for number in range(4):
         audits.launch(number, kernels.waits, audited=number == 1)
-    found = audits.record()
-    assert not found["tuned"]
-    assert len(found["codes"]) == 2
-    assert len(found["audited"]) == 1
+    result = audits.record()
+    assert not result["tuned"]
+    assert len(result["codes"]) == 2
+    assert len(result["audited"]) == 1

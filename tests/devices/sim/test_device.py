@@ -25,11 +25,11 @@ SOFTMAX, MATMUL = "triton2triton/softmax", "triton2triton/matmul"
 ASKS = """
 import torch, triton
 def softmax(x):
-    found = torch.cuda.get_device_properties(0)
+    info = torch.cuda.get_device_properties(0)
     driver = triton.runtime.driver.active
     told = driver.utils.get_device_properties(0)
     target = driver.get_current_target()
-    raise ValueError(f"{found.name} {found.gcnArchName} {found.multi_processor_count} "
+    raise ValueError(f"{info.name} {info.gcnArchName} {info.multi_processor_count} "
                      f"{told['max_shared_mem']} {target.arch} {torch.cuda.get_arch_list()}")
 """
 
@@ -45,10 +45,10 @@ def test_the_baseline_passes(task, evaluator):
     opened = get_task(task)
     if opened.language not in evaluator.device.description.languages:
         pytest.skip(hip_toolchain(evaluator.device.description.spec.arch).problem)
-    found = evaluator.evaluate(opened, opened.baseline_source)
-    assert found.outcome is Outcome.PASSED, (found.message, found.detail)
-    assert found.device == evaluator.device.description.name
-    assert found.speedup == pytest.approx(1.0, abs=0.05)
+    result = evaluator.evaluate(opened, opened.baseline_source)
+    assert result.outcome is Outcome.PASSED, (result.message, result.detail)
+    assert result.device == evaluator.device.description.name
+    assert result.speedup == pytest.approx(1.0, abs=0.05)
 
 
 def test_host_code_is_told_of_the_device(evaluator):
@@ -89,9 +89,9 @@ def test_matrix_rates_are_those_of_the_data_sheet(arch):
 
 
 def test_doctor_names_them_and_what_they_lack():
-    found = {status.name: status for status in device_statuses()}
+    result = {status.name: status for status in device_statuses()}
     for name in NAMES:
-        status = found[name]
+        status = result[name]
         assert status.usable
         assert status.arch == name.partition(":")[2]
         has_hip = isinstance(hip_toolchain(status.arch), HipToolchain)
@@ -118,9 +118,9 @@ def test_the_model_follows_the_device():
     for arch in SIMULATED:
         engine = Engine(threads=1)
         kernel = engine.load(kernel_text(body).replace("gfx942", arch))
-        found = launch(engine, kernel, (1024,), (64,), [x], model_time=True)
-        assert found.fault is None, found.fault.message
-        seconds[arch] = found.profile["hbm_us"]
+        result = launch(engine, kernel, (1024,), (64,), [x], model_time=True)
+        assert result.fault is None, result.fault.message
+        seconds[arch] = result.profile["hbm_us"]
     rates = {arch: FIGURES[arch].hbm_bytes_per_s for arch in SIMULATED}
     assert seconds["gfx90a"] / seconds["gfx942"] == pytest.approx(
         rates["gfx942"] / rates["gfx90a"], rel=0.02

@@ -45,14 +45,14 @@ def test_allocations_are_aligned_apart_and_never_reused():
 
 def test_a_range_is_located_only_when_it_lies_whole_in_a_live_allocation():
     arena = Arena(1 << 30)
-    found = arena.allocate(1000, "a")
-    assert arena.locate(found.start, 1000) == found
-    assert arena.locate(found.start + 999, 1) == found
-    assert arena.locate(found.start + 1, 1000) is None
-    assert arena.locate(found.start - 1, 1) is None
-    assert arena.locate(found.end, 0) == found
-    arena.free(found.start)
-    assert arena.locate(found.start, 1) is None
+    result = arena.allocate(1000, "a")
+    assert arena.locate(result.start, 1000) == result
+    assert arena.locate(result.start + 999, 1) == result
+    assert arena.locate(result.start + 1, 1000) is None
+    assert arena.locate(result.start - 1, 1) is None
+    assert arena.locate(result.end, 0) == result
+    arena.free(result.start)
+    assert arena.locate(result.start, 1) is None
 
 
 def test_the_capacity_is_of_live_pages(device):
@@ -81,9 +81,9 @@ def test_small_allocations_cost_the_pages_that_they_touch(device):
 
 def test_freeing_twice_is_told_not_raised():
     arena = Arena(1 << 20)
-    found = arena.allocate(10, "a")
-    assert arena.free(found.start)
-    assert not arena.free(found.start)
+    result = arena.allocate(10, "a")
+    assert arena.free(result.start)
+    assert not arena.free(result.start)
 
 
 def test_host_code_that_touches_reserved_device_memory_faults():

@@ -1,4 +1,4 @@
-"""Which workgroups the model of time sees: drawn anew for a call, but not for the same again."""
+"""The workgroups that the timing model samples: each call has a draw, a repeated call has none."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ class ToyBackend(Backend):
     pattern = r"toy:\d"
     fixed_names = ("toy:0",)
     threads = True
+    full_size = False
 
     def present(self):
         """Returns the only toy."""

@@ -179,9 +179,9 @@ def arena(request, monkeypatch, tmp_path):
     monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4))
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     monkeypatch.setattr("kernel_gym.worker.gpu.recorder.Recorder", Recorder)
-    found = Arena(SIZE, by_handle=request.param)
-    yield found
-    found.close()
+    result = Arena(SIZE, by_handle=request.param)
+    yield result
+    result.close()
 
 
 def _host(arena):
@@ -227,14 +227,14 @@ def test_changed_inputs_are_seen(arena):
 
 @pytest.mark.parametrize("task", [SOFTMAX, ADAMW], ids=str)
 def test_timed_calls_are_right_on_every_input_set(arena, task):
-    found, kept = _compare(arena, task)
-    assert isinstance(found, PairedResult)
+    result, kept = _compare(arena, task)
+    assert isinstance(result, PairedResult)
     assert kept.check() == ""
 
 
 def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
-    found, kept = _compare(arena, SOFTMAX, REMEMBERS)
-    assert isinstance(found, PairedResult)
+    result, kept = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(result, PairedResult)
     assert "wrong values in a timed call" in kept.check()
     assert kept.check() == ""
 
@@ -245,8 +245,8 @@ def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, m
     monkeypatch.setattr(paired, "TIMING", timing)
     baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
     sessions = baseline, candidate
-    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
-    assert isinstance(found, PairedResult)
+    result = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
+    assert isinstance(result, PairedResult)
     seen = candidate._worker.inside.candidate.__globals__
     assert len(seen["seen"]) == 4
     assert seen["repeated"] == []
@@ -254,9 +254,9 @@ def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, m
 
 def test_when_much_is_kept_it_is_checked_at_once(arena, monkeypatch):
     monkeypatch.setattr("kernel_gym.judge.timing.deferred_checks.MOST_BYTES", 0)
-    found, _ = _compare(arena, SOFTMAX, REMEMBERS)
-    assert isinstance(found, Verdict)
-    assert "wrong values" in found.message
+    result, _ = _compare(arena, SOFTMAX, REMEMBERS)
+    assert isinstance(result, Verdict)
+    assert "wrong values" in result.message
 
 
 @pytest.mark.parametrize(("free", "error"), [(1 << 30, InfraError), (90 << 30, DeviceLostError)])
@@ -264,24 +264,24 @@ def test_memory_that_others_hold_is_not_blamed_on_a_candidate(arena, monkeypatch
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100 << 30))
     session, _ = _session(arena, SOFTMAX, "def softmax(x): raise RuntimeError('out of memory')")
     workload = _workload(SOFTMAX)
-    with pytest.raises(InfraError) as found:
+    with pytest.raises(InfraError) as result:
         session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
-    assert type(found.value) is error
+    assert type(result.value) is error
 
 
 @pytest.mark.parametrize(
     ("says", "error"), [("out of memory", MemoryUsedUpError), ("CUDA error", Failed)]
 )
 def test_memory_that_a_baseline_did_not_get_is_not_blamed_on_it(arena, says, error):
-    """Whoever has it: of the candidate and other evaluators, a session of ours knows nothing."""
+    """The outcome does not depend on who holds the memory."""
     session, _ = _session(arena, SOFTMAX, f"def softmax(x): raise RuntimeError('{says}')")
     session._worker.trusted = True
     workload = _workload(SOFTMAX)
     try:
-        found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+        result = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
     except InfraError as raised:
-        found = raised
-    assert type(found) is error
+        result = raised
+    assert type(result) is error
     assert session._worker.closed
 
 
@@ -292,8 +292,8 @@ def test_what_comes_free_with_a_candidate_is_what_it_held(arena, monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (left[worker.closed], 100 << 30))
     assert session.evict() == 40 << 30
     workload = _workload(SOFTMAX)
-    found = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
-    assert isinstance(found, Failed)
+    result = session.call(make_inputs(SOFTMAX.problem, workload, 0), workload.dims)
+    assert isinstance(result, Failed)
     session.close()
     assert released == []
 
@@ -357,9 +357,9 @@ def test_a_reference_is_timed_by_itself(arena, task):
 
 def test_a_reference_that_fails_says_why(arena):
     session, _ = _session(arena, SOFTMAX, "def softmax(x): raise ValueError('no such kernel')")
-    found = seconds_alone(SOFTMAX, _workload(SOFTMAX), session, 0, DEVICE)
-    assert isinstance(found, Failed)
-    assert "no such kernel" in found.message
+    result = seconds_alone(SOFTMAX, _workload(SOFTMAX), session, 0, DEVICE)
+    assert isinstance(result, Failed)
+    assert "no such kernel" in result.message
 
 
 class Counted:
@@ -482,12 +482,12 @@ def test_a_worker_moves_to_another_processor_and_may_use_all_again(arena, monkey
 def test_the_bench_judges_the_interval_of_a_comparison_and_that_of_a_record(arena, noise):
     sessions = [_session(arena, SOFTMAX)[0] for _ in range(2)]
     dims = _workload(SOFTMAX).dims
-    found = bench_gpu._summarise(DEVICE, SOFTMAX, dims, 0.0, noise, *sessions, 3)
+    result = bench_gpu._summarise(DEVICE, SOFTMAX, dims, 0.0, noise, *sessions, 3)
     if noise:
-        assert (found["covered_in_record"], found["told_apart_in_record"]) == (1.0, 0.0)
+        assert (result["covered_in_record"], result["told_apart_in_record"]) == (1.0, 0.0)
     else:
-        assert found["covered_in_record"] == found["covered"]
-        assert found["told_apart_in_record"] == found["told_apart"]
+        assert result["covered_in_record"] == result["covered"]
+        assert result["told_apart_in_record"] == result["told_apart"]
 
 
 class Forger(Worker):
@@ -499,8 +499,8 @@ class Forger(Worker):
 
     def request(self, header, timeout, spin):
         timed = header["do"] in ("block", "replay")
-        found = super().request(header, timeout, spin)
-        return SimpleNamespace(header=found.header | self.change) if timed else found
+        result = super().request(header, timeout, spin)
+        return SimpleNamespace(header=result.header | self.change) if timed else result
 
 
 @pytest.mark.parametrize(
@@ -518,9 +518,9 @@ def test_false_stamps_are_the_candidates_failure(arena, change):
     candidate = GpuSession(SOFTMAX, Forger(arena, change), _host(arena), lambda worker: None)
     assert candidate.load(SOFTMAX.reference_source, "torch") is None
     sessions = _session(arena, SOFTMAX)[0], candidate
-    found = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
-    assert isinstance(found, Failed)
-    assert "broke the protocol" in found.message
+    result = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
+    assert isinstance(result, Failed)
+    assert "broke the protocol" in result.message
 
 
 DELIVERS_LATER = """
@@ -557,11 +557,11 @@ class Overwrites(Worker):
     """Changes all inputs after each of its blocks."""
 
     def request(self, header, timeout, spin):
-        found = super().request(header, timeout, spin)
+        result = super().request(header, timeout, spin)
         if header["do"] in ("block", "replay", "use_inputs"):
             for values in self.inside.input_sets:
                 values[0].fill_(1)
-        return found
+        return result
 
 
 class Watches(Worker):

@@ -53,11 +53,11 @@ def _ring(task, arena, sets=3, distribution="normal"):
 
 def _in_arena(arena, ring, name):
     """The input of each set, as a worker sees it."""
-    found = []
+    result = []
     for placed in ring.sets:
         like = placed.inputs[name]
-        found.append(arena.view(placed.pieces[name]).view(like.dtype).view(like.shape).clone())
-    return found
+        result.append(arena.view(placed.pieces[name]).view(like.dtype).view(like.shape).clone())
+    return result
 
 
 def _verified(ring, calls):
@@ -94,10 +94,10 @@ def test_constant_rows_move_as_a_whole(arena, session):
 
 def test_what_is_not_constant_moves_by_elements_beside_constant_rows(arena, session):
     ring = _ring(LAYER_NORM, arena, distribution="constant_rows")
-    found = _in_arena(arena, ring, "weight")
-    assert len(found[0].unique()) > 1
+    result = _in_arena(arena, ring, "weight")
+    assert len(result[0].unique()) > 1
     ring.prepare(session, 3, fresh=True)
-    for old, new in zip(found, _in_arena(arena, ring, "weight"), strict=True):
+    for old, new in zip(result, _in_arena(arena, ring, "weight"), strict=True):
         assert not torch.equal(old, new)
 
 

@@ -1,4 +1,4 @@
-"""The noise floor: measured again before a GPU is given up, and then by whoever comes next."""
+"""The noise floor is measured again before a GPU is given up, and by the evaluator after that."""
 
 from types import SimpleNamespace
 

@@ -99,12 +99,12 @@ def compare(baseline, candidate, machine, seed=0, verify=lambda count: None, gra
 
 
 def repeat(ratio, times, **quirks):
-    found = []
+    result = []
     for seed in range(times):
         machine = Machine(random.Random(seed), **quirks)
         slower = Side(machine, 100e-6 * ratio)
-        found.append(compare(Side(machine, 100e-6), slower, machine, seed))
-    return found
+        result.append(compare(Side(machine, 100e-6), slower, machine, seed))
+    return result
 
 
 @pytest.mark.parametrize("quirks", [{}, {"drift": 0.1}, {"drift": 0.05, "hiccups": 0.03}], ids=str)
@@ -158,12 +158,12 @@ class Slow(Side):
     """A side whose host takes so many seconds more for a block, whatever its length."""
 
     def time_calls(self, count, lead=0):
-        found = super().time_calls(count, lead)
-        return replace(found, wall_seconds=found.wall_seconds + 150e-6)
+        result = super().time_calls(count, lead)
+        return replace(result, wall_seconds=result.wall_seconds + 150e-6)
 
     def replay_graph(self, count):
-        found = super().replay_graph(count)
-        return replace(found, wall_seconds=found.wall_seconds + 150e-6)
+        result = super().replay_graph(count)
+        return replace(result, wall_seconds=result.wall_seconds + 150e-6)
 
 
 @pytest.mark.parametrize("seconds", [3e-6, 20e-6])
@@ -172,8 +172,8 @@ def test_longer_blocks_tell_a_slow_host_from_hidden_time(seconds, graphs):
     machine = Machine(random.Random(0))
 
     def share(candidate, longer):
-        found = compare(Side(machine, seconds), candidate, machine, graphs=graphs, longer=longer)
-        return found.unaccounted_share
+        result = compare(Side(machine, seconds), candidate, machine, graphs=graphs, longer=longer)
+        return result.unaccounted_share
 
     slow = [share(Slow(machine, seconds), longer) for longer in (1, CLOCK.retry_block_factor)]
     assert 0 < slow[1] < 1.2 * slow[0] / CLOCK.retry_block_factor
@@ -194,13 +194,13 @@ def test_both_sides_wait_for_the_slower_host_to_get_ahead():
 
 
 def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
-    """Of a side's two blocks in a round, one; that of a side which is always slow does."""
+    """One slow block of a round does not count, but a side that is always slow does."""
     machine = Machine(random.Random(0), noise=0.1)  # of many rounds
 
     class Hiccups(Busy):
         def time_calls(self, count, lead=0):
-            found = super().time_calls(count, lead)
-            return replace(found, host_seconds=3e-3) if len(self.leads) % 2 else found
+            result = super().time_calls(count, lead)
+            return replace(result, host_seconds=3e-3) if len(self.leads) % 2 else result
 
     side = Hiccups(machine, 150e-6, host=150e-6)
     compare(Busy(machine, 150e-6, host=30e-6), side, machine)
@@ -211,10 +211,10 @@ def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
 def test_a_long_call_is_a_block_by_itself_and_no_time_is_hidden_behind_it():
     machine = Machine(random.Random(0))
     loop, quick = (Busy(machine, seconds, host=60e-6) for seconds in (0.5, 150e-6))
-    found = compare(loop, quick, machine)
+    result = compare(loop, quick, machine)
     assert (set(loop.blocks[1:]), set(quick.blocks[1:])) == ({1}, {2})
-    assert found.interval.mean == pytest.approx(math.log(0.5 / 150e-6), rel=0.01)
-    assert abs(found.unaccounted_share) < 0.1
+    assert result.interval.mean == pytest.approx(math.log(0.5 / 150e-6), rel=0.01)
+    assert abs(result.unaccounted_share) < 0.1
     shaved = compare(loop, Busy(machine, 150e-6, 0.7, host=60e-6), machine)
     assert shaved.unaccounted_share > CLOCK.median_share
 
@@ -252,9 +252,9 @@ def test_short_calls_are_replayed_and_long_ones_stamped():
 def test_what_cannot_be_captured_is_stamped_on_both_sides():
     machine = Machine(random.Random(0))
     baseline = Side(machine, 4e-6)
-    found = compare(baseline, Side(machine, 4e-6, captures=False), machine)
-    assert isinstance(found, PairedResult)
-    assert not found.graph
+    result = compare(baseline, Side(machine, 4e-6, captures=False), machine)
+    assert isinstance(result, PairedResult)
+    assert not result.graph
     assert max(baseline.blocks) == 24
 
 
@@ -266,8 +266,8 @@ def test_wrong_values_in_a_timed_block_end_the_comparison():
         checked.append(count)
         return "wrong values" if len(checked) == 2 else None
 
-    found = compare(Side(machine, 100e-6), Side(machine, 100e-6), machine, 2, verify=verify)
-    assert found == "wrong values"
+    result = compare(Side(machine, 100e-6), Side(machine, 100e-6), machine, 2, verify=verify)
+    assert result == "wrong values"
 
 
 def test_the_noise_floor_is_a_high_quantile_of_both_signs():

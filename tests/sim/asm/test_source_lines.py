@@ -20,12 +20,12 @@ __device__ float reduced(float value, float* scratch) {
   const int lane = threadIdx.x;
   scratch[lane] = value;
   __syncthreads();                                                     // barrier
-  float found = scratch[0];
+  float total = scratch[0];
   for (int i = 1; i < blockDim.x; i++) {
-    found = kMax ? fmaxf(found, scratch[i]) : found + scratch[i];
+    total = kMax ? fmaxf(total, scratch[i]) : total + scratch[i];
   }
   __syncthreads();                                                     // barrier
-  return found;
+  return total;
 }
 
 __global__ void rows(const __half* x, float* out, int* count) {

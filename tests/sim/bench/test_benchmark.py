@@ -10,7 +10,7 @@ import pytest
 from kernel_gym.sim.bench.benchmark import VALIDATION, Bench, compiled, simulate, validate
 from kernel_gym.sim.bench.kernels import speed_cases
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_published_figure_has_a_source_and_a_confidence():

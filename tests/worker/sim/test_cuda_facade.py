@@ -147,7 +147,7 @@ def call(source):
     session = SimDevice().open(get_task(TASK))
     try:
         failed = session.load(HEAD + DOUBLE + source)
-        return x, failed or session.call({"x": x}, {})
+        return x, failed or session.call({"x": x}, {"rows": 8, "cols": 40})
     finally:
         session.close()
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.worker.sim.function_mode import GuardlessMode
 from kernel_gym.worker.sim.tensor import DeviceMode, DeviceTensor, Memory, describe
 
@@ -98,7 +99,7 @@ def test_copies_are_requests(x, requests):
     assert copied.is_contiguous()
     assert requests.names() == ["allocate", "copy"]
     _, source, target = requests.log[1]
-    assert (source["strides"], target["strides"]) == ([1, 6], [4, 1])
+    assert (source.strides, target.strides) == ((1, 6), (4, 1))
 
 
 def test_a_contiguous_tensor_is_not_copied(x, requests):
@@ -149,9 +150,4 @@ def test_memory_is_freed_with_its_last_tensor(requests):
 
 
 def test_the_description_is_what_the_judge_needs(x):
-    assert describe(x[1:]) == {
-        "address": 0x10000 + 24,
-        "shape": [3, 6],
-        "strides": [6, 1],
-        "dtype": "float32",
-    }
+    assert describe(x[1:]) == TensorOnDevice(0x10000 + 24, (3, 6), (6, 1), torch.float32)
