@@ -11,6 +11,7 @@ same with many evaluations side by side, retries, stored runs and a report.
 import argparse
 import json
 import os
+import re
 import statistics
 import urllib.request
 from collections.abc import Callable
@@ -26,8 +27,9 @@ Model = Callable[[list[Message]], str]
 
 
 def echo(messages: list[Message]) -> str:
-    """Stands in for a model: returns the first kernel of the prompt. Put your own function here."""
-    return messages[0]["content"]
+    """Stands in for a model: returns the kernel in the prompt. Put your own function here."""
+    blocks = re.findall(r"```\w*\n.*?```", messages[0]["content"], re.DOTALL)
+    return next(block for block in blocks if "@triton.jit" in block)
 
 
 def endpoint(url: str, model: str) -> Model:

@@ -16,6 +16,7 @@ from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
 from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Split, get_task, train_workloads
 from kernel_gym.tasks.problem import Scale
 
@@ -129,7 +130,8 @@ def test_a_fault_in_the_first_launch_shows_the_kernel_that_made_it(evaluator):
 
 def attempt_with(*results: dict[str, float]) -> Attempt:
     device = SimDevice()
-    attempt = Attempt(TASK, "", device, 0, Baseline(device, BaselineTimes()), ExpectedCache())
+    baseline = Baseline(device, BaselineTimes())
+    attempt = Attempt(TASK, "", device, 0, PUBLIC, baseline, ExpectedCache())
     workloads = train_workloads(TASK.problem, Scale.SIM)
     for i, fields in enumerate(results):
         attempt.note(workloads[i], True, **fields)
@@ -175,7 +177,7 @@ def test_records_of_before_are_read():
     record = {
         "protocol_version": "1", "task": TASK.id, "device": "sim:gfx942", "clock": "modelled",
         "source_sha256": "0", "outcome": "passed", "stage": "done", "kernels": [old],
-        "workloads": [workload],
+        "workloads": [workload], "speedup": 1.0, "speedup_low": 1.0,
     }  # fmt: skip
     evaluation = Evaluation.model_validate(record)
     assert profiled_workload(evaluation) is None
