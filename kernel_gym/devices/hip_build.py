@@ -44,6 +44,8 @@ class Recipe:
     files: Mapping[str, str]
     commands: Sequence[Sequence[str]]
     results: Sequence[str]
+    folders: Sequence[str] = ()
+    """Folders that the compiler reads besides those that its place and options tell."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def compile_source(
     Raises:
         InfraError: The process could not be started.
     """
-    options = {"folders": folders(recipe.commands)}
+    options = {"folders": [*folders(recipe.commands), *recipe.folders]}
     child: Child | None = None
     start = time.monotonic()
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kernel_gym.devices.base import Failed, InfraError
 from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.gpu.toolkit import toolkit_folders
 from kernel_gym.devices.gpu.vendors import Vendor, find_compiler
 from kernel_gym.devices.hip_build import Recipe, compile_source
 from kernel_gym.sandbox.spawn import Family
@@ -59,7 +60,9 @@ class GpuCompiler:
             return cached
         name = f"candidate{self.vendor.suffix}"
         files = {name: source, GATE.name: GATE.read_text(encoding="utf-8")}
-        recipe = Recipe(files, [[*command, "-o", LIBRARY, name, GATE.name]], [LIBRARY])
+        compile_all = [*command, "-o", LIBRARY, name, GATE.name]
+        toolkit = toolkit_folders(tuple(command), self.vendor.suffix)
+        recipe = Recipe(files, [compile_all], [LIBRARY], toolkit)
         built = compile_source(recipe, self.limit, budget, self.family)
         if isinstance(built, Failed):
             return built
