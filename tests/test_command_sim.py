@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
-from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.devices import device_status
 
 SCRIPT = """
 import sys
@@ -84,7 +84,7 @@ def test_another_device_is_simulated(tmp_path):
 
 
 def test_a_hip_program_runs_unchanged(tmp_path):
-    if "hip" not in SimDevice().languages:
+    if "hip" not in device_status("sim:gfx942").languages:
         pytest.skip("no HIP toolchain: see kernel-gym doctor")
     done = run(tmp_path, "program.hip", PROGRAM, "word")
     assert done.exit_code == 0, done.output

@@ -68,7 +68,7 @@ def test_memory_passes_through_the_host_where_handles_do_not_work(evaluator):
     device = GpuDevice(evaluator.device.description.name, by_handle=False)
     session = device.open(SOFTMAX)
     assert session.load(_kernel(SOFTMAX)) is None
-    workload = train_workloads(SOFTMAX.problem, device.scale)[0]
+    workload = train_workloads(SOFTMAX.problem, device.description.scale)[0]
     inputs = make_inputs(SOFTMAX.problem, workload, 0, device.description.torch_device)
     call = session.call(inputs, workload.dims)
     session.close()
