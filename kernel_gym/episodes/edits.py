@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from string import ascii_lowercase
 
-from kernel_gym.devices import backend_of
+from kernel_gym.devices import backend_of, resolve
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.episodes.rewrites import FORM, REWRITES
@@ -178,7 +178,8 @@ def launches(source: str) -> list[str]:
 
 def space_of(device: str) -> Space:
     """The numbers for launches on a device."""
-    return MEASURED if backend_of(device).full_size else SIMULATED
+    name = resolve(device) if device == "auto" else device  # others need not be present
+    return MEASURED if backend_of(name).full_size else SIMULATED
 
 
 def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:

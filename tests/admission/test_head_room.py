@@ -8,6 +8,7 @@ import torch
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
 from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.devices.description import TimingMethod
 from kernel_gym.devices.gpu.vendors import data_sheet
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage, WorkloadResult
 from kernel_gym.tasks import Scale, get_task, train_workloads
@@ -22,7 +23,11 @@ class Session:
     def load(self, source, language):
         assert language == "torch"
 
-    def rest(self):
+    @property
+    def timed(self):
+        return self
+
+    def release_pool(self):
         pass
 
     def close(self):
@@ -40,12 +45,15 @@ def device():
         return Session()
 
     return SimpleNamespace(
-        name="cuda:0",
-        spec=data_sheet("NVIDIA H200"),
-        clock=Clock.MEASURED,
-        scale=Scale.SIM,
-        where=torch.device("cpu"),
-        turn=lambda kind: nullcontext(),
+        description=SimpleNamespace(
+            name="cuda:0",
+            spec=data_sheet("NVIDIA H200"),
+            clock=Clock.MEASURED,
+            timing=TimingMethod.PAIRED,
+            scale=Scale.SIM,
+            torch_device=torch.device("cpu"),
+        ),
+        held=lambda exclusivity: nullcontext(),
         open=open_,
         opened=opened,
     )
@@ -75,6 +83,8 @@ def evaluation(baseline_seconds, roofline_seconds):
         outcome=Outcome.PASSED,
         stage=Stage.DONE,
         workloads=results,
+        speedup=1.0,
+        speedup_low=1.0,
         seed=0,
     )
 
@@ -86,7 +96,7 @@ def test_pytorch_is_timed_once_for_all_modes_and_kernels_with_their_evaluation(d
         timed.append(workload.key)
         return 9 * LAUNCH
 
-    monkeypatch.setattr("kernel_gym.admission.head_room.seconds_alone", seconds_alone)
+    monkeypatch.setattr("kernel_gym.judge.timing.gpu.seconds_alone", seconds_alone)
     rooms, measured = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)
     assert rooms.of(TASK, measured) == 2.0
     assert timed == []
@@ -99,7 +109,7 @@ def test_pytorch_is_timed_once_for_all_modes_and_kernels_with_their_evaluation(d
 
 def test_a_reference_that_fails_is_no_failure_of_the_machine(device, monkeypatch):
     monkeypatch.setattr(
-        "kernel_gym.admission.head_room.seconds_alone",
+        "kernel_gym.judge.timing.gpu.seconds_alone",
         lambda *_: Failed(FailureKind.RUNTIME, "no such kernel"),
     )
     rooms, measured = HeadRoom(device), evaluation(6 * LAUNCH, 2 * LAUNCH)

@@ -130,6 +130,12 @@ def test_only_sets_that_the_block_uses_are_written(arena, session):
 
 def test_the_baseline_finds_what_was_there_unless_calls_overwrite_it(arena, session):
     ring = _ring(SOFTMAX, arena)
+    there = _in_arena(arena, ring, "x")
+    arena.view(ring.sets[0].pieces["x"]).zero_()  # as the candidate may do while it warms up
+    ring.prepare(session, 3, fresh=False)
+    again = _in_arena(arena, ring, "x")
+    assert all(torch.equal(a, b) for a, b in zip(again, there, strict=True))
+    session.pieces.clear()
     ring.prepare(session, 3, fresh=False)
     assert session.pieces == []
     ring = _ring(SGD, arena)
