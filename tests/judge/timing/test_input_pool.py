@@ -148,7 +148,7 @@ def test_the_baseline_finds_what_was_there_unless_calls_overwrite_it(arena, sess
     for name, values in before.items():
         assert all(map(torch.equal, _in_arena(arena, ring, name), values))
     written = {piece.label for piece in session.pieces}
-    assert written == {f"input {name!r}" for name in ("param", "velocity")}
+    assert written == {f"input {name!r}" for name in ("param", "grad", "velocity")}
 
 
 def test_inputs_whose_elements_cannot_change_places_stay(arena, session):
