@@ -27,7 +27,7 @@ def readable(path):
 def names_in(path):
     try:
         return posix.listdir(path)
-    except PermissionError:
+    except OSError:
         return []
 
 def softmax(x):

@@ -86,7 +86,8 @@ def test_kernel_arguments_are_read_only(engine):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_endless_loop_ends_at_a_limit(threads):
     engine = Engine(threads=threads)
-    body = ".LBB0_1:\n\ts_branch .LBB0_1"
+    # It counts, so that its state never repeats: otherwise it may be called a deadlock first.
+    body = ".LBB0_1:\n\ts_add_u32 s6, s6, 1\n\ts_branch .LBB0_1"
     fault = fault_of(engine, body, grid=(4,), time_limit_s=0.05)
     assert fault.kind == "time_limit"
     assert "s_branch" in fault.instruction
