@@ -59,8 +59,8 @@ def write_lines(path: Path, records: Iterable[Record]) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Replaces a file atomically. After a crash it has the old or the new content.
 
-    Each call writes a draft of its own name beside the file, so that of several writers the last one
-    to finish wins. A failed call removes its draft.
+    Each call writes a draft of its own name beside the file, so the last of several writers wins. A
+    failed call removes its draft.
 
     Raises:
         OSError: The draft cannot be written, for instance because the disk is full.

@@ -7,7 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernel_gym.records import Record
-from kernel_gym.storage.json_lines import StoreError, append_line, drop_cut_off, read_lines, write_whole
+from kernel_gym.storage.json_lines import (
+    StoreError,
+    append_line,
+    drop_cut_off,
+    read_lines,
+    write_whole,
+)
 
 
 class Named(Record):
@@ -74,6 +80,6 @@ def test_writers_at_the_same_time_leave_the_whole_text_of_one(tmp_path, monkeypa
 
 def test_a_draft_that_cannot_replace_its_file_is_removed(tmp_path):
     (tmp_path / "config.json").mkdir()
-    with pytest.raises(OSError, match="config.json"):
+    with pytest.raises(OSError, match=r"config\.json"):
         write_whole(tmp_path / "config.json", "text")
     assert list(tmp_path.iterdir()) == [tmp_path / "config.json"]
