@@ -30,7 +30,14 @@ from kernel_gym.devices.gpu.build import GpuCompiler
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.gpu.worker import Worker, ask
-from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
+from kernel_gym.devices.placement import (
+    MemoryFullError,
+    Piece,
+    Placed,
+    arguments,
+    launcher_outputs,
+    place,
+)
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
 from kernel_gym.records import KernelFacts
@@ -101,8 +108,7 @@ class GpuSession:
         built = compiler.build(source, self._budget)  # needs no GPU
         if isinstance(built, Failed):
             return built
-        first = len(self._task.problem.args)
-        outputs = [*range(first, first + len(self._task.problem.outputs))]
+        outputs = launcher_outputs(self._task.problem)
         request = replace(request, outputs=outputs, log=built.log, library=built.content)
         return self._failure(request, LOAD_TIMEOUT) or self.open()
 
