@@ -51,6 +51,11 @@ class Child:
         self._template = template
         self._home = home
 
+    @property
+    def template_alive(self) -> bool:
+        """Whether the template lives. The kernel kills the children of one that died."""
+        return self._template.alive
+
     def stop_all(self) -> bool:
         """Stops the process and its descendants; returns whether there were unknown ones.
 

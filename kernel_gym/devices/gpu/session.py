@@ -372,6 +372,9 @@ class GpuSession:
                 self._alternation.end(go_on)
         except NotStoppedError as error:
             answer = Failed(FailureKind.RUNTIME, str(error))
+        except InfraError as error:
+            self._fail(Failed(FailureKind.RUNTIME, str(error)))
+            raise
         return self._fail(answer) if isinstance(answer, Failed) else answer
 
     def _blame(self, text: str) -> NoReturn:
