@@ -16,26 +16,28 @@ def describe_exit(worker: Child) -> str:
     """Ends a worker that has closed its pipe, and describes how it ended.
 
     Raises:
-        InfraError: It was killed from outside, see `exit_status`.
+        DeviceLostError: It was killed by SIGKILL. A machine that is out of memory sends this
+            signal, and so does a candidate that ends itself. If it happens again, the candidate is
+            blamed.
+        InfraError: The template has died, and its children with it.
     """
     status = exit_status(worker)
-    return f"the candidate {worker.ended_for}" if worker.ended_for else exit_text(status)
+    if worker.ended_for:
+        return f"the candidate {worker.ended_for}"
+    if status == -signal.SIGKILL:
+        raise DeviceLostError(exit_text(status))
+    return exit_text(status)
 
 
 def exit_status(child: Child) -> int | None:
     """Ends a process that has closed its pipe, and returns its status, as `exit_text` takes it.
 
     Raises:
-        DeviceLostError: It was killed by SIGKILL. A machine that is out of memory sends this
-            signal, and so does a candidate that ends itself. If it happens again, the candidate is
-            blamed.
         InfraError: The template has died, and its children with it.
     """
     status = child.close(grace=0.5)
     if not child.template_alive:
         raise InfraError("the worker template died, and its children with it")
-    if status == -signal.SIGKILL and not child.ended_for:
-        raise DeviceLostError(exit_text(status))
     return status
 
 

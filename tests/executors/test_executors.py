@@ -126,7 +126,7 @@ def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template)
     def fork_and_kill(template, role, *args, **kwargs):
         child = fork(template, role, *args, **kwargs)
         forks.append(role)
-        if forks.count("worker") in (3, 6) and role == "worker":
+        if role == "worker" and forks.count("worker") == 3:
             killed.append(kill(descendants(template._process.pid)))
             if with_template:
                 template._process.kill()
@@ -137,8 +137,8 @@ def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template)
     with make_executor("local", workers=2, seed=3, **SIM) as local:
         futures = [local.submit(*submission) for submission in submissions]
         assert [future.result().canonical() for future in futures] == expected
-    assert len(killed) == 2
-    assert min(killed) >= 2
+    assert len(killed) == 1
+    assert killed[0] >= 4  # two workers and two simulated GPUs
 
 
 def descendants(pid):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
@@ -71,11 +72,11 @@ class SimWorker:
     def lost_device(self, error: DeviceLostError) -> Failed:
         """Returns the failure of a candidate whose simulated GPU was lost during a call.
 
-        Nobody else uses that GPU, so the candidate has lost it, unless the GPU's process was killed
-        from outside.
+        Nobody else uses that GPU, so the candidate has lost it, unless the process was killed.
 
         Raises:
-            DeviceLostError: The source is trusted, or the GPU's process was killed by SIGKILL.
+            DeviceLostError: The source is trusted, or the GPU's process was killed by SIGKILL, which
+                a machine does that is out of memory. If it happens again, the candidate is blamed.
             InfraError: The template has died, and its children with it.
         """
         if self._budget is None:
@@ -85,7 +86,8 @@ class SimWorker:
         self._child.close()
         if why := self._child.ended_for:
             return self.fail(Failed(FailureKind.RUNTIME, f"the candidate {why}"))
-        exit_status(self._device)  # raises if it was killed
+        if exit_status(self._device) == -signal.SIGKILL:
+            raise error
         text = f"{error}, while it worked for the candidate"
         return self.fail(Failed(FailureKind.RUNTIME, text))
 
