@@ -75,8 +75,8 @@ class SimWorker:
         Nobody else uses that GPU, so the candidate has lost it, unless the process was killed.
 
         Raises:
-            DeviceLostError: The source is trusted, or the GPU's process was killed by SIGKILL, which
-                a machine does that is out of memory. If it happens again, the candidate is blamed.
+            DeviceLostError: The source is trusted, or the GPU's process was killed by SIGKILL, as a
+                machine does that is out of memory. If it happens again, the candidate is blamed.
             InfraError: The template has died, and its children with it.
         """
         if self._budget is None:
