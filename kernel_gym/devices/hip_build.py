@@ -1,4 +1,4 @@
-"""Builds a HIP source in a separate process that sees nothing but the compiler."""
+"""Builds a HIP source in a separate process that sees only the compiler."""
 
 from __future__ import annotations
 

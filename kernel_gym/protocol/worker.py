@@ -191,7 +191,7 @@ class TimeReplays(Request, verb="replay"):
 
 
 class CopyArena(Request, verb="copy_arena"):
-    """Does nothing but the copies of the arena that go with every request."""
+    """Makes only the copies of the arena that go with every request."""
 
 
 class ChangeCpu(Request, verb="change_cpu"):

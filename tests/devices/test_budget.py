@@ -1,4 +1,4 @@
-"""A candidate's seconds: what they are paid for, and that no pool's deadline is ever reached."""
+"""The time budget of a candidate: what counts, and that it ends before the pool's deadline."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_an_argument_has_the_type_of_its_parameter(kind, text, value):
 def test_a_listed_argument_that_the_maker_does_not_require_is_refused(monkeypatch):
     """Otherwise the text after the colon would have no effect."""
     monkeypatch.setitem(POLICIES, "kept:SIZE", __name__)
-    with pytest.raises(ValueError, match="listed as 'kept:SIZE' .* parameters say 'kept'"):
+    with pytest.raises(ValueError, match=r"listed as 'kept:SIZE' .* parameters say 'kept'"):
         register_policy("kept")(Kept)
 
 
