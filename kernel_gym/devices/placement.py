@@ -117,11 +117,6 @@ def sketched_outputs(problem: Problem, dims: Mapping[str, int]) -> dict[str, tor
     }
 
 
-def launcher_outputs(problem: Problem) -> list[int]:
-    """Returns which arguments of a C launcher are outputs: they follow the inputs."""
-    return [*range(len(problem.args), len(problem.args) + len(problem.outputs))]
-
-
 def arguments(
     problem: Problem, placed: Placed, dims: Mapping[str, int], outputs: bool
 ) -> ArenaArguments:

@@ -30,14 +30,8 @@ from kernel_gym.devices.gpu.build import GpuCompiler
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.gpu.worker import Worker, ask
-from kernel_gym.devices.placement import (
-    MemoryFullError,
-    Piece,
-    Placed,
-    arguments,
-    launcher_outputs,
-    place,
-)
+from kernel_gym.devices.hip_build import launcher_outputs
+from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
 from kernel_gym.records import KernelFacts
@@ -154,8 +148,6 @@ class GpuSession:
             return self._dead
         self.memory.reset()
         placed = self._place(inputs, dims)
-        if isinstance(placed, Failed):
-            return placed
         everything = (self.memory.everything,)
         outputs = () if self._language == "hip" else placed.outputs
         request = messages.CallOnGpu(
@@ -287,7 +279,7 @@ class GpuSession:
             self._places = read_places(answer)
         return block
 
-    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
+    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed:
         try:
             return place(self.memory, self._task, inputs, dims)
         except MemoryFullError as error:

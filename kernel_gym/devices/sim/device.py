@@ -37,13 +37,8 @@ from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_hip
-from kernel_gym.devices.placement import (
-    in_place_inputs,
-    launcher_outputs,
-    sketched_outputs,
-    storage_bytes,
-)
+from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
+from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
