@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
@@ -37,11 +37,13 @@ class DataObject:
         name: The label.
         content: Initial bytes.
         relocations: ``(offset, symbol, addend)`` of 8-byte addresses to fill in.
+        size: Bytes that the text says it has; 0 if it does not say. The content may be padded.
     """
 
     name: str
     content: bytearray = field(default_factory=bytearray)
     relocations: list[tuple[int, str, int]] = field(default_factory=list)
+    size: int = 0
 
 
 def _string_bytes(text: str) -> bytes:
@@ -90,6 +92,8 @@ class DataReader:
 
     def directive(self, name: str, argument: str, line: int, text: str) -> None:
         """Append the bytes of a data directive."""
+        if name == ".size":
+            self._size(argument)
         if self._current is None:
             return
         content = self._current.content
@@ -108,6 +112,12 @@ class DataReader:
             count, size, value = [int(part, 0) for part in (argument + ",1,0").split(",")[:3]]
             _bounded(max(size, len(content) + size * count), argument)
             content += (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * count
+
+    def _size(self, argument: str) -> None:
+        """Handle ``.size name, bytes``; other expressions describe functions."""
+        name, _, size = argument.partition(",")
+        if name.strip() in self._objects and size.strip().isdecimal():
+            self._objects[name.strip()].size = int(size)
 
     def _integer(self, value: str, size: int, line: int, text: str) -> None:
         assert self._current is not None
@@ -147,13 +157,25 @@ class Storage:
         size: Bytes of all objects with their padding.
     """
 
-    def __init__(self, data: Mapping[str, DataObject]) -> None:
-        """Lay out the objects with their initial contents. A decoder fills in the pointers."""
-        self.sizes = {name: len(item.content) for name, item in data.items()}
-        padded = {name: -(-max(1, n) // _ALIGNMENT) * _ALIGNMENT for name, n in self.sizes.items()}
+    def __init__(
+        self, data: Mapping[str, DataObject], place: Callable[[int], int] | None = None
+    ) -> None:
+        """Lay out the objects with their initial contents. A decoder fills in the pointers.
+
+        Args:
+            data: The objects by name.
+            place: Allocates the bytes for all of them; default: memory of this process.
+        """
+        lengths = {name: len(item.content) for name, item in data.items()}
+        self.sizes = {name: item.size or lengths[name] for name, item in data.items()}
+        padded = {name: -(-max(1, n) // _ALIGNMENT) * _ALIGNMENT for name, n in lengths.items()}
         self.size = sum(padded.values())
-        self._buffer = ct.create_string_buffer(self.size + _ALIGNMENT)
-        self.start = -(-ct.addressof(self._buffer) // _ALIGNMENT) * _ALIGNMENT
+        if place is not None and self.size:
+            self._buffer = None
+            self.start = place(self.size)
+        else:
+            self._buffer = ct.create_string_buffer(self.size + _ALIGNMENT)
+            self.start = -(-ct.addressof(self._buffer) // _ALIGNMENT) * _ALIGNMENT
         self.addresses: dict[str, int] = {}
         place = self.start
         for name, item in data.items():
