@@ -79,7 +79,11 @@ def _descriptors(text: str) -> list[str]:
 
 
 class _Data:
-    """The variables and tables of a code object, cut at their symbols."""
+    """The variables and tables of a code object, cut at their symbols.
+
+    They keep their distances from each other: code may use the end of one, which is the start of
+    the next.
+    """
 
     def __init__(self, code: CodeObject) -> None:
         self._code = code
@@ -117,7 +121,7 @@ class _Data:
         lines = []
         functions = self._code.functions
         for start, stop, name, section in self._pieces:
-            lines += [f"\t.section\t{_section_name(section)}", f"{name}:"]
+            lines += [f"\t.section\t{_section_name(section)}", f"\t.org\t{start}", f"{name}:"]
             place = start
             for pointer in sorted(p for p in self._code.pointers if start <= p < stop):
                 lines += _bytes(section, place, pointer)

@@ -15,6 +15,7 @@ from pathlib import Path
 import kernel_gym
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.worker.hip.drop_in import bundler
+from kernel_gym.worker.hip.drop_in.headers import changed_headers
 
 LIBRARY_NAMES = ("libamdhip64.so", *(f"libamdhip64.so.{major}" for major in (5, 6, 7)))
 """Names under which programs look for the runtime; ROCm counts its major version."""
@@ -69,6 +70,11 @@ def device_library_folder(bitcode: Path, wanted: str, there: str) -> Path:
     if wanted != there:
         _link(folder / f"{wanted}.bc", bitcode / f"{there}.bc")
     return folder
+
+
+def header_folder(headers: Path) -> Path | None:
+    """Returns a folder to search before HIP's headers; None if they need no change."""
+    return changed_headers(headers, _own_folder("include"))
 
 
 def runtime_library() -> Path | None:

@@ -16,6 +16,7 @@ from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.worker.hip.drop_in.folders import (
     compiler_folder,
     device_library_folder,
+    header_folder,
     library_folder,
 )
 
@@ -61,6 +62,7 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
         f"--rocm-device-lib-path={_device_libraries(chain)}",
         f"-B{compiler_folder()}",
         *("-D__HIP_PLATFORM_AMD__=1", "-D__HIP_PLATFORM_HCC__=1"),
+        *(("-isystem", str(changed)) if (changed := header_folder(chain.headers)) else ()),
         *("-idirafter", str(HEADERS)),
         "-Wno-unused-command-line-argument",
     ]
