@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.sim.support import kernel_text, run
+from tests.sim.support import kernel_text, launch
 
 LANES = np.arange(64, dtype=np.int64)
 SETUP = """s_load_dwordx4 s[4:7], s[0:1], 0x0
@@ -38,7 +38,7 @@ def launched(engine, body, addresses):
     out = np.zeros(64, np.uint32)
     given = (addresses & 0xFFFFFFFF).astype(np.uint32)
     text = kernel_text(SETUP + body + STORE, arguments=2, lds=1024)
-    result = run(engine, text, (1,), (given, out))
+    result = launch(engine, engine.load(text), (1,), (64,), (given, out))
     return result, out
 
 
