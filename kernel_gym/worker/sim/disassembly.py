@@ -136,8 +136,8 @@ class _Data:
     def _pointer(self, target: int, functions: dict[int, str]) -> str:
         if target in functions:
             return functions[target]
-        found = self.name_at(target)
-        return f"{found[0]}+{found[1]}" if found else str(target)
+        place = self.name_at(target)
+        return f"{place[0]}+{place[1]}" if place else str(target)
 
 
 def _section_name(section: Section) -> str:
@@ -195,9 +195,7 @@ class _Listing:
             if target in known and target not in self._functions:
                 self._targets[target] = f".Lat_{target:x}"
 
-    def _instruction(
-        self, code: re.Match[str], codes: list[re.Match[str] | None]
-    ) -> list[str]:
+    def _instruction(self, code: re.Match[str], codes: list[re.Match[str] | None]) -> list[str]:
         text, address = code.group(1), int(code.group(2), 16)
         lines = [f"{self._targets[address]}:"] if address in self._targets else []
         getpc, addition = _GETPC.match(text), _ADD.match(text)

@@ -51,7 +51,9 @@ def compiler_folder() -> Path | None:
     for name, module in _TOOLS.items():
         _script(folder / name, _call(module))
     for name in _ARCH_TOOLS:
-        _script(folder / name, 'device="${KERNEL_GYM_SIM_DEVICE:-sim:gfx942}"\necho "${device#sim:}"')
+        _script(
+            folder / name, 'device="${KERNEL_GYM_SIM_DEVICE:-sim:gfx942}"\necho "${device#sim:}"'
+        )
     command = shlex.join([sys.executable, "-I", "-S", str(Path(bundler.__file__))])
     if (real := _bundler()) is not None:
         command = shlex.quote(real)
