@@ -69,7 +69,7 @@ class Recorder:
         self._sink({"record": "fault", **fault})
 
     def finding(self, finding: Mapping[str, Any]) -> None:
-        """Records what was found in a launch that went on; a repeated one only once."""
+        """Records what was found in a launch that continued; a repeated one only once."""
         keys = ("kind", "kernel", "source", "other_source")
         if self._is_new("finding", *(finding[key] for key in keys)):
             self._sink({"record": "finding", **finding})
