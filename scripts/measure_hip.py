@@ -64,8 +64,8 @@ def programs() -> Iterator[Program]:
             make = ("-B", "HIPCXX=hipcc", "ROCM_INSTALL_DIR=/usr")
             yield Program(f"{folder}/{makefile.parent.name}", makefile.parent, make, ())
     for name, words in ARGUMENTS.items() if suite else ():
-        folder = Path(suite or "", "src", f"{name}-hip")
-        yield Program(name, folder, ("-B", "CC=hipcc"), tuple(words.split()))
+        place = Path(suite or "", "src", f"{name}-hip")
+        yield Program(name, place, ("-B", "CC=hipcc"), tuple(words.split()))
 
 
 def outcome(program: Program, variables: dict[str, str]) -> str:
