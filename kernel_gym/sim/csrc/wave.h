@@ -108,6 +108,7 @@ struct MemoryMap {
   u64 count;
   Region internal[4];  // read only: kernel arguments, dispatch packet, constants of the module
   u32 internal_count;
+  void (*host_call)();  // serves calls of the host; null: there is nobody to serve them
 };
 
 class Recorder;  // records sampled workgroups for the timing model

@@ -15,7 +15,7 @@ import ctypes as ct
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,8 @@ from kernel_gym.sim.asm.text import Module, parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import Fault
-from kernel_gym.sim.engine.kernarg import pack_arguments
+from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
+from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
@@ -47,8 +48,6 @@ __all__ = [
 
 _CACHED_KERNELS = 256
 _PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
-
-Dim3 = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,10 @@ class Engine:
         self.variable_limit = 4 << 30
         """Maximum bytes of the variables of all modules together."""
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
+        self.place_variables: Callable[[int], int] | None = None
+        """Allocates bytes for the variables of a module; None: in this process's own memory."""
+        self._host_calls: HostCalls | None = None
+        self._host_callback: Any = None  # the library keeps only its address
 
     def __del__(self) -> None:
         """Free the engine's memory."""
@@ -130,6 +133,13 @@ class Engine:
         bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
         array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
         self._api.sim_set_allocations(self._handle, array, len(self._allocations))
+
+    def serve_host_calls(self, host_calls: HostCalls) -> None:
+        """Serve kernels that call the host from now on. Without this they are refused."""
+        self._host_calls = host_calls
+        self._host_callback = ct.CFUNCTYPE(None)(host_calls.serve)
+        address = ct.cast(self._host_callback, ct.c_void_p)
+        self._api.sim_set_host_call(self._handle, address)
 
     # ---- kernels
     def kernel_names(self, asm_text: str) -> list[str]:
@@ -168,7 +178,10 @@ class Engine:
             names = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {names}")
         storage = self._storage(asm_text)
-        decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
+        served = (HOST_CALL_ARGUMENT,) if self._host_calls else ()
+        decoded = decode_kernel(
+            module, name, self.library.handlers, storage, self.exact_matrix, served
+        )
         descriptor = module.descriptors[name]
         arch = target_of(module.target).arch
         metadata = module.metadata.get(name, KernelMetadata((), {}))
@@ -202,7 +215,7 @@ class Engine:
         if asm_text not in self._storages:
             data = _parse_cached(asm_text).data
             check_room(data, self._storages.values(), self.variable_limit)
-            self._storages[asm_text] = Storage(data)
+            self._storages[asm_text] = Storage(data, self.place_variables)
             self._declare()
         return self._storages[asm_text]
 
@@ -256,7 +269,7 @@ class Engine:
         Raises:
             ValueError: If the shapes are not possible for this kernel.
         """
-        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        grid3, block3 = dim3(grid, "grid"), dim3(block, "block")
         threads = block3[0] * block3[1] * block3[2]
         if not 0 < threads <= max(1024, kernel.max_workgroup):
             raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
@@ -307,12 +320,16 @@ class Engine:
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Turn a suspicious read that matters into the fault of the launch."""
+        if self._host_calls:
+            self._host_calls.muted = True
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
             suspect = suspects.read_that_matters(self.library, self._handle, program, request)
             if suspect is not None:
                 suspects.accuse(request, suspect)
         self._api.sim_forget(self._handle)
+        if self._host_calls:
+            self._host_calls.muted = False
 
     def _model(
         self,
@@ -361,40 +378,8 @@ class Engine:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
         request.fill_row = layouts.NOT_WANTED
-        request.threads = 1 if kernel.decoded.ordered else self.threads
+        in_order = kernel.decoded.ordered or kernel.calls_host
+        request.threads = 1 if in_order else self.threads
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units
         return request, [segment, packet]
-
-
-def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
-    filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
-    if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
-        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
-    return filled[0], filled[1], filled[2]
-
-
-def pack_kernarg(
-    kernel: Kernel, values: Sequence[bytes], grid: Dim3, block: Dim3, dynamic_lds: int = 0
-) -> bytes:
-    """Lay out the argument segment of a launch.
-
-    Args:
-        kernel: The kernel.
-        values: Little-endian bytes of the explicit arguments, in order; left-out trailing ones
-            become zero.
-        grid: Workgroups along x, y, z.
-        block: Threads of a workgroup along x, y, z.
-        dynamic_lds: Bytes of dynamic LDS.
-
-    Raises:
-        ValueError: If there are too many values or one has the wrong size.
-    """
-    return pack_arguments(
-        kernel.args,
-        kernel.kernarg_size,
-        values,
-        _dim3(grid, "grid"),
-        _dim3(block, "block"),
-        dynamic_lds,
-    )

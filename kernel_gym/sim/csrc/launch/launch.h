@@ -67,6 +67,7 @@ class Launch {
     scalar_stride_ = kScalarConstants + (u32)program.scalar_constants.size() + 16;
     memory_.allocations = engine.allocations.data();
     memory_.count = engine.allocations.size();
+    memory_.host_call = engine.host_call;
     add_internal(request.kernarg, request.kernarg_size);
     add_internal(request.packet, 64);
     add_internal(request.data, request.data_size);
