@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
 from kernel_gym.protocol.request import Request
@@ -29,6 +30,7 @@ from kernel_gym.worker.hip import sim as hip
 from kernel_gym.worker.sim import cuda_facade, tensor, triton_driver
 from kernel_gym.worker.sim.function_mode import GuardlessMode
 from kernel_gym.worker.sim.local import LocalRuntime
+from kernel_gym.worker.sim.results import Recorder
 from kernel_gym.worker.sim.runtime import SimRuntime
 from kernel_gym.worker.sim.tensor import DeviceTensor
 
@@ -44,11 +46,9 @@ _BY_DEVICE = frozenset(
 class ScriptRuntime(LocalRuntime):
     """Requests to a device in the same process, in memory that the caller has created."""
 
-    def __init__(self, gpu: SimulatedGpu, report: Channel) -> None:
+    def __init__(self, gpu: SimulatedGpu) -> None:
         SimRuntime.__init__(self, arch=gpu.spec.arch)
         self.gpu = gpu
-        self._report = report
-        self._reported = 0
 
     def charge(self, moved: int, flops: int, dtype: torch.dtype) -> None:
         """Adds the modelled time of one torch operator."""
@@ -58,9 +58,7 @@ class ScriptRuntime(LocalRuntime):
         try:
             return super()._ask(request)
         finally:
-            for launch in self.gpu.launches[self._reported :]:
-                self._report.send({"launch": launch})
-            self._reported = len(self.gpu.launches)
+            self.gpu.launches.clear()  # they are on record
 
 
 def on_host(value: DeviceTensor) -> torch.Tensor:
@@ -180,18 +178,24 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
-    gpu = SimulatedGpu(options)
-    runtime = ScriptRuntime(gpu, report)
+    recorder = Recorder(report.send)
+    gpu = SimulatedGpu(options, recorder)
+    if options["go_on"]:
+        gpu.begin(noop=False, audit=Audit.ON)
+    runtime = ScriptRuntime(gpu)
+    status, text, detail = 1, "", ""
     try:
         run = _run_hip if header["language"] == "hip" else _run_python
         status = run(header, runtime)
-        error = f"the program ended with status {status}" if status else ""
-        report.send({"done": True, "seconds": gpu.seconds, "error": error})
+        text = f"the program ended with status {status}" if status else ""
     except BaseException as error:
-        fault = gpu.fault["message"] if gpu.fault else ""
-        text = (fault or f"{type(error).__name__}: {error}").replace(os.environ["TMPDIR"] + "/", "")
-        detail = "" if fault else _trace(error, header["name"])
-        report.send({"done": True, "seconds": gpu.seconds, "error": text, "detail": detail})
+        text = f"{type(error).__name__}: {error}{_advice(error)}"
+        detail = "" if gpu.fault else _trace(error, header["name"])
+    if gpu.fault:  # whatever the program made of it
+        text = gpu.fault["message"]
+    recorder.end(gpu.before + gpu.seconds)
+    text = text.replace(os.environ["TMPDIR"] + "/", "")
+    report.send({"done": True, "status": status, "error": text, "detail": detail})
 
 
 def _run_python(header: dict[str, Any], runtime: ScriptRuntime) -> int:
@@ -225,6 +229,12 @@ def _values(value: DeviceTensor, **options: Any) -> str:
     """Formats a device tensor as PyTorch prints it."""
     text = repr(on_host(value))
     return f"{text[:-1]}, device='cuda:0')"
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return "; a confined program sees no file but its own: try kernel-gym sim -- python FILE"
+    return ""
 
 
 def _trace(error: BaseException, name: str) -> str:
