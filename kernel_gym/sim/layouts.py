@@ -179,7 +179,6 @@ class LaunchRequest(ct.Structure):
         ("fault_other_wave", ct.c_uint32),
         ("suspects", ct.c_uint32),
         ("outside_kind", ct.c_uint32),
-        ("unused", ct.c_uint32),
     ]
 
 

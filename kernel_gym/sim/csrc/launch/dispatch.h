@@ -78,7 +78,6 @@ struct LaunchRequest {
   u32 fault_other_wave;
   u32 suspects;
   u32 outside_kind;      // of the first access in a margin; then fault_... say where it was
-  u32 unused;
 };
 static_assert(sizeof(LaunchRequest) == 312, "shared with Python");
 
