@@ -15,6 +15,10 @@ class DeviceError(RuntimeError):
     """The device refused a request or found a fault. Its text says which."""
 
 
+class OutOfMemoryError(DeviceError, MemoryError):
+    """The device has not enough memory for an allocation."""
+
+
 class UnsupportedCodeError(DeviceError):
     """The device cannot decode the compiled kernel."""
 
@@ -168,6 +172,13 @@ class SimRuntime:
             DeviceError: The answer is an error.
         """
         if "error" in answer:
-            unsupported = answer.get("kind") in ("AsmError", "UnsupportedInstruction")
-            raise (UnsupportedCodeError if unsupported else DeviceError)(answer["error"])
+            raise _ERRORS.get(answer.get("kind", ""), DeviceError)(answer["error"])
         return answer
+
+
+_ERRORS = {
+    "AsmError": UnsupportedCodeError,
+    "UnsupportedInstruction": UnsupportedCodeError,
+    "memory": OutOfMemoryError,
+}
+"""The exception for a kind of answer."""

@@ -45,6 +45,7 @@ class SimUtils:
             "warpSize": properties.spec.wavefront,
             "arch": properties.arch,
             "max_num_regs": 65536,
+            "max_threads_per_sm": 2048,
             "cooperativeLaunch": 1,
         }
 
