@@ -6,9 +6,7 @@ this module does not import PyTorch.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +35,6 @@ class Piece(ctypes.Structure):
 
 _CALLS = {
     "allocate": ctypes.CFUNCTYPE(_INT, _LONG, ctypes.POINTER(_LONG), _POINTER),
-    "release": ctypes.CFUNCTYPE(None, _LONG),
     "copy": ctypes.CFUNCTYPE(_INT, ctypes.POINTER(Piece), ctypes.POINTER(Piece), _POINTER),
     "upload": ctypes.CFUNCTYPE(_INT, _LONG, _POINTER, _LONG, _POINTER),
     "fill": ctypes.CFUNCTYPE(
@@ -88,6 +85,8 @@ def load() -> ctypes.CDLL:
         _library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         _library.torch_device_seconds.restype = ctypes.c_double
         _library.torch_device_operators.restype = _LONG
+        _library.torch_device_released.restype = _LONG
+        _library.torch_device_released.argtypes = [_LONG * 256, _LONG]
         _library.torch_device_operators.argtypes = [ctypes.c_char_p, _LONG]
     return _library
 
@@ -95,7 +94,6 @@ def load() -> ctypes.CDLL:
 def connect(
     policy: int,
     allocate: Callable[[int], int],
-    release: Callable[[int], None],
     copy: Callable[[Piece, Piece], None] | None = None,
     upload: Callable[[int, bytes], None] | None = None,
     fill: Callable[[Piece, float | int | bool], None] | None = None,
@@ -106,7 +104,6 @@ def connect(
     Args:
         policy: `COMPUTE`, or `ASK` with the four functions below.
         allocate: Returns the address of so many bytes. A `MemoryError` becomes PyTorch's own.
-        release: Frees an address.
         copy: Copies between two pieces of one dtype.
         upload: Copies host bytes to an address.
         fill: Sets all elements of a piece.
@@ -119,7 +116,6 @@ def connect(
     library = load()
     owner = _Owner(
         _CALLS["allocate"](_allocating(allocate)),
-        _CALLS["release"](_quiet(release)),
         _CALLS["copy"](_reporting(lambda a, b: copy(a[0], b[0]))),  # type: ignore[misc]
         _CALLS["upload"](
             _reporting(lambda address, data, size: upload(address, ctypes.string_at(data, size)))  # type: ignore[misc]
@@ -127,12 +123,23 @@ def connect(
         _CALLS["fill"](
             _reporting(lambda piece, real, whole, kind: fill(piece[0], (whole, real, bool(whole))[kind]))  # type: ignore[misc]
         ),
-        _CALLS["refuse"](_quiet(lambda name: refuse(name.decode()))),  # type: ignore[misc]
+        _CALLS["refuse"](lambda name: refuse(name.decode())),  # type: ignore[misc]
     )
     _connected = owner  # C++ holds its functions from here on
     if library.torch_device_install(ctypes.byref(owner), policy):
         raise TorchDeviceError("PyTorch does not see the simulated GPU: it was imported before it")
-    atexit.register(library.torch_device_close)
+
+
+def released() -> list[int]:
+    """Takes the addresses that PyTorch has freed since the last call."""
+    assert _library is not None
+    addresses: list[int] = []
+    while count := _library.torch_device_released(_freed, len(_freed)):
+        addresses += _freed[:count]
+    return addresses
+
+
+_freed = (_LONG * 256)()
 
 
 def set_rates(rates: Rates, matrix: dict[str, float]) -> None:
@@ -193,16 +200,5 @@ def _reporting(work: Callable[..., None]) -> Callable[..., int]:
         except BaseException as failure:
             return _write(args[-1], failure)
         return _DONE
-
-    return call
-
-
-def _quiet(work: Callable[..., None]) -> Callable[..., None]:
-    def call(*args: Any) -> None:
-        try:
-            work(*args)
-        except Exception as failure:  # nobody can take it: memory is freed, or a label is noted
-            if os.environ.get("KERNEL_GYM_DEBUG"):
-                print(f"the simulated device: {failure}", file=sys.stderr)
 
     return call

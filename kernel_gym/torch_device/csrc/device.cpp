@@ -10,10 +10,12 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/InlineEvent.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace torch_device {
 
@@ -22,12 +24,18 @@ namespace {
 Owner g_owner{};
 Policy g_policy = COMPUTE;
 std::atomic<bool> g_installed{false};
-std::atomic<bool> g_closed{false};  // the interpreter ends: nothing may call Python
+
+// Freed addresses that the owner has not taken yet. Freeing does not call Python: PyTorch frees on
+// threads of its own, also while the interpreter ends.
+std::mutex g_released_mutex;
+std::vector<uint64_t> g_released;
 
 const c10::Device DEVICE(c10::kCUDA, 0);
 
 void release(void* address) {
-  if (address != nullptr && !g_closed) g_owner.release(reinterpret_cast<uint64_t>(address));
+  if (address == nullptr) return;
+  std::lock_guard<std::mutex> lock(g_released_mutex);
+  g_released.push_back(reinterpret_cast<uint64_t>(address));
 }
 
 struct DeviceAllocator final : c10::Allocator {
@@ -164,7 +172,10 @@ struct Hooks final : at::CUDAHooksInterface {
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
     return default_generator();
   }
-  at::Generator getNewGenerator(c10::DeviceIndex) const override { return new_generator(); }
+  at::Generator getNewGenerator(c10::DeviceIndex) const override {
+    static std::atomic<bool> first{true};  // Python takes the default generator by this first call
+    return first.exchange(false) ? default_generator() : new_generator();
+  }
   std::string showConfig() const override { return "a simulated GPU"; }
 };
 
@@ -240,8 +251,14 @@ __attribute__((visibility("default"))) int torch_device_install(
   return at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
 }
 
-// Memory that is freed from here on is left to the end of the process.
-__attribute__((visibility("default"))) void torch_device_close() {
-  torch_device::g_closed = true;
+// Takes up to `most` freed addresses and returns their number.
+__attribute__((visibility("default"))) uint64_t torch_device_released(uint64_t* addresses,
+                                                                      uint64_t most) {
+  using namespace torch_device;
+  std::lock_guard<std::mutex> lock(g_released_mutex);
+  const uint64_t count = std::min<uint64_t>(most, g_released.size());
+  std::copy(g_released.end() - static_cast<int64_t>(count), g_released.end(), addresses);
+  g_released.resize(g_released.size() - count);
+  return count;
 }
 }

@@ -32,7 +32,6 @@ struct Piece {
 // What the owner provides. Each call returns a Status and writes a text when it is not DONE.
 struct Owner {
   int (*allocate)(uint64_t bytes, uint64_t* address, char* error);
-  void (*release)(uint64_t address);
   int (*copy)(const Piece* source, const Piece* target, char* error);
   int (*upload)(uint64_t address, const void* data, uint64_t bytes, char* error);
   int (*fill)(const Piece* target, double value, int64_t whole, int kind, char* error);

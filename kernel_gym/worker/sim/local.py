@@ -13,7 +13,7 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
-from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox.channel import Message
 from kernel_gym.sandbox.host_memory import available_bytes
 from kernel_gym.torch_device import library
@@ -66,7 +66,8 @@ class LocalRuntime(SimRuntime):
         link, latency = simulated_gpu.HOST_LINK, simulated_gpu.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
-        cuda_facade.install(self)
+        cuda_facade.install_for_program(self)
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile returns its argument
 
     @property
     def seconds(self) -> float:
@@ -81,6 +82,12 @@ class LocalRuntime(SimRuntime):
         """Copies device bytes to the host and charges a transfer over the host link."""
         self.gpu.seconds += simulated_gpu.HOST_COPY_LATENCY + size / simulated_gpu.HOST_LINK
         return ctypes.string_at(address, size)
+
+    def _allocate(self, size: int) -> int:
+        return self.checked(encode_answer(self.gpu.allocate(size)))["address"]
+
+    def _free(self, address: int) -> None:
+        self.gpu.free(address)
 
     def _ask(self, request: Request) -> dict[str, Any]:
         message = Message(*encode(request))

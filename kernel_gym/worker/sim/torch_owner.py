@@ -16,10 +16,10 @@ from kernel_gym.worker.sim.runtime import SimRuntime
 
 def ask(runtime: SimRuntime) -> None:
     """Makes the device of a worker: what computes is refused."""
+    runtime.released = library.released
     library.connect(
         library.ASK,
         runtime.allocate,
-        runtime.free,
         copy=lambda source, target: runtime.copy(_described(source), _described(target)),
         upload=runtime.upload,
         fill=lambda target, value: runtime.fill(_described(target), value),
@@ -37,7 +37,8 @@ def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) 
         link: Bytes/s of a copy between host and device.
         latency: Seconds that each such copy takes besides.
     """
-    library.connect(library.COMPUTE, runtime.allocate, runtime.free)
+    runtime.released = library.released
+    library.connect(library.COMPUTE, runtime.allocate)
     rates = library.Rates(
         launch=spec.launch_seconds,
         bytes=spec.memory_bandwidth * spec.achievable,
