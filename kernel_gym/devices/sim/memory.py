@@ -134,7 +134,7 @@ class Arena:
         allocation = self._by_start.pop(start, None)
         if allocation is None:
             return False
-        self._starts.remove(start)
+        del self._starts[bisect.bisect_left(self._starts, start)]
         first, last = _pages(allocation.start, allocation.size)
         self.live -= last - first
         if last > first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from dataclasses import asdict
 from typing import Any, Protocol
@@ -138,7 +139,7 @@ class SimulatedGpu:
         except DeviceMemoryError as error:
             return messages.OutOfMemory(str(error), self.worker_bytes)
         if size:
-            sim_memory.device_tensor(piece.start, [size], [1], torch.uint8).fill_(POISON)
+            ctypes.memset(piece.start, POISON, size)
         self._allocations_changed = True
         return messages.Allocated(piece.start)
 

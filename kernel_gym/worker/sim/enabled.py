@@ -1,0 +1,86 @@
+"""Makes a simulated GPU available to the rest of this process: `kernel_gym.sim.enable`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kernel_gym.sim.timing.profile import without_folders
+from kernel_gym.torch_device import library
+from kernel_gym.worker.sim.local import LocalRuntime, device_memory
+
+
+class Simulation:
+    """The simulated GPU of this process and what it has seen.
+
+    Args:
+        runtime: The device, installed as the GPU of PyTorch and Triton.
+    """
+
+    def __init__(self, runtime: LocalRuntime) -> None:
+        self.runtime = runtime
+
+    @property
+    def launches(self) -> list[dict[str, Any]]:
+        """Each launch in order: `name`, `grid`, `block`, `lds`, `seconds` and `profile`."""
+        return [
+            launch | {"profile": without_folders(launch["profile"])}
+            for launch in self.runtime.gpu.launches
+        ]
+
+    @property
+    def kernels(self) -> dict[str, dict[str, Any]]:
+        """By name of a kernel: `launches`, `seconds`, and what its longest launch says."""
+        kernels: dict[str, dict[str, Any]] = {}
+        for launch in self.launches:
+            add_launch(kernels, launch)
+        return kernels
+
+    @property
+    def operators(self) -> dict[str, dict[str, float]]:
+        """By name of a PyTorch operator: `calls`, `bytes`, `flops` and modelled `seconds`."""
+        return library.operators()
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """The fault of the device, if there was one: `message` and details."""
+        return [self.runtime.gpu.fault] if self.runtime.gpu.fault else []
+
+    @property
+    def seconds(self) -> float:
+        """Modelled seconds of all launches, operators and transfers."""
+        return self.runtime.seconds
+
+
+def add_launch(kernels: dict[str, dict[str, Any]], launch: dict[str, Any]) -> None:
+    """Adds a launch to the table of kernels by name."""
+    entry = kernels.setdefault(launch["name"], {"launches": 0, "seconds": 0.0, "longest": -1.0})
+    entry["launches"] += 1
+    entry["seconds"] += launch["seconds"]
+    if launch["seconds"] > entry["longest"]:
+        keys = ("grid", "block", "lds", "profile")
+        entry |= {"longest": launch["seconds"]} | {k: launch[k] for k in keys}
+
+
+_enabled: Simulation | None = None
+
+
+def enable(
+    arch: str = "gfx942",
+    threads: int | None = None,
+    memory: int | None = None,
+    launch_limit: float = 600.0,
+    audit: bool = False,
+) -> Simulation:
+    """Implements `kernel_gym.sim.enable`, which documents it."""
+    global _enabled
+    if _enabled is None:
+        runtime = LocalRuntime(
+            threads or os.cpu_count() or 1, memory or device_memory(), launch_limit, arch, audit
+        )
+        runtime.install()
+        _enabled = Simulation(runtime)
+    elif _enabled.runtime.properties.arch != arch:
+        found = _enabled.runtime.properties.arch
+        raise RuntimeError(f"this process has a simulated {found} already, found {arch}")
+    return _enabled
