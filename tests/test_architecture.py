@@ -18,7 +18,7 @@ FLOORS = (
     "benchmarks feedback sandbox",
     "devices hidden",
     "judge worker",
-    "evaluator",
+    "evaluator programs",
     "executors",
     "episodes exploits",
     "analysis",

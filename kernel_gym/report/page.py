@@ -113,13 +113,8 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
         versions=_versions(store),
         tasks=[task_view(store, task) for task in summary.tasks],
         plots=_plots(summary, tables),
-        styles=Markup(stylesheet()),
+        styles=Markup(_text("report.css")),
     )
-
-
-def stylesheet() -> str:
-    """Returns the styles of all pages."""
-    return _text("report.css")
 
 
 def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:

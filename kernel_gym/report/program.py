@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kernel_gym.report.page import READING, stylesheet
-from kernel_gym.records import Clock
 from kernel_gym.sim.timing.profile import profile_text
 from kernel_gym.symbols import plain_name
+
+STYLES = Path(__file__).with_name("report.css")
 
 
 def program_page(result: dict[str, Any]) -> str:
@@ -32,8 +33,7 @@ def program_page(result: dict[str, Any]) -> str:
         title=shlex.join(result["command"]) if "command" in result else "a program",
         ended=_ended(result),
         kernels=_kernels(result),
-        reading=READING[Clock.MODELLED],
-        styles=Markup(stylesheet()),
+        styles=Markup(STYLES.read_text(encoding="utf-8")),
     )
 
 

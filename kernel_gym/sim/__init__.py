@@ -15,6 +15,7 @@ def enable(
     memory: int | None = None,
     launch_limit: float = 600.0,
     audit: bool = False,
+    bounds: str = "fault",
 ) -> Any:
     """Makes a simulated GPU available in this process, for PyTorch and Triton.
 
@@ -26,7 +27,10 @@ def enable(
         threads: Host threads that run workgroups; by default one for each processor.
         memory: Most live bytes of device memory; by default half of what the host has free.
         launch_limit: Host seconds until a launch is stopped.
-        audit: Whether each launch is audited for races and missing waits.
+        audit: Whether each launch is audited for races and missing waits. What is found does not
+            stop the program.
+        bounds: `fault`: an access outside all allocations stops the launch. `warn`: one within
+            4096 bytes of an allocation is made and listed in the findings.
 
     Returns:
         A `kernel_gym.worker.sim.enabled.Simulation`: launches, profiles, findings, modelled times.
@@ -43,4 +47,4 @@ def enable(
     """
     library.load()  # before PyTorch, which the next line imports
     program = import_module("kernel_gym.worker.sim.enabled")  # above this room
-    return program.enable(arch, threads, memory, launch_limit, audit)
+    return program.enable(arch, threads, memory, launch_limit, audit, bounds)

@@ -27,8 +27,10 @@ def show(result: dict[str, Any]) -> None:
     if result.get("output"):
         target.print(result["output"].rstrip(), markup=False, highlight=False, soft_wrap=True)
         target.print()
-    if "command" in result or result["kernels"]:
+    if result["kernels"]:
         target.print(_table(result))
+    elif not result["processes"]:
+        note("no process of the command used the simulated GPU")
     _show_profiles(target, result)
 
 

@@ -76,6 +76,8 @@ class SimulatedGpu:
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
+        self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
+        """What was found in launches that went on."""
         self.open = True
         """Whether the worker may send requests: not between the end of a call and the next one."""
         self._owned: set[int] = set()
@@ -252,8 +254,8 @@ class SimulatedGpu:
             margin=self._margin,
             go_on=self._go_on,
         )
-        for finding in result.findings if self.observer else ():
-            self.observer.finding(inert_json(asdict(finding), text=MAX_LINE))
+        for finding in result.findings:
+            self._find(inert_json(asdict(finding), text=MAX_LINE))
         if result.fault:
             self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
             if self.observer:
@@ -264,9 +266,10 @@ class SimulatedGpu:
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
         described = _describe_launch(kernel, code, grid, block, lds, result)
-        self.launches.append(described)
         if self.observer:
             self.observer.launch(described, self.before + self.seconds)
+        else:
+            self.launches.append(described)
         return messages.Done()
 
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
@@ -320,6 +323,12 @@ class SimulatedGpu:
         """Describes the kernels of the last call, or all loaded ones when it launched none."""
         described = self.used.described() or [describe_kernel(k) for k in self.kernels]
         return messages.Facts(described[:MAX_KERNELS])
+
+    def _find(self, finding: dict[str, Any]) -> None:
+        """Keeps a finding, once for each place."""
+        place = tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
+        if self.findings.setdefault(place, finding) is finding and self.observer:
+            self.observer.finding(finding)
 
     def _report_missing(self, error: UnsupportedInstruction, kernel: str) -> None:
         if self.observer:

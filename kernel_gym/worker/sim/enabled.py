@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from kernel_gym.devices.sim.simulated_gpu import Observer
 from kernel_gym.sim.timing.profile import without_folders
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.local import LocalRuntime, device_memory
@@ -43,8 +44,17 @@ class Simulation:
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """The fault of the device, if there was one: `message` and details."""
-        return [self.runtime.gpu.fault] if self.runtime.gpu.fault else []
+        """What the audits found, and the device's fault at the end: `message` and details."""
+        gpu = self.runtime.gpu
+        return [*gpu.findings.values(), *([gpu.fault] if gpu.fault else [])]
+
+    def take_fault(self) -> dict[str, Any] | None:
+        """Returns the device's fault, if there is one, and lets the device run on.
+
+        After a fault the device refuses each launch, as a GPU does until its process ends.
+        """
+        fault, self.runtime.gpu.fault = self.runtime.gpu.fault, None
+        return fault
 
     @property
     def seconds(self) -> float:
@@ -65,18 +75,30 @@ def add_launch(kernels: dict[str, dict[str, Any]], launch: dict[str, Any]) -> No
 _enabled: Simulation | None = None
 
 
+def simulation() -> Simulation | None:
+    """Returns the simulated GPU of this process, if there is one."""
+    return _enabled
+
+
 def enable(
     arch: str = "gfx942",
     threads: int | None = None,
     memory: int | None = None,
     launch_limit: float = 600.0,
     audit: bool = False,
+    bounds: str = "fault",
+    observer: Observer | None = None,
 ) -> Simulation:
-    """Implements `kernel_gym.sim.enable`, which documents it."""
+    """Implements `kernel_gym.sim.enable`, which documents it.
+
+    With an observer the device does not keep its launches.
+    """
     global _enabled
     if _enabled is None:
         runtime = LocalRuntime(
-            threads or os.cpu_count() or 1, memory or device_memory(), launch_limit, arch, audit
+            *(threads or os.cpu_count() or 1, memory or device_memory(), launch_limit, arch, audit),
+            bounds=bounds,
+            observer=observer,
         )
         runtime.install()
         _enabled = Simulation(runtime)

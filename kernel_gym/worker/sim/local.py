@@ -36,6 +36,8 @@ class LocalRuntime(SimRuntime):
         arch: str = "gfx942",
         audit: bool = False,
         file: int | None = None,
+        bounds: str = "fault",
+        observer: simulated_gpu.Observer | None = None,
     ) -> None:
         """Makes the device.
 
@@ -44,8 +46,12 @@ class LocalRuntime(SimRuntime):
             memory: Limit of the live bytes of device memory.
             launch_limit: Host seconds until a launch is stopped.
             arch: The architecture to simulate.
-            audit: Whether each launch is audited for races and missing waits.
+            audit: Whether each launch is audited for races and missing waits. What is found does
+                not stop it.
             file: Descriptor of the device's memory; by default it is made.
+            bounds: `fault` or `warn`, see `kernel_gym.worker.sim.settings.Settings`.
+            observer: Is called for each launch, fault and finding. Without one the device keeps
+                its launches.
 
         Raises:
             OSError: The device's addresses are taken, such as by another one in this process.
@@ -56,7 +62,8 @@ class LocalRuntime(SimRuntime):
         if file is None:
             os.close(made)
         options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
-        self.gpu = simulated_gpu.SimulatedGpu(options)
+        options |= {"margin": sim_memory.GUARD if bounds == "warn" else 0, "go_on": audit}
+        self.gpu = simulated_gpu.SimulatedGpu(options, observer)
         self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
 
     def install(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.errors import InputError
-from kernel_gym.hardware import SIMULATED
+from kernel_gym.sim.asm.targets import TARGETS
 
 DEVICE = "KERNEL_GYM_SIM_DEVICE"
 RESULTS = "KERNEL_GYM_SIM_RESULTS"
@@ -56,7 +56,7 @@ class Settings:
         Raises:
             InputError: The device or the kind of bounds is unknown.
         """
-        names = [PREFIX + arch for arch in SIMULATED]
+        names = [PREFIX + arch for arch in TARGETS]
         if self.device not in names:
             raise InputError(f"device: found {self.device}, expected {', '.join(names)}")
         if self.bounds not in ("fault", "warn"):
