@@ -1,6 +1,7 @@
 """The pytest plugin: `pytest --simulated-gpu` runs tests of GPU code without a GPU.
 
-It does nothing unless the option is given, or the tests run in `kernel-gym sim -- COMMAND`. A test
+It does nothing unless the option is given, or the tests run in `kernel-gym sim -- COMMAND`. So this
+module imports nothing of kernel-gym before. A test
 in which a kernel faults has failed, whatever it made of the fault, and the next test finds a device
 that works.
 """
@@ -8,6 +9,7 @@ that works.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 OPTION = "--simulated-gpu"
+VARIABLE, RESULTS = "KERNEL_GYM_SIM_DEVICE", "KERNEL_GYM_SIM_RESULTS"
 DEFAULT = "sim:gfx942"
 MOST_KERNELS = 10
 """Most kernels in the lines at the end."""
@@ -26,37 +29,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option."""
     parser.getgroup("kernel-gym").addoption(
         OPTION,
-        nargs="?",
-        const=DEFAULT,
-        metavar="DEVICE",
-        help=f"run GPU code on a simulated GPU of kernel-gym, by default {DEFAULT}",
+        action="store_true",
+        help=f"run GPU code on a simulated GPU: {VARIABLE}, by default {DEFAULT}",
     )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Brings the device up before the first conftest.py, which may import PyTorch."""
-    device = early_config.known_args_namespace.simulated_gpu
-    if device is not None:
-        _ask_for(device)
-    if os.environ.get("KERNEL_GYM_SIM_DEVICE"):
-        early_config.pluginmanager.register(Watch(own_summary=device is not None))
+    asked = early_config.known_args_namespace.simulated_gpu and RESULTS not in os.environ
+    if asked:
+        _bring_up(os.environ.get(VARIABLE, DEFAULT))
+    if os.environ.get(VARIABLE):
+        early_config.pluginmanager.register(Watch(own_summary=asked))
 
 
-def _ask_for(device: str) -> None:
+def _bring_up(device: str) -> None:
     from kernel_gym.errors import InputError
+    from kernel_gym.programs.environment import environment
     from kernel_gym.worker.sim.in_process import start
-    from kernel_gym.worker.sim.settings import RESULTS, Settings
+    from kernel_gym.worker.sim.settings import Settings
 
+    folder = Path(tempfile.mkdtemp(prefix="kernel-gym-"))
     try:
-        Settings(device=device)
-    except InputError as error:
-        raise pytest.UsageError(f"{OPTION}: {error}") from None
-    folder = os.environ.get(RESULTS) or tempfile.mkdtemp(prefix="kernel-gym-")
-    os.environ.update(Settings(device=device, results=Path(folder)).to_environment())
-    try:
+        settings = Settings(device=device, results=folder)
+        os.environ.update(environment(settings))  # for workers and children of the tests
         start()
-    except ImportError as error:
+    except (InputError, ImportError) as error:
         raise pytest.UsageError(f"{OPTION}: {error}") from None
 
 
@@ -70,15 +69,14 @@ class Watch:
     def __init__(self, own_summary: bool) -> None:
         self._own_summary = own_summary
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
         """Turns a fault of the device into a failure of the test."""
-        report: Any = yield
-        fault = _take_fault()
+        outcome: Any = yield
+        report, fault = outcome.get_result(), _take_fault()
         if fault is not None and report.outcome != "failed":
             report.outcome = "failed"
             report.longrepr = f"a kernel faulted on the simulated GPU: {fault['message']}"
-        return report
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Prints what ran, unless `kernel-gym sim` does."""
@@ -90,6 +88,7 @@ class Watch:
         if not self._own_summary or settings is None or settings.results is None:
             return
         summary = read_results(settings.results)
+        shutil.rmtree(settings.results)
         terminalreporter.section(f"simulated GPU {settings.device}")
         line = terminalreporter.line
         line(f"{summary.launches} launches, {summary.seconds * 1e6:.1f} us modelled")

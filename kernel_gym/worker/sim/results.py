@@ -71,8 +71,12 @@ class Recorder:
         self._sink({"record": "fault", **fault})
 
     def finding(self, finding: Mapping[str, Any]) -> None:
-        """Records what was found in a launch that went on, with the fields of `Fault`."""
-        self._sink({"record": "finding", **finding})
+        """Records what was found in a launch that went on, once for each place.
+
+        Its fields are those of `Fault`.
+        """
+        if self._is_new("finding", *place_of(finding)):
+            self._sink({"record": "finding", **finding})
 
     def missing(self, what: str, name: str, where: str, message: str) -> None:
         """Records something that the program needed and that is not there; once for each place.
@@ -139,6 +143,11 @@ class Document:
         except ValueError:
             text = json.dumps(_finite(record))
         os.write(self._file, f"{text}\n".encode())
+
+
+def place_of(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns what makes a finding the same as another one."""
+    return tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
 
 
 def facts() -> dict[str, str]:
