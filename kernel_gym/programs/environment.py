@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernel_gym.worker.hip.drop_in.folders import compiler_folder, library_folder
 from kernel_gym.worker.sim import settings as variables
 from kernel_gym.worker.sim.settings import Settings
 
@@ -28,6 +30,11 @@ def environment(settings: Settings, outer: Mapping[str, str] = os.environ) -> di
     inner |= settings.to_environment()
     _put_first(inner, "PYTHONPATH", HOOK)
     _put_first(inner, "PATH", Path(sys.executable).parent)
+    libraries, compiler = library_folder(), compiler_folder()
+    if libraries is not None:
+        _put_first(inner, "LD_LIBRARY_PATH", libraries)
+    if compiler is not None and shutil.which("hipcc", path=inner["PATH"]) is None:
+        _put_first(inner, "PATH", compiler)
     return inner
 
 

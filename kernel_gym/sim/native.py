@@ -40,6 +40,7 @@ _SIGNATURES = {
     "sim_engine_delete": (None, [ct.c_void_p]),
     "sim_set_memory": (ct.c_int, [ct.c_void_p, ct.c_uint64, ct.c_uint64]),
     "sim_set_allocations": (None, [ct.c_void_p, ct.c_void_p, ct.c_uint64]),
+    "sim_set_host_call": (None, [ct.c_void_p, ct.c_void_p]),
     "sim_launch": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(layouts.LaunchRequest)]),
     "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
     "sim_program_set_timing": (None, [ct.c_void_p, ct.c_char_p, ct.c_char_p]),

@@ -12,14 +12,21 @@ import ctypes
 import mmap
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 ARENA_BASE = 0x2000_0000_0000
 ARENA_SIZE = 64 << 30
 ALIGNMENT = 256
 GUARD = 4096
 """Unmapped bytes between allocations: an access there belongs to nobody."""
+
+HOST_LINK = 55e9
+"""Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
+HOST_COPY_LATENCY = 10e-6
+"""Seconds that each host-device copy takes besides (assumed)."""
 
 _PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_ANONYMOUS = 0x01, 0x02, 0x20
@@ -69,6 +76,8 @@ def device_tensor(
     address: int, shape: list[int], strides: list[int], dtype: torch.dtype
 ) -> torch.Tensor:
     """A CPU tensor over device memory, in a process that maps it at its device addresses."""
+    import torch  # HIP programs have no tensors and start without it
+
     count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n > 0)
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)

@@ -14,7 +14,12 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
 from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
-from kernel_gym.devices.sim.memory import Arena, DeviceMemoryError
+from kernel_gym.devices.sim.memory import (
+    HOST_COPY_LATENCY,
+    HOST_LINK,
+    Arena,
+    DeviceMemoryError,
+)
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
@@ -30,10 +35,6 @@ from kernel_gym.sim.engine.engine import (
 
 POISON = 0xFF
 """Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
-HOST_LINK = 55e9
-"""Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
-HOST_COPY_LATENCY = 10e-6
-"""Seconds that each host-device copy takes besides (assumed)."""
 
 
 class Observer(Protocol):

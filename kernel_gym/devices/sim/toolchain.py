@@ -42,11 +42,27 @@ FIX = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
 
 @dataclass(frozen=True)
 class HipToolchain:
-    """The two compiler commands, without input and output files."""
+    """The compiler of HIP, and its two commands for candidates without input and output files.
+
+    Attributes:
+        version: Of the compiler.
+        device: The command for the device side.
+        host: The command for the host side.
+        clang: The compiler.
+        arch: The target.
+        headers: The folder that holds `hip/hip_runtime.h`.
+        bitcode: The folder of ROCm's device libraries.
+        isa: The name of the device library with the number of the target.
+    """
 
     version: str
     device: tuple[str, ...]
     host: tuple[str, ...]
+    clang: str
+    arch: str
+    headers: Path
+    bitcode: Path
+    isa: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,7 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
         link += ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(bitcode / f"{name}.bc"))
     device = (*common, "-O3", "-nogpulib", *link, "-gline-tables-only", "--cuda-device-only", "-S")
     host = (*common, "-O1", "-fuse-cuid=none", "--cuda-host-only", "-fPIC", "-shared")
-    return HipToolchain(version, device, host)
+    return HipToolchain(version, device, host, clang, arch, headers, bitcode, isa)
 
 
 def _find_clang() -> tuple[str, str] | None:

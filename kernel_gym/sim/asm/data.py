@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
@@ -37,11 +37,15 @@ class DataObject:
         name: The label.
         content: Initial bytes.
         relocations: ``(offset, symbol, addend)`` of 8-byte addresses to fill in.
+        size: Bytes that the text says it has; 0 if it does not say. The content may be padded.
+        origin: Its address in a linked code object, whose distances the code relies on; else None.
     """
 
     name: str
     content: bytearray = field(default_factory=bytearray)
     relocations: list[tuple[int, str, int]] = field(default_factory=list)
+    size: int = 0
+    origin: int | None = None
 
 
 def _string_bytes(text: str) -> bytes:
@@ -70,6 +74,7 @@ class DataReader:
         self._objects = objects
         self._current: DataObject | None = None
         self._wanted = False
+        self._origin: int | None = None
 
     def section(self, argument: str) -> None:
         """Enter a section; only allocated data counts (not debug information or notes)."""
@@ -82,6 +87,8 @@ class DataReader:
         """Begin an object."""
         if self._wanted:
             self._current = self._objects.setdefault(name, DataObject(name))
+            self._current.origin = self._origin
+            self._origin = None
 
     def common(self, argument: str) -> None:
         """Handle ``.comm name, size, alignment``: zeroed data."""
@@ -90,6 +97,11 @@ class DataReader:
 
     def directive(self, name: str, argument: str, line: int, text: str) -> None:
         """Append the bytes of a data directive."""
+        if name == ".size":
+            self._size(argument)
+        if name == ".org":
+            self._origin = _bounded(int(argument, 0), argument, most=MAX_DATA)
+            self._current = None
         if self._current is None:
             return
         content = self._current.content
@@ -108,6 +120,12 @@ class DataReader:
             count, size, value = [int(part, 0) for part in (argument + ",1,0").split(",")[:3]]
             _bounded(max(size, len(content) + size * count), argument)
             content += (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * count
+
+    def _size(self, argument: str) -> None:
+        """Handle ``.size name, bytes``; other expressions describe functions."""
+        name, _, size = argument.partition(",")
+        if name.strip() in self._objects and size.strip().isdecimal():
+            self._objects[name.strip()].size = int(size)
 
     def _integer(self, value: str, size: int, line: int, text: str) -> None:
         assert self._current is not None
@@ -147,19 +165,43 @@ class Storage:
         size: Bytes of all objects with their padding.
     """
 
-    def __init__(self, data: Mapping[str, DataObject]) -> None:
-        """Lay out the objects with their initial contents. A decoder fills in the pointers."""
-        self.sizes = {name: len(item.content) for name, item in data.items()}
-        padded = {name: -(-max(1, n) // _ALIGNMENT) * _ALIGNMENT for name, n in self.sizes.items()}
-        self.size = sum(padded.values())
-        self._buffer = ct.create_string_buffer(self.size + _ALIGNMENT)
-        self.start = -(-ct.addressof(self._buffer) // _ALIGNMENT) * _ALIGNMENT
-        self.addresses: dict[str, int] = {}
-        place = self.start
+    def __init__(
+        self, data: Mapping[str, DataObject], place: Callable[[int], int] | None = None
+    ) -> None:
+        """Lay out the objects with their initial contents. A decoder fills in the pointers.
+
+        Args:
+            data: The objects by name.
+            place: Allocates the bytes for all of them; default: memory of this process.
+        """
+        self.sizes = {name: item.size or len(item.content) for name, item in data.items()}
+        offsets, self.size = _offsets(data)
+        if place is not None and self.size:
+            self._buffer = None
+            self.start = place(self.size)
+        else:
+            self._buffer = ct.create_string_buffer(self.size + _ALIGNMENT)
+            self.start = -(-ct.addressof(self._buffer) // _ALIGNMENT) * _ALIGNMENT
+        self.addresses = {name: self.start + offset for name, offset in offsets.items()}
         for name, item in data.items():
-            self.addresses[name] = place
-            ct.memmove(place, bytes(item.content), len(item.content))
-            place += padded[name]
+            ct.memmove(self.addresses[name], bytes(item.content), len(item.content))
+
+
+def _offsets(data: Mapping[str, DataObject]) -> tuple[dict[str, int], int]:
+    """The offset of each object and the bytes of all: linked ones keep their distances."""
+    origins = [item.origin for item in data.values() if item.origin is not None]
+    base = min(origins, default=0) // _ALIGNMENT * _ALIGNMENT
+    offsets: dict[str, int] = {}
+    end = 0
+    for name, item in data.items():
+        if item.origin is not None:
+            offsets[name] = item.origin - base
+            end = max(end, offsets[name] + len(item.content))
+    for name, item in data.items():
+        if item.origin is None:
+            offsets[name] = -(-end // _ALIGNMENT) * _ALIGNMENT
+            end = offsets[name] + max(1, len(item.content))
+    return offsets, -(-end // _ALIGNMENT) * _ALIGNMENT
 
 
 def check_room(data: Mapping[str, DataObject], others: Iterable[Storage], limit: int) -> None:
@@ -168,7 +210,7 @@ def check_room(data: Mapping[str, DataObject], others: Iterable[Storage], limit:
     Raises:
         AsmError: If they do not fit.
     """
-    wanted = sum(len(item.content) for item in data.values())
+    _, wanted = _offsets(data)
     held = sum(storage.size for storage in others)
     if held + wanted > limit:
         raise AsmError(f"{wanted} bytes of device variables beside {held}, expected {limit} in all")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kernel_gym.sim.asm.errors import AsmError
@@ -47,18 +47,25 @@ _MAX_LINE = 8192
 """Lines with more characters are skipped. C++ names are long."""
 
 
-# Arguments for calls of a host thread, which is not simulated.
+# Arguments for calls of a host thread.
 _HOST_CALLS = ("hidden_hostcall_buffer", "hidden_printf_buffer")
 
 
-def refuse_host_calls(kernel: str, metadata: KernelMetadata | None) -> None:
-    """Refuses a kernel that calls the host, for example to print: it would wait forever.
+def refuse_host_calls(
+    kernel: str, metadata: KernelMetadata | None, served: Collection[str] = ()
+) -> None:
+    """Refuses a kernel that calls the host, for example to print, if nobody serves the call.
+
+    Args:
+        kernel: Its name.
+        metadata: Its metadata.
+        served: Kinds of arguments for calls that are served.
 
     Raises:
-        AsmError: If the kernel has an argument for such calls.
+        AsmError: If the kernel has another argument for such calls. It would wait forever.
     """
     kinds = {arg.value_kind for arg in metadata.args} if metadata else set()
-    used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds)
+    used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds and kind not in served)
     if used:
         raise AsmError(
             f"kernel {kernel} calls the host ({used}), which is not simulated: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.data import Storage
@@ -113,6 +113,9 @@ class _Decoder:
 
     def instruction(self, instruction: Instruction) -> None:
         mnemonic = instruction.mnemonic
+        if mnemonic == "s_sendmsg" and "MSG_INTERRUPT" in instruction.operands[0]:
+            self.builder.emit("s_host_call")
+            return
         if mnemonic in IGNORED:
             check_idle(instruction)
             return
@@ -219,6 +222,7 @@ def decode_kernel(
     handlers: Mapping[str, Handler],
     storage: Storage | None = None,
     exact: bool = False,
+    served: Collection[str] = (),
 ) -> DecodedKernel:
     """Decode a kernel.
 
@@ -228,6 +232,7 @@ def decode_kernel(
         handlers: Operations by name, from the engine library.
         exact: Whether matrix instructions sum in the published order of the hardware.
         storage: The module's variables, which its kernels share; default: new ones.
+        served: Kinds of hidden arguments for calls of the host that are served.
 
     Returns:
         The decoded kernel.
@@ -236,6 +241,6 @@ def decode_kernel(
         AsmError: If the kernel has no code, a label is missing, or it asks the host for something.
         UnsupportedInstruction: If something in it is not implemented.
     """
-    refuse_host_calls(kernel, module.metadata.get(kernel))
+    refuse_host_calls(kernel, module.metadata.get(kernel), served)
     storage = storage or Storage(module.data)
     return _Decoder(module, kernel, handlers, storage, exact).run()

@@ -91,6 +91,8 @@ EXPORT void sim_set_allocations(Engine* engine, const Region* regions, u64 count
   engine->allocations.assign(regions, regions + count);
 }
 
+EXPORT void sim_set_host_call(Engine* engine, void (*call)()) { engine->host_call = call; }
+
 EXPORT void sim_launch(Engine* engine, const Program* program, LaunchRequest* request) {
   run_launch(*engine, *program, *request);
 }

@@ -119,6 +119,7 @@ struct MemoryMap {
   Outside* outside;
   Region internal[4];  // read only: kernel arguments, dispatch packet, constants of the module
   u32 internal_count;
+  void (*host_call)();  // serves calls of the host; null: there is nobody to serve them
 };
 
 class Recorder;  // records sampled workgroups for the timing model

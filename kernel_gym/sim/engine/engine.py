@@ -15,7 +15,7 @@ import ctypes as ct
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,7 @@ from kernel_gym.sim.asm.text import Module, parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
+from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import pack_arguments
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
@@ -101,6 +102,10 @@ class Engine:
         self.variable_limit = 4 << 30
         """Maximum bytes of the variables of all modules together."""
         self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
+        self.place_variables: Callable[[int], int] | None = None
+        """Allocates bytes for the variables of a module; None: in this process's own memory."""
+        self._host_calls: HostCalls | None = None
+        self._host_callback: Any = None  # the library keeps only its address
 
     def __del__(self) -> None:
         """Free the engine's memory."""
@@ -132,6 +137,13 @@ class Engine:
         bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
         array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
         self._api.sim_set_allocations(self._handle, array, len(self._allocations))
+
+    def serve_host_calls(self, host_calls: HostCalls) -> None:
+        """Serve kernels that call the host from now on. Without this they are refused."""
+        self._host_calls = host_calls
+        self._host_callback = ct.CFUNCTYPE(None)(host_calls.serve)
+        address = ct.cast(self._host_callback, ct.c_void_p)
+        self._api.sim_set_host_call(self._handle, address)
 
     # ---- kernels
     def kernel_names(self, asm_text: str) -> list[str]:
@@ -170,7 +182,10 @@ class Engine:
             names = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {names}")
         storage = self._storage(asm_text)
-        decoded = decode_kernel(module, name, self.library.handlers, storage, self.exact_matrix)
+        served = (HOST_CALL_ARGUMENT,) if self._host_calls else ()
+        decoded = decode_kernel(
+            module, name, self.library.handlers, storage, self.exact_matrix, served
+        )
         descriptor = module.descriptors[name]
         arch = target_of(module.target).arch
         metadata = module.metadata.get(name, KernelMetadata((), {}))
@@ -204,7 +219,7 @@ class Engine:
         if asm_text not in self._storages:
             data = _parse_cached(asm_text).data
             check_room(data, self._storages.values(), self.variable_limit)
-            self._storages[asm_text] = Storage(data)
+            self._storages[asm_text] = Storage(data, self.place_variables)
             self._declare()
         return self._storages[asm_text]
 
@@ -325,11 +340,15 @@ class Engine:
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Turn a suspicious read that matters into the fault of the launch."""
+        if self._host_calls:
+            self._host_calls.muted = True
         if request.suspects and not request.fault_kind:
             program = kernel.program.handle
             suspect = suspects.read_that_matters(self.library, self._handle, program, request)
             if suspect is not None:
                 suspects.accuse(request, suspect)
+        if self._host_calls:
+            self._host_calls.muted = False
 
     def _model(
         self,
@@ -378,7 +397,8 @@ class Engine:
             request.data, request.data_size = ct.addressof(data), len(data)
         assign_registers(request, kernel.descriptor)
         request.fill_row = layouts.NOT_WANTED
-        request.threads = 1 if kernel.decoded.ordered else self.threads
+        in_order = kernel.decoded.ordered or kernel.calls_host
+        request.threads = 1 if in_order else self.threads
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units
         return request, [segment, packet]
@@ -392,7 +412,12 @@ def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
 
 
 def pack_kernarg(
-    kernel: Kernel, values: Sequence[bytes], grid: Dim3, block: Dim3, dynamic_lds: int = 0
+    kernel: Kernel,
+    values: Sequence[bytes],
+    grid: Dim3,
+    block: Dim3,
+    dynamic_lds: int = 0,
+    host_calls: int = 0,
 ) -> bytes:
     """Lay out the argument segment of a launch.
 
@@ -403,6 +428,7 @@ def pack_kernarg(
         grid: Workgroups along x, y, z.
         block: Threads of a workgroup along x, y, z.
         dynamic_lds: Bytes of dynamic LDS.
+        host_calls: Address of the buffer for calls of the host, see `HostCalls`.
 
     Raises:
         ValueError: If there are too many values or one has the wrong size.
@@ -414,4 +440,5 @@ def pack_kernarg(
         _dim3(grid, "grid"),
         _dim3(block, "block"),
         dynamic_lds,
+        host_calls,
     )

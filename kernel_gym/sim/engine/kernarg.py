@@ -9,7 +9,9 @@ from kernel_gym.sim.asm.metadata import KernelArg
 SHARED_APERTURE, PRIVATE_APERTURE = 0x10000, 0x20000  # upper halves of flat addresses
 
 
-def _hidden_value(kind: str, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> int:
+def _hidden_value(
+    kind: str, grid: Sequence[int], block: Sequence[int], dynamic_lds: int, host_calls: int
+) -> int:
     """Value of a hidden argument; 0 for those without a meaning here."""
     for i, axis in enumerate("xyz"):
         if kind == f"hidden_block_count_{axis}":
@@ -19,6 +21,7 @@ def _hidden_value(kind: str, grid: Sequence[int], block: Sequence[int], dynamic_
     return {
         "hidden_grid_dims": 1 + max((i for i in range(3) if grid[i] * block[i] > 1), default=0),
         "hidden_dynamic_lds_size": dynamic_lds,
+        "hidden_hostcall_buffer": host_calls,
         "hidden_shared_base": SHARED_APERTURE,
         "hidden_private_base": PRIVATE_APERTURE,
     }.get(kind, 0)
@@ -31,6 +34,7 @@ def pack_arguments(
     grid: Sequence[int],
     block: Sequence[int],
     dynamic_lds: int = 0,
+    host_calls: int = 0,
 ) -> bytes:
     """Lay out the argument segment.
 
@@ -42,6 +46,7 @@ def pack_arguments(
         grid: Workgroups along x, y, z.
         block: Threads of a workgroup along x, y, z.
         dynamic_lds: Bytes of dynamic LDS.
+        host_calls: Address of the buffer for calls of the host.
 
     Returns:
         The segment.
@@ -63,6 +68,6 @@ def pack_arguments(
         segment[arg.offset : arg.offset + arg.size] = value
     for arg in args:
         if arg.hidden:
-            number = _hidden_value(arg.value_kind, grid, block, dynamic_lds)
+            number = _hidden_value(arg.value_kind, grid, block, dynamic_lds, host_calls)
             segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
     return bytes(segment)

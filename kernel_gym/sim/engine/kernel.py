@@ -14,6 +14,7 @@ from kernel_gym.sim.compiler.audit_tables import audit_table
 from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.compiler.fusion import fused_program
 from kernel_gym.sim.compiler.wait_proof import waits_everywhere
+from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT
 from kernel_gym.sim.timing.model import KernelTiming
 from kernel_gym.sim.timing.occupancy import Occupancy, occupancy
 
@@ -114,6 +115,11 @@ class Kernel:
     program: LoadedProgram = field(repr=False)
     descriptor: dict[str, int] = field(repr=False)
     files: dict[int, str] = field(repr=False)
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether it may call the host, for example to print."""
+        return any(arg.value_kind == HOST_CALL_ARGUMENT for arg in self.args)
 
     @cached_property
     def binary(self) -> str:

@@ -12,8 +12,8 @@ import torch
 from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
+from kernel_gym.worker.hip.described import described
 from kernel_gym.worker.sim.code_objects import assembler_of
-from kernel_gym.worker.sim.properties import HostProperties
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
@@ -43,32 +43,14 @@ _TYPES = {
     "facts": ctypes.CFUNCTYPE(_INT, _TEXT, _LONG, _LONG, ctypes.POINTER(_Facts)),
     "variable": ctypes.CFUNCTYPE(_INT, _TEXT, _LONGS, _LONGS),
     "module": ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _TEXT),
+    "synchronize": ctypes.CFUNCTYPE(_INT),
 }  # in the order of Callbacks in hip_runtime.h
+_NOT_FOR_CANDIDATES = 6
+"""Callbacks at the end that are null: for memory of the host that kernels reach, for example."""
 
 
 class _Callbacks(ctypes.Structure):
-    _fields_ = list(_TYPES.items())
-
-
-class _Device(ctypes.Structure):
-    _fields_ = [
-        *(("name", ctypes.c_char * 64), ("arch", ctypes.c_char * 64)),
-        *((name, _INT) for name in ("gcn_arch", "minor", "units", "l2")),
-        *((name, _INT) for name in ("clock", "memory_clock", "bus")),
-        *((name, ctypes.c_size_t) for name in ("memory", "lds")),
-    ]  # as Device in hip_runtime.h
-
-
-def _described(device: HostProperties) -> _Device:
-    """Describes a device for the HIP runtime. The number of gfx90a is 910, as in HIP."""
-    number = device.arch.removeprefix("gfx")
-    return _Device(
-        *(device.name.encode(), device.full_arch.encode()),
-        *(int(number) if number.isdigit() else 910, device.minor),
-        *(device.spec.compute_units, device.l2_bytes),
-        *(device.clock_khz, device.memory_clock_khz, device.bus_bits),
-        *(device.memory_bytes, device.spec.lds_bytes),
-    )
+    _fields_ = [*_TYPES.items(), ("others", ctypes.c_void_p * _NOT_FOR_CANDIDATES)]
 
 
 class Connection:
@@ -98,7 +80,7 @@ class Connection:
         assert spec is not None  # checked by the judge
         assert spec.origin is not None
         shim = ctypes.CDLL(spec.origin, mode=ctypes.RTLD_GLOBAL)
-        device = _described(runtime.properties)
+        device = described(runtime.properties)
         shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks), ctypes.byref(device))
 
     def _try(self, work: Callable[[], Any], failed: int = _INVALID_VALUE) -> int:
@@ -166,6 +148,9 @@ class Connection:
 
     def _clock(self) -> float:
         return self._runtime.clock()
+
+    def _synchronize(self) -> int:
+        return _SUCCESS if self.error is None else _LAUNCH_FAILURE
 
     def _facts(self, name: bytes, threads: int, shared: int, facts: Any) -> int:
         try:

@@ -1,4 +1,4 @@
-// The host side of HIP for candidates on the simulated device: the calls that only query something.
+// HIP host runtime: the calls that only query something.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@ constexpr Named kErrors[] = {
     {kSuccess, "hipSuccess", "no error"},
     {kInvalidValue, "hipErrorInvalidValue", "invalid argument"},
     {kOutOfMemory, "hipErrorOutOfMemory", "out of memory"},
-    {9, "hipErrorInvalidConfiguration", "invalid configuration argument"},
+    {kInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
     {kInvalidSymbol, "hipErrorInvalidSymbol", "invalid device symbol"},
     {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
     {21, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
@@ -24,6 +24,9 @@ constexpr Named kErrors[] = {
     {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
     {kInvalidDevice, "hipErrorInvalidDevice", "invalid device ordinal"},
     {kInvalidImage, "hipErrorInvalidImage", "device kernel image is invalid"},
+    {kPeerAccessUnsupported, "hipErrorPeerAccessUnsupported", "peer access is not supported"},
+    {kFileNotFound, "hipErrorFileNotFound", "file not found"},
+    {kInvalidHandle, "hipErrorInvalidHandle", "invalid resource handle"},
     {kNotFound, "hipErrorNotFound", "named symbol not found"},
     {kNotReady, "hipErrorNotReady", "device not ready"},
     {700, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
@@ -60,20 +63,20 @@ struct Properties {
 // Numbers of hipDeviceAttribute_t.
 int attribute(int number, int* value) {
   switch (number) {
-    case 5: *value = hip_device.clock; break;
+    case 5: *value = device().clock; break;
     case 8: case 10: *value = 1; break;  // concurrent kernels, cooperative launch
     case 6: case 16: case 24: *value = 0; break;  // compute mode, integrated, managed memory
-    case 19: *value = hip_device.l2; break;
+    case 19: *value = device().l2; break;
     case 23: *value = 9; break;
     case 26: case 27: case 28: case 56: *value = kMostThreads; break;
     case 29: case 30: case 31: *value = 2147483647; break;
     case 57: *value = kThreadsPerUnit; break;
-    case 59: *value = hip_device.bus; break;
-    case 60: *value = hip_device.memory_clock; break;
+    case 59: *value = device().bus; break;
+    case 60: *value = device().memory_clock; break;
     case 61: *value = 4; break;
-    case 63: *value = hip_device.units; break;
+    case 63: *value = device().units; break;
     case 71: *value = 65536; break;  // registers
-    case 74: case 10002: *value = static_cast<int>(hip_device.lds); break;  // of block and unit
+    case 74: case 10002: *value = static_cast<int>(device().lds); break;  // of block and unit
     case 83: *value = 2147483647; break;
     case 87: *value = kWarp; break;
     default: return kInvalidValue;
@@ -85,8 +88,8 @@ int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
   if (!kernel) return kInvalidDeviceFunction;
   if (threads < 1 || threads > kMostThreads) return kInvalidValue;
   KernelFacts facts = {};
-  const int status = hip_callbacks.facts(kernel, threads, shared, &facts);
-  *blocks = facts.lds + shared > hip_device.lds || threads > facts.max_threads ? 0 : facts.workgroups_per_unit;
+  const int status = gpu().facts(kernel, threads, shared, &facts);
+  *blocks = facts.lds + shared > device().lds || threads > facts.max_threads ? 0 : facts.workgroups_per_unit;
   return status;
 }
 
@@ -102,7 +105,7 @@ int potential(int* grid, int* block, const char* kernel, size_t shared, int limi
     if (blocks * threads < best) continue;
     best = blocks * threads;
     *block = threads;
-    *grid = blocks * hip_device.units;
+    *grid = blocks * device().units;
   }
   return best ? kSuccess : kInvalidValue;
 }
@@ -122,6 +125,7 @@ const char* hipGetErrorString(int error) {
 
 int hipInit(unsigned) { return kSuccess; }
 int hipGetDeviceCount(int* count) {
+  gpu();  // a program that asks gets its device, or the reason why there is none
   *count = 1;
   return kSuccess;
 }
@@ -129,17 +133,17 @@ int hipGetDevice(int* device) {
   *device = 0;
   return kSuccess;
 }
-int hipSetDevice(int device) { return hip_note(device == 0 ? kSuccess : kInvalidDevice); }
+int hipSetDevice(int ordinal) { return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice); }
 int hipDeviceGet(int* device, int ordinal) {
   *device = 0;
   return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice);
 }
 int hipDeviceGetName(char* name, int length, int) {
-  std::strncpy(name, hip_device.name, length);
+  std::strncpy(name, device().name, length);
   return kSuccess;
 }
 int hipDeviceTotalMem(size_t* bytes, int) {
-  *bytes = hip_device.memory;
+  *bytes = device().memory;
   return kSuccess;
 }
 int hipDriverGetVersion(int* version) {
@@ -147,8 +151,8 @@ int hipDriverGetVersion(int* version) {
   return kSuccess;
 }
 int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
-int hipDeviceGetAttribute(int* value, int number, int device) {
-  return hip_note(device == 0 ? attribute(number, value) : kInvalidDevice);
+int hipDeviceGetAttribute(int* value, int number, int ordinal) {
+  return hip_note(ordinal == 0 ? attribute(number, value) : kInvalidDevice);
 }
 int hipDeviceSetCacheConfig(int) { return kSuccess; }
 int hipDeviceSetSharedMemConfig(int) { return kSuccess; }
@@ -158,37 +162,107 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = *greatest = 0;
   return kSuccess;
 }
-int hipMemGetInfo(size_t* available, size_t* total) {
-  *available = *total = hip_device.memory;
-  return kSuccess;
-}
-int hipGetDeviceProperties(Properties* properties, int device) {
-  if (device != 0) return hip_note(kInvalidDevice);
+int hipGetDeviceProperties(Properties* properties, int ordinal) {
+  if (ordinal != 0) return hip_note(kInvalidDevice);
   Properties found = {};
-  std::strcpy(found.name, hip_device.name);
-  std::strcpy(found.gcn_arch_name, hip_device.arch);
-  found.total_memory = hip_device.memory;
-  found.shared_per_block = found.shared_per_unit = hip_device.lds;
+  std::strcpy(found.name, device().name);
+  std::strcpy(found.gcn_arch_name, device().arch);
+  found.total_memory = device().memory;
+  found.shared_per_block = found.shared_per_unit = device().lds;
   found.registers_per_block = 65536;
   found.warp_size = kWarp;
   found.max_threads_per_block = kMostThreads;
   for (int& n : found.max_threads) n = kMostThreads;
   for (int& n : found.max_grid) n = 2147483647;
-  found.clock_khz = hip_device.clock;
-  found.memory_clock_khz = hip_device.memory_clock;
-  found.memory_bus_bits = hip_device.bus;
+  found.clock_khz = device().clock;
+  found.memory_clock_khz = device().memory_clock;
+  found.memory_bus_bits = device().bus;
   found.clock_instruction_khz = 100000;
   found.constant_memory = 2147483647;
   found.major = 9;
-  found.minor = hip_device.minor;
-  found.gcn_arch = hip_device.gcn_arch;
-  found.compute_units = hip_device.units;
-  found.l2_bytes = hip_device.l2;
+  found.minor = device().minor;
+  found.gcn_arch = device().gcn_arch;
+  found.compute_units = device().units;
+  found.l2_bytes = device().l2;
   found.max_threads_per_unit = kThreadsPerUnit;
   found.features = 0x1ffff;
   found.concurrent_kernels = found.cooperative = found.can_map_host = 1;
   std::memcpy(properties, &found, sizeof found);
   return kSuccess;
+}
+
+// hipDeviceProp_t of HIP 6.
+struct PropertiesR0600 {
+  char name[256], uuid[16], luid[8];
+  unsigned luid_node_mask;
+  size_t total_memory, shared_per_block;
+  int registers_per_block, warp_size;
+  size_t most_pitch;
+  int max_threads_per_block, max_threads[3], max_grid[3], clock_khz;
+  size_t constant_memory;
+  int major, minor;
+  size_t texture_alignment, texture_pitch_alignment;
+  int overlap, compute_units, timeout, integrated, can_map_host, compute_mode;
+  int textures[26], surfaces[14];
+  size_t surface_alignment;
+  int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc_driver, engines, unified;
+  int memory_clock_khz, memory_bus_bits, l2_bytes, persisting_l2, max_threads_per_unit;
+  int priorities, global_l1, local_l1;
+  size_t shared_per_unit;
+  int registers_per_unit, managed, multi_gpu_board, board_group, native_atomics, double_ratio;
+  int pageable, concurrent_managed, preemption, host_pointers, cooperative, cooperative_devices;
+  size_t shared_per_block_optin;
+  int page_tables, direct_managed, most_blocks_per_unit, policy_window;
+  size_t shared_reserved;
+  int host_register, sparse_arrays, read_only_register, semaphores, pools, rdma;
+  unsigned rdma_flush;
+  int rdma_order;
+  unsigned pool_handles;
+  int deferred_arrays, ipc_events, clusters, function_pointers, reserved[63], hip_reserved[32];
+  char gcn_arch_name[256];
+  size_t most_shared_per_unit;
+  int clock_instruction_khz;
+  unsigned features;
+  unsigned *flush_memory, *flush_registers;
+  int unmatched[4], large_bar, revision;
+};
+int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
+  if (ordinal != 0) return hip_note(kInvalidDevice);
+  PropertiesR0600 found = {};
+  std::strcpy(found.name, device().name);
+  std::strcpy(found.gcn_arch_name, device().arch);
+  found.total_memory = device().memory;
+  found.shared_per_block = found.shared_per_unit = device().lds;
+  found.shared_per_block_optin = found.most_shared_per_unit = device().lds;
+  found.registers_per_block = found.registers_per_unit = 65536;
+  found.warp_size = kWarp;
+  found.most_pitch = 2147483647;
+  found.max_threads_per_block = kMostThreads;
+  for (int& n : found.max_threads) n = kMostThreads;
+  for (int& n : found.max_grid) n = 2147483647;
+  found.clock_khz = device().clock;
+  found.memory_clock_khz = device().memory_clock;
+  found.memory_bus_bits = device().bus;
+  found.clock_instruction_khz = 100000;
+  found.constant_memory = 2147483647;
+  found.major = 9;
+  found.minor = device().minor;
+  found.compute_units = device().units;
+  found.l2_bytes = device().l2;
+  found.max_threads_per_unit = kThreadsPerUnit;
+  found.most_blocks_per_unit = 32;
+  found.features = 0x1ffff;
+  found.unified = found.managed = found.concurrent_kernels = found.cooperative = 1;
+  found.can_map_host = found.host_register = found.pools = found.ecc = 1;
+  std::memcpy(properties, &found, sizeof found);
+  return kSuccess;
+}
+
+struct ChannelFormat {
+  int x, y, z, w, kind;
+};
+ChannelFormat hipCreateChannelDesc(int x, int y, int z, int w, int kind) {
+  return {x, y, z, w, kind};
 }
 
 // -- kernels ---------------------------------------------------------------------------------------
@@ -202,12 +276,12 @@ struct FunctionAttributes {
 int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
   const char* name = hip_kernel_of(host);
   KernelFacts facts = {};
-  if (!name || hip_callbacks.facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
+  if (!name || gpu().facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
   *attributes = {};
-  attributes->binary_version = attributes->ptx_version = 90 + hip_device.minor;
+  attributes->binary_version = attributes->ptx_version = 90 + device().minor;
   attributes->local_bytes = facts.scratch;
   attributes->shared_bytes = facts.lds;
-  attributes->max_dynamic_shared = static_cast<int>(hip_device.lds) - facts.lds;
+  attributes->max_dynamic_shared = static_cast<int>(device().lds) - facts.lds;
   attributes->max_threads = facts.max_threads;
   attributes->registers = facts.registers;
   return kSuccess;
@@ -232,9 +306,33 @@ int hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* host, s
                                       int limit) {
   return hip_note(potential(grid, block, hip_kernel_of(host), shared, limit));
 }
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const char* kernel,
+                                                                int threads, size_t shared,
+                                                                unsigned) {
+  return hip_note(occupancy(blocks, kernel, threads, shared));
+}
 int hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, const char* kernel,
                                             size_t shared, int limit) {
   return hip_note(potential(grid, block, kernel, shared, limit));
+}
+int hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, const char* kernel,
+                                                     size_t shared, int limit, unsigned) {
+  return hip_note(potential(grid, block, kernel, shared, limit));
+}
+// Numbers of hipFunction_attribute.
+int hipFuncGetAttribute(int* value, int number, const char* kernel) {
+  KernelFacts facts = {};
+  if (gpu().facts(kernel, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
+  switch (number) {
+    case 0: *value = facts.max_threads; break;
+    case 1: *value = facts.lds; break;
+    case 3: *value = facts.scratch; break;
+    case 4: *value = facts.registers; break;
+    case 5: case 6: *value = 90 + device().minor; break;
+    case 8: *value = static_cast<int>(device().lds) - facts.lds; break;
+    default: *value = 0;
+  }
+  return kSuccess;
 }
 
 }  // extern "C"

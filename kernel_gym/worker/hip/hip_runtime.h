@@ -1,20 +1,25 @@
-// Declarations for both source files of the HIP runtime for candidates. Building it does not need
-// the HIP headers: the types here follow the ABI of HIP 5 and 6.
+// Declarations for the source files of the HIP host runtime. Building it does not need the HIP
+// headers: the types here follow the ABI of HIP 5 and 6.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 enum : int {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
+  kInvalidConfiguration = 9,
   kInvalidSymbol = 13,
   kInvalidDeviceFunction = 98,
   kInvalidDevice = 101,
   kInvalidImage = 200,
+  kFileNotFound = 301,
+  kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
+  kPeerAccessUnsupported = 217,
   kLaunchFailure = 719,
   kNotSupported = 801,
 };
@@ -28,7 +33,9 @@ struct KernelFacts {
   int registers, lds, scratch, max_threads, workgroups_per_unit;
 };
 
-// Mirrored by kernel_gym/worker/hip/connection.py. A kernel is named `module:name`; module 0 is the source.
+// What a simulated GPU does for this runtime. In a Python process kernel_gym/worker/hip/connection.py
+// gives these functions and mirrors the structure; in any other program hip_process.cpp does. A
+// kernel is named `module:name`.
 struct Callbacks {
   int (*launch)(const char* kernel, const uint32_t* grid, const uint32_t* block, void** args,
                 uint64_t shared, uint64_t packed_size);
@@ -40,6 +47,14 @@ struct Callbacks {
   int (*facts)(const char* kernel, uint64_t threads, uint64_t shared, KernelFacts* found);
   int (*variable)(const char* variable, uint64_t* address, uint64_t* size);
   int (*module)(const void* image, const char* path);  // a number above 0, or 0
+  int (*synchronize)();                                // the error of a launch that has failed
+  // The rest is null where kernels cannot reach memory of the host.
+  uint64_t (*allocate_visible)(uint64_t size);  // host code may use the address too
+  int (*range)(uint64_t address, uint64_t* start, uint64_t* size, int* visible);
+  int (*share)(uint64_t host, uint64_t size, uint64_t* address);  // hipHostRegister
+  int (*unshare)(uint64_t host);
+  uint64_t (*available)();                     // bytes
+  void (*missing)(const char* api);            // a call that is not simulated
 };
 
 // Properties of the device: clocks in kHz, sizes in bytes. Mirrored by connection.py.
@@ -49,7 +64,15 @@ struct Device {
   size_t memory, lds;
 };
 
-extern Callbacks hip_callbacks;
-extern Device hip_device;
-int hip_note(int error);  // remembers an error for hipGetLastError
+Callbacks& gpu();       // brings the device up at the first call
+const Device& device();
+bool gpu_is_connected();
+void hip_connect(const Callbacks& callbacks, const Device& device);
+void hip_start_process();  // connects to a simulated GPU in a child process, or ends the program
+int hip_note(int error);   // remembers an error for hipGetLastError
 const char* hip_kernel_of(const void* host);  // null: no such kernel
+int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
+               uint64_t packed = 0);
+int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size);
+
+inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

@@ -87,7 +87,7 @@ class LocalRuntime(SimRuntime):
 
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""
-        self.gpu.seconds += simulated_gpu.HOST_COPY_LATENCY + size / simulated_gpu.HOST_LINK
+        self.gpu.seconds += sim_memory.HOST_COPY_LATENCY + size / sim_memory.HOST_LINK
         return ctypes.string_at(address, size)
 
     def _allocate(self, size: int) -> int:

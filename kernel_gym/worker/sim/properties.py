@@ -1,10 +1,16 @@
-"""Properties that the simulated devices report to host code: Triton, `torch.cuda` and HIP."""
+"""Properties that the simulated devices report to host code: Triton, `torch.cuda` and HIP.
+
+A HIP program reads them before it starts, so this module does not load PyTorch.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gym.hardware import SIMULATED, DeviceSpec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_gym.hardware import DeviceSpec
 
 
 @dataclass(frozen=True)
@@ -12,6 +18,7 @@ class HostProperties:
     """Properties that a driver reports besides the peaks, from AMD's data sheets.
 
     Attributes:
+        name: The name that a driver reports: a die has the name of its package.
         arch: Target, such as `gfx942`.
         features: The features behind the target in its full name.
         minor: Minor number of the compute capability; the major one is 9.
@@ -22,6 +29,7 @@ class HostProperties:
         l2_bytes: Bytes of the L2 cache of one die.
     """
 
+    name: str
     arch: str
     features: str
     minor: int
@@ -34,12 +42,9 @@ class HostProperties:
     @property
     def spec(self) -> DeviceSpec:
         """The peaks of the device."""
-        return SIMULATED[self.arch]
+        from kernel_gym.hardware import SIMULATED  # loads PyTorch
 
-    @property
-    def name(self) -> str:
-        """The name that a driver reports: a die has the name of its package."""
-        return self.spec.name.partition(",")[0]
+        return SIMULATED[self.arch]
 
     @property
     def full_arch(self) -> str:
@@ -47,12 +52,13 @@ class HostProperties:
         return f"{self.arch}:{self.features}"
 
 
+_MI250X, _MI300X, _MI355X = (f"AMD Instinct {name}" for name in ("MI250X", "MI300X", "MI355X"))
 _ECC = "sramecc+:xnack-"
 PROPERTIES = {
     device.arch: device
     for device in (
-        HostProperties("gfx90a", _ECC, 0, 1_700_000, 1_600_000, 4096, 64 << 30, 8 << 20),
-        HostProperties("gfx942", _ECC, 4, 2_100_000, 2_600_000, 8192, 192 << 30, 4 << 20),
-        HostProperties("gfx950", _ECC, 5, 2_400_000, 3_900_000, 8192, 288 << 30, 4 << 20),
+        HostProperties(_MI250X, "gfx90a", _ECC, 0, 1_700_000, 1_600_000, 4096, 64 << 30, 8 << 20),
+        HostProperties(_MI300X, "gfx942", _ECC, 4, 2_100_000, 2_600_000, 8192, 192 << 30, 4 << 20),
+        HostProperties(_MI355X, "gfx950", _ECC, 5, 2_400_000, 3_900_000, 8192, 288 << 30, 4 << 20),
     )
 }

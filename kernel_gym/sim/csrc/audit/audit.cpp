@@ -128,8 +128,7 @@ bool Audit::global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes
   return true;
 }
 
-bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,
-                u32 size) {
+bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 size) {
   if (!lanes) return true;
   const AuditInst& info = state_.table[inst->index];
   PaddedRow row;
@@ -137,7 +136,7 @@ bool Audit::lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u
   u64 misaligned = 0;
   const U low = splat(info.alignment ? info.alignment - 1u : 0u);
   for (int c = 0; c < kChunks; c++) {
-    const U place = load(addresses, c) + offset;
+    const U place = load(addresses, c);
     put(places, c, place);
     misaligned |= to_bits((I)((place & low) != 0u), c);
   }

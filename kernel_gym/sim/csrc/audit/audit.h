@@ -37,7 +37,7 @@ class Audit {
 
   // From the handlers, before an access that is within bounds; false after a fault.
   bool global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size);
-  bool lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset, u32 size);
+  bool lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 size);
 
  private:
   bool catch_up(Wave& wave, WaveState& state, const Inst* inst);

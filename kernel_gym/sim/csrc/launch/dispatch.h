@@ -132,6 +132,7 @@ struct Slot;  // the state of one resident workgroup
 struct Engine {
   std::vector<Region> allocations;
   Footprint footprint;
+  void (*host_call)() = nullptr;  // see MemoryMap
   Pool pool;
   std::vector<std::vector<std::unique_ptr<Slot>>> free_slots;  // by worker
   // of the last launch, until the next one

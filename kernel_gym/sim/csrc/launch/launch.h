@@ -70,6 +70,7 @@ class Launch {
     memory_.arena = engine.footprint.arena();
     memory_.margin = request.margin;
     memory_.outside = &outside_;
+    memory_.host_call = engine.host_call;
     add_internal(request.kernarg, request.kernarg_size);
     add_internal(request.packet, 64);
     add_internal(request.data, request.data_size);

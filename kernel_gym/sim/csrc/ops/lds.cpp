@@ -1,4 +1,6 @@
-// LDS instructions. aux: byte offset; imm: second offset of the two-address forms.
+// LDS instructions. aux: byte offset; imm: second offset of the two-address forms. The sum of address
+// and offset wraps at 32 bits, on which compilers rely: they fold the positive part of an index into
+// the offset of an address that is negative.
 #include <algorithm>
 
 #include "audit/audit.h"
@@ -7,34 +9,37 @@
 #include "ops/movement.h"
 #include "timing/recorder.h"
 
-bool check_lds(Wave& wave, const Inst* inst, const u32* addresses, u64 lanes, u32 offset,
-               u32 size) {
+bool check_lds(Wave& wave, const Inst* inst, const u32* places, u64 lanes, u32 size) {
   u64 good = 0;
-  const u64 room = (u64)wave.lds_size - offset - size;
-  if ((u64)offset + size <= wave.lds_size) {
+  if (size <= wave.lds_size) {
     for (int c = 0; c < kChunks; c++) {
-      good |= to_bits((I)(load(addresses, c) <= (u32)room), c);
+      good |= to_bits((I)(load(places, c) <= wave.lds_size - size), c);
     }
   }
   const u64 bad = lanes & ~good;
   if (LIKELY(!bad)) {
-    return LIKELY(wave.audit == nullptr) ||
-           wave.audit->lds(wave, inst, addresses, lanes, offset, size);
+    return LIKELY(wave.audit == nullptr) || wave.audit->lds(wave, inst, places, lanes, size);
   }
   const int l = __builtin_ctzll(bad);
-  raise_fault(wave, inst, FaultKind::kLdsOutOfBounds, l, (u64)addresses[l] + offset, size);
+  raise_fault(wave, inst, FaultKind::kLdsOutOfBounds, l, places[l], size);
   return false;
 }
 
-namespace {
+void lds_places(const u32* addresses, u32 offset, Row& out) {
+  for (int c = 0; c < kChunks; c++) {
+    store(kAllLanes, out.words, c, load(addresses, c) + splat(offset));
+  }
+}
 
-SIM_INLINE bool locate(Wave& wave, const Inst* inst, const u32* addresses, u32 offset, u32 size) {
-  if (!check_lds(wave, inst, addresses, wave.exec(), offset, size)) return false;
+bool locate_lds(Wave& wave, const Inst* inst, const u32* places, u32 size) {
+  if (!check_lds(wave, inst, places, wave.exec(), size)) return false;
   if (UNLIKELY(wave.recorder != nullptr)) {
-    wave.recorder->lds(inst->index, addresses, wave.exec(), offset, size);
+    wave.recorder->lds(inst->index, places, wave.exec(), size);
   }
   return true;
 }
+
+namespace {
 
 // Whether all lanes are active and those of each chunk are adjacent in LDS. False if an audit or
 // the timing model needs the address of each lane.
@@ -52,19 +57,21 @@ SIM_INLINE bool locate_chunks(Wave& wave, const u32* addresses, u32 offset) {
 template <Kind kind>
 SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* addresses,
                            u32 offset) {
-  const u8* base = wave.lds + offset;
   if (locate_chunks<size_of(kind)>(wave, addresses, offset)) {
+    const u8* base = wave.lds + offset;
     u32 first[kChunks];
     for (int c = 0; c < kChunks; c++) first[c] = addresses[kWidth * c];
     for (int c = 0; c < kChunks; c++) load_chunk_dense<kind>(dst, c, base + first[c]);
     return true;
   }
-  if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
+  Row places;
+  lds_places(addresses, offset, places);
+  if (!locate_lds(wave, inst, places.words, size_of(kind))) return false;
 #if defined(SIM_AVX512)
   // A 32-bit read of a smaller value may pass the end. LDS has padding for that.
   if constexpr (!is_words(kind)) {
     const u64 exec = wave.exec();
-    const auto place = [&](int l) { return exec >> l & 1 ? base + addresses[l] : kNothing; };
+    const auto place = [&](int l) { return exec >> l & 1 ? wave.lds + places.words[l] : kNothing; };
     for (int c = 0; c < kChunks; c++) {
       const U x = collect_words(c, place) & (size_of(kind) == 2 ? 0xffffu : 0xffu);
       store(exec, dst, c, widened(kind, x, load(dst, c)));
@@ -72,24 +79,24 @@ SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* ad
     return true;
   }
 #endif
-  Row copy;
-  memcpy(copy.words, addresses, sizeof copy);
-  load_lanes<kind>(wave.exec(), dst, [&](int l) { return base + copy.words[l]; });
+  load_lanes<kind>(wave.exec(), dst, [&](int l) { return wave.lds + places.words[l]; });
   return true;
 }
 
 template <Kind kind>
 SIM_INLINE bool write_place(Wave& wave, const Inst* inst, const u32* rows, const u32* addresses,
                             u32 offset) {
-  u8* base = wave.lds + offset;
   if (locate_chunks<size_of(kind)>(wave, addresses, offset)) {
+    u8* base = wave.lds + offset;
     for (int c = 0; c < kChunks; c++) {
       store_chunk_dense<kind>(rows, c, base + addresses[kWidth * c]);
     }
     return true;
   }
-  if (!locate(wave, inst, addresses, offset, size_of(kind))) return false;
-  store_lanes<kind>(wave.exec(), rows, [&](int l) { return base + addresses[l]; });
+  Row places;
+  lds_places(addresses, offset, places);
+  if (!locate_lds(wave, inst, places.words, size_of(kind))) return false;
+  store_lanes<kind>(wave.exec(), rows, [&](int l) { return wave.lds + places.words[l]; });
   return true;
 }
 
@@ -134,16 +141,16 @@ const Inst* ds_atomic(Wave& wave, const Inst* inst) {
   const Atomic op = (Atomic)(inst->flags & 0xff);
   const bool wide = inst->flags & 0x100, returns = inst->flags & 0x200;
   const u32 size = wide ? 8 : 4;
-  Row addresses;
-  memcpy(addresses.words, wave.regs + inst->src[0].index, sizeof addresses);
-  if (!locate(wave, inst, addresses.words, inst->aux, size)) return nullptr;
+  Row places;
+  lds_places(wave.regs + inst->src[0].index, inst->aux, places);
+  if (!locate_lds(wave, inst, places.words, size)) return nullptr;
   const bool compares = op == Atomic::kCompareSwap;
   const u32* first = wave.regs + inst->src[2].index;
   const u32* value = compares ? wave.regs + inst->src[3].index : first;
   u32* dst = wave.regs + inst->dst;
   for (u64 lanes = wave.exec(); lanes; lanes &= lanes - 1) {
     const int l = __builtin_ctzll(lanes);
-    const u32 place = addresses.words[l] + inst->aux;
+    const u32 place = places.words[l];
     if (place % size) return raise_fault(wave, inst, FaultKind::kMisaligned, l, place, size);
     if (wide) {
       u64* p = (u64*)(wave.lds + place);

@@ -6,27 +6,19 @@
 
 namespace {
 
-bool locate(Wave& wave, const Inst* inst, const u32* addresses, u32 offset, u32 size) {
-  if (!check_lds(wave, inst, addresses, wave.exec(), offset, size)) return false;
-  if (UNLIKELY(wave.recorder != nullptr)) {
-    wave.recorder->lds(inst->index, addresses, wave.exec(), offset, size);
-  }
-  return true;
-}
-
 // Every 16 lanes read a block of 16 columns, in order: a lane holds the first columns of a row, the
 // next lane the following ones. Each lane gets one column (gfx950; checked with Triton's products).
 template <int bits, int words>
 const Inst* read_transposed(Wave& wave, const Inst* inst) {
   constexpr int kPerLane = 32 * words / bits, kLanesOfRow = 16 / kPerLane;
-  Row addresses;
-  memcpy(addresses.words, wave.regs + inst->src[0].index, sizeof addresses);
-  if (!locate(wave, inst, addresses.words, inst->aux, 4 * words)) return nullptr;
+  Row places;
+  lds_places(wave.regs + inst->src[0].index, inst->aux, places);
+  if (!locate_lds(wave, inst, places.words, 4 * words)) return nullptr;
   alignas(64) u32 data[kLanes][words] = {};
   const u64 exec = wave.exec();
   for (u64 lanes = exec; lanes; lanes &= lanes - 1) {
     const int l = __builtin_ctzll(lanes);
-    memcpy(data[l], wave.lds + addresses.words[l] + inst->aux, 4 * words);
+    memcpy(data[l], wave.lds + places.words[l], 4 * words);
   }
   alignas(64) u32 result[words * kLanes] = {};
   for (int l = 0; l < kLanes; l++) {
@@ -61,7 +53,7 @@ void addtid_addresses(const Wave& wave, const Inst* inst, Row& out) {
 const Inst* ds_read_addtid_b32(Wave& wave, const Inst* inst) {
   Row addresses;
   addtid_addresses(wave, inst, addresses);
-  if (!locate(wave, inst, addresses.words, 0, 4)) return nullptr;
+  if (!locate_lds(wave, inst, addresses.words, 4)) return nullptr;
   load_lanes<Kind::kWords1>(wave.exec(), wave.regs + inst->dst,
                             [&](int l) { return wave.lds + addresses.words[l]; });
   return inst + 1;
@@ -69,7 +61,7 @@ const Inst* ds_read_addtid_b32(Wave& wave, const Inst* inst) {
 const Inst* ds_write_addtid_b32(Wave& wave, const Inst* inst) {
   Row addresses;
   addtid_addresses(wave, inst, addresses);
-  if (!locate(wave, inst, addresses.words, 0, 4)) return nullptr;
+  if (!locate_lds(wave, inst, addresses.words, 4)) return nullptr;
   store_lanes<Kind::kWords1>(wave.exec(), wave.regs + inst->src[2].index,
                              [&](int l) { return wave.lds + addresses.words[l]; });
   return inst + 1;
@@ -82,9 +74,9 @@ REGISTER(ds_write_addtid_b32, ds_write_addtid_b32);
 template <bool append>
 const Inst* ds_count(Wave& wave, const Inst* inst) {
   Row addresses;
-  for (u32 l = 0; l < kLanes; l++) addresses.words[l] = wave.scalars[kM0] & 0xffff;
-  if (!locate(wave, inst, addresses.words, inst->aux, 4)) return nullptr;
-  u8* place = wave.lds + addresses.words[0] + inst->aux;
+  for (u32 l = 0; l < kLanes; l++) addresses.words[l] = (wave.scalars[kM0] & 0xffff) + inst->aux;
+  if (!locate_lds(wave, inst, addresses.words, 4)) return nullptr;
+  u8* place = wave.lds + addresses.words[0];
   u32 old;
   memcpy(&old, place, 4);
   const u32 lanes = (u32)__builtin_popcountll(wave.exec());
@@ -100,23 +92,22 @@ REGISTER(ds_consume, ds_count<false>);
 template <class T>
 const Inst* ds_exchange2(Wave& wave, const Inst* inst) {
   constexpr int kWords = sizeof(T) / 4;
-  Row addresses;
-  memcpy(addresses.words, wave.regs + inst->src[0].index, sizeof addresses);
-  const u32 offsets[2] = {inst->aux, inst->imm};
-  for (const u32 offset : offsets) {
-    if (!locate(wave, inst, addresses.words, offset, sizeof(T))) return nullptr;
+  Row places[2];
+  for (int i = 0; i < 2; i++) {
+    lds_places(wave.regs + inst->src[0].index, i ? inst->imm : inst->aux, places[i]);
+    if (!locate_lds(wave, inst, places[i].words, sizeof(T))) return nullptr;
   }
   u32* dst = wave.regs + inst->dst;
   for (u64 lanes = wave.exec(); lanes; lanes &= lanes - 1) {
     const int l = __builtin_ctzll(lanes);
     u32 old[2][kWords], swapped[2][kWords];
     for (int i = 0; i < 2; i++) {
-      memcpy(old[i], wave.lds + addresses.words[l] + offsets[i], sizeof(T));
+      memcpy(old[i], wave.lds + places[i].words[l], sizeof(T));
       const u32* rows = wave.regs + inst->src[2 + i].index;
       for (int w = 0; w < kWords; w++) swapped[i][w] = rows[kLanes * w + l];
     }
     for (int i = 0; i < 2; i++) {
-      memcpy(wave.lds + addresses.words[l] + offsets[i], swapped[i], sizeof(T));
+      memcpy(wave.lds + places[i].words[l], swapped[i], sizeof(T));
       for (int w = 0; w < kWords; w++) dst[kLanes * (kWords * i + w) + l] = old[i][w];
     }
   }

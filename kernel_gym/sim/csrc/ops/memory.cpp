@@ -285,7 +285,7 @@ const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
   Row targets;
   const u32 base = (wave.scalars[kM0] & 0x3ffff) + inst->imm;
   for (int l = 0; l < kLanes; l++) targets.words[l] = base + step * l;
-  if (!check_lds(wave, inst, targets.words, wave.exec(), 0, step)) return nullptr;
+  if (!check_lds(wave, inst, targets.words, wave.exec(), step)) return nullptr;
   alignas(64) u32 rows[4 * kLanes] = {};
   load_lanes<kind>(access.lanes, rows, [&](int l) { return (const u8*)access.addresses[l]; });
   constexpr Kind stored = is_words(kind) ? kind : Kind::kWords1;

@@ -317,6 +317,12 @@ const Inst* s_barrier(Wave& wave, const Inst* inst) {
 const Inst* s_trap(Wave& wave, const Inst* inst) {
   return raise_fault(wave, inst, FaultKind::kTrap, 0, 0, 0);
 }
+// An interrupt for the host. The host is done when the next instruction runs, so no wave ever waits.
+const Inst* s_host_call(Wave& wave, const Inst* inst) {
+  if (wave.memory->host_call) wave.memory->host_call();
+  return next(wave, inst);
+}
+REGISTER(s_host_call, s_host_call);
 REGISTER(s_endpgm, s_endpgm);
 REGISTER(s_barrier, s_barrier);
 REGISTER(s_trap, s_trap);

@@ -68,13 +68,12 @@ void Recorder::scalar(u32 instruction, u64 address, u32 size) {
   counts.lines += (address + size - 1) / 64 - address / 64 + 1;
 }
 
-void Recorder::lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size) {
+void Recorder::lds(u32 instruction, const u32* places, u64 lanes, u32 size) {
   AccessCounts& counts = accounts_.sampled[instruction];
   const u64 active = __builtin_popcountll(lanes);
   counts.executions++;
   counts.lanes += active;
   counts.bytes += active * size;
   if (!lanes) return;
-  counts.lds_cycles +=
-      accounts_.shapes.local(instruction, addresses, lanes, offset, size).lds_cycles;
+  counts.lds_cycles += accounts_.shapes.local(instruction, places, lanes, size).lds_cycles;
 }

@@ -107,7 +107,7 @@ class Recorder {
   void global(u32 instruction, const Shape& shape, u64 first_line, bool write);
   void scratch(u32 instruction, u64 lanes, u32 size, bool write);
   void scalar(u32 instruction, u64 address, u32 size);
-  void lds(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size);
+  void lds(u32 instruction, const u32* places, u64 lanes, u32 size);
 
   std::vector<std::vector<u32>> traces;  // by wave: block numbers in order
 

@@ -124,12 +124,12 @@ const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u6
   return shape;
 }
 
-const Shape& Shapes::local(u32 instruction, const u32* addresses, u64 lanes, u32 offset, u32 size) {
+const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size) {
   alignas(64) u32 relative[kLanes];
-  const u32 start = addresses[__builtin_ctzll(lanes)];
-  for (int c = 0; c < kChunks; c++) put(relative, c, load(addresses, c) - start);
+  const u32 start = places[__builtin_ctzll(lanes)];
+  for (int c = 0; c < kChunks; c++) put(relative, c, load(places, c) - start);
   clear_inactive(relative, lanes);
-  const auto [shape, fresh] = find(instruction, relative, lanes, (start + offset) & 3, size);
+  const auto [shape, fresh] = find(instruction, relative, lanes, start & 3, size);
   if (UNLIKELY(fresh)) find_conflicts(shape);
   return shape;
 }
