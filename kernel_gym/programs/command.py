@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,27 +51,35 @@ def run_command(
     words: Sequence[str],
     settings: Settings,
     timeout: float | None = None,
-    output_to_errors: bool = False,
+    output: int | None = None,
+    errors: int | None = None,
+    folder: Path | None = None,
+    further: Mapping[str, str] = {},  # noqa: B006
 ) -> Ended:
-    """Runs a command to its end, with this process's standard input, output and errors.
+    """Runs a command to its end, with this process's standard input.
 
     Args:
         words: The command.
         settings: The device and what it records.
         timeout: Host seconds until the command and its children are ended; None: no limit.
-        output_to_errors: Whether what it prints goes to standard error.
+        output: Descriptor for what it prints; None: this process's own.
+        errors: Descriptor for its standard error; None: this process's own.
+        folder: The folder in which it runs; None: this process's own.
+        further: Variables besides those of this process.
 
     Raises:
         CommandError: There is no such command, or it cannot be run.
     """
-    variables = environment(settings)
-    program = find_program(words[0], variables["PATH"])
+    variables = environment(settings, os.environ | further)
+    program = find_program(words[0], variables["PATH"], folder or Path())
     began = time.monotonic()
     try:
         child = subprocess.Popen(
             [program, *words[1:]],
             env=variables,
-            stdout=2 if output_to_errors else None,
+            stdout=output,
+            stderr=errors,
+            cwd=folder,
             process_group=0,  # so that a time-out reaches its children
         )
     except OSError as error:
@@ -87,16 +95,21 @@ def run_command(
     return Ended(child.returncode, timed_out, time.monotonic() - began)
 
 
-def find_program(name: str, path: str) -> str:
+def find_program(name: str, path: str, folder: Path = Path()) -> str:  # noqa: B008
     """Returns the file of a command.
+
+    Args:
+        name: The first word of the command.
+        path: The folders to search.
+        folder: Where a name with a slash begins.
 
     Raises:
         CommandError: There is none, or it is not executable.
     """
-    program = shutil.which(name, path=path)
+    file = folder / name
+    program = shutil.which(str(file) if os.sep in name else name, path=path)
     if program is not None:
-        return program
-    file = Path(name)
+        return os.path.abspath(program)
     if file.is_file():
         how = f"python {name}" if file.suffix == ".py" else f"chmod +x {name}"
         raise CommandError(NOT_RUNNABLE, f"{name} is not executable: try {how}")

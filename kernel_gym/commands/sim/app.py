@@ -156,7 +156,7 @@ def _run_words(
         limit = min(timeout, LONGEST_LAUNCH) if timeout else LONGEST_LAUNCH
         settings = replace(settings, results=folder.resolve(), launch_limit=limit)
         try:
-            ended = run_command(words, settings, timeout, output_to_errors=json)
+            ended = run_command(words, settings, timeout, output=2 if json else None)
         except CommandError as error:
             note(f"error: {error}")
             raise typer.Exit(error.code) from None
