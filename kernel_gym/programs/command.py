@@ -54,7 +54,7 @@ def run_command(
     output: int | None = None,
     errors: int | None = None,
     folder: Path | None = None,
-    further: Mapping[str, str] = {},  # noqa: B006
+    further: Mapping[str, str] = {},
 ) -> Ended:
     """Runs a command to its end, with this process's standard input.
 
@@ -95,7 +95,7 @@ def run_command(
     return Ended(child.returncode, timed_out, time.monotonic() - began)
 
 
-def find_program(name: str, path: str, folder: Path = Path()) -> str:  # noqa: B008
+def find_program(name: str, path: str, folder: Path = Path()) -> str:
     """Returns the file of a command.
 
     Args:

@@ -32,7 +32,7 @@ def exit_code(result: dict[str, Any], audit: bool) -> int:
     """Returns the exit code that tells how a program ended.
 
     Args:
-        result: `timed_out`, `faults`, `findings` and `failures` of a summary, and `status`: the program's own
+        result: `timed_out`, `faults`, `findings` and `failures` of a summary, and `status`: its own
             one, or the negative number of a signal, or None after a crash.
         audit: Whether findings of audits count.
     """

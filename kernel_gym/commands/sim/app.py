@@ -1,4 +1,4 @@
-"""`kernel-gym sim`: run your own program or command with a simulated GPU and profile its kernels."""
+"""`kernel-gym sim`: run your own command or file with a simulated GPU and profile its kernels."""
 
 from __future__ import annotations
 

@@ -92,7 +92,9 @@ def note_end(result: dict[str, Any], json: bool) -> None:
     if result["timed_out"]:
         note(f"error: not done within {result['host_seconds']:.0f} s (--timeout)")
     elif result["status"]:
-        how = f"status {result['status']}" if result["status"] > 0 else f"signal {-result['status']}"
+        how = (
+            f"status {result['status']}" if result["status"] > 0 else f"signal {-result['status']}"
+        )
         note(f"the command ended with {how}")
 
 

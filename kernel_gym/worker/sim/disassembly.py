@@ -195,9 +195,7 @@ class _Listing:
             if target in known and target not in self._functions:
                 self._targets[target] = f".Lat_{target:x}"
 
-    def _instruction(
-        self, code: re.Match[str], codes: list[re.Match[str] | None]
-    ) -> list[str]:
+    def _instruction(self, code: re.Match[str], codes: list[re.Match[str] | None]) -> list[str]:
         text, address = code.group(1), int(code.group(2), 16)
         lines = [f"{self._targets[address]}:"] if address in self._targets else []
         getpc, addition = _GETPC.match(text), _ADD.match(text)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from kernel_gym.commands.common import JsonOption, messages, note, one_line_errors, print_json
 from kernel_gym.commands.bench.outside import suites
 from kernel_gym.commands.bench.outside.table import markdown
+from kernel_gym.commands.common import JsonOption, messages, note, one_line_errors, print_json
 from kernel_gym.errors import InputError
 
 RECORDS, RESULT, TABLE = "records.jsonl", "outside.json", "outside.md"

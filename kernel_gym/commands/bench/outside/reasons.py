@@ -23,7 +23,10 @@ _RULES = (
     (r"error: (?!.*Error 1).*", "does not compile"),
     (r"NotImplementedError.*|.*not implemented for.*", "missing operator"),
     (r"UnsupportedCodeError.*|UnsupportedInstruction.*", "missing instruction"),
-    (r"(?:Assertion)?Error: (?:Tensor-likes|Scalars) are not.*|Mismatched elements.*", "values differ"),
+    (
+        r"(?:Assertion)?Error: (?:Tensor-likes|Scalars) are not.*|Mismatched elements.*",
+        "values differ",
+    ),
     (r"AssertionError.*", "its own assertion"),
     (r"^(?:E\s+)?(\w+(?:\.\w+)*(?:Error|Exception)\b.*)", "an exception"),
 )

@@ -105,7 +105,9 @@ def _fla(checkout: Path) -> Iterator[Program]:
 
 def _aiter(checkout: Path) -> Iterator[Program]:
     folder = checkout / "op_tests" / "triton_tests"
-    for file in sorted(folder.rglob("test_*.py"))[:: max(1, len(list(folder.rglob("test_*.py"))) // 10)]:
+    for file in sorted(folder.rglob("test_*.py"))[
+        :: max(1, len(list(folder.rglob("test_*.py"))) // 10)
+    ]:
         yield _pytest("aiter", checkout, file, checkout)
 
 

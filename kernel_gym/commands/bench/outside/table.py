@@ -41,7 +41,8 @@ def _row(suite: str, records: list[dict[str, Any]], planned: int) -> str:
     words = [f"{count} {name}" for name, count in named]
     left = sum(reasons.values()) - sum(count for _, count in named)
     words += [f"{left} others"] if left else []
-    return f"| {suite} | {passed} of {max(planned, len(records))} | {_cases(records)} | {', '.join(words)} |"
+    of = max(planned, len(records))
+    return f"| {suite} | {passed} of {of} | {_cases(records)} | {', '.join(words)} |"
 
 
 def _reason(record: dict[str, Any]) -> str:

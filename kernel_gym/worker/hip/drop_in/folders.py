@@ -48,7 +48,9 @@ def compiler_folder() -> Path | None:
     for name, module in _TOOLS.items():
         _script(folder / name, _call(module))
     for name in _ARCH_TOOLS:
-        _script(folder / name, 'device="${KERNEL_GYM_SIM_DEVICE:-sim:gfx942}"\necho "${device#sim:}"')
+        _script(
+            folder / name, 'device="${KERNEL_GYM_SIM_DEVICE:-sim:gfx942}"\necho "${device#sim:}"'
+        )
     command = shlex.join([sys.executable, "-I", "-S", str(Path(bundler.__file__))])
     _script(folder / "clang-offload-bundler", f'exec {command} "$@"')
     return folder
