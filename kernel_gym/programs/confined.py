@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.errors import InputError
 from kernel_gym.inert import inert_text
 from kernel_gym.programs.results import Summary
@@ -18,10 +17,6 @@ LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 TIMEOUT = 600.0
 """Default of the seconds for a whole program."""
 MAX_OUTPUT = 1 << 20
-MOST_MEMORY = 8 << 30
-"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
-MOST_OF_HOST = 0.5
-"""Upper bound on the same, as a share of the host's available memory."""
 CRASH = "the program ended the process before it was done (a crash, or exit())"
 
 
@@ -46,8 +41,10 @@ def run_program(
     Raises:
         InputError: It is a HIP program and the compiler is missing.
     """
+    from kernel_gym.devices.sim import memory as sim_memory
     from kernel_gym.sandbox.confine import Limits
     from kernel_gym.sandbox.spawn import shared_template
+    from kernel_gym.worker.sim.local import device_memory
 
     header = _with_toolchain(header, settings.arch)
     memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")
@@ -56,8 +53,8 @@ def run_program(
         "memory": settings.memory or device_memory(),
         "launch_limit": timeout,
         "arch": settings.arch,
-        "margin": sim_memory.GUARD if settings.bounds == "warn" else 0,
-        "go_on": settings.audit,
+        "audit": settings.audit,
+        "bounds": settings.bounds,
     }
     limits = Limits(memory=8 << 30, cpu_seconds=int(timeout) * 64)
     child = shared_template().fork("script", [memory, output], options, limits)
@@ -89,16 +86,6 @@ class Last:
         self.status = status & 0xFF if isinstance(status, int) else None
         self.error = inert_text(message.get("error", ""))
         self.detail = inert_text(message.get("detail", ""))
-
-
-def device_memory() -> int:
-    """Returns how many bytes a program may allocate on the simulated GPU."""
-    from kernel_gym.sandbox.host_memory import available_bytes
-
-    available = available_bytes()
-    if available is None:
-        return MOST_MEMORY
-    return min(MOST_MEMORY, int(available * MOST_OF_HOST))
 
 
 def _with_toolchain(header: dict[str, Any], arch: str) -> dict[str, Any]:

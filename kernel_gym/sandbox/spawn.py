@@ -88,7 +88,7 @@ class Template:
         self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "kernel_gym.sandbox", str(theirs.fileno())],
             env={**os.environ, **ONE_THREAD},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The template process: imports the heavy libraries once and forks children in milliseconds.
 
-It is started as `python -m kernel_gym.sandbox.template FD`. It never uses a GPU and never runs
+It is started as `python -m kernel_gym.sandbox FD`. It never uses a GPU and never runs
 candidate code; its children do. When the judge's end of the pipe closes, it ends its children and
 exits.
 """
@@ -230,7 +230,3 @@ def _reap(children: dict[int, int | None]) -> None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             children[pid] = os.waitstatus_to_exitcode(status)
-
-
-if __name__ == "__main__":
-    main()

@@ -45,6 +45,6 @@ def enable(
         >>> torch.ones(4, device="cuda").sum().item()  # doctest: +SKIP
         4.0
     """
-    library.load()  # before PyTorch, which the next line imports
+    library.load_before_torch()  # the next line imports PyTorch
     program = import_module("kernel_gym.worker.sim.enabled")  # above this room
     return program.enable(arch, threads, memory, launch_limit, audit, bounds)

@@ -7,6 +7,7 @@ this module does not import PyTorch.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -65,6 +66,21 @@ _library: ctypes.CDLL | None = None
 _connected: Any = None
 
 
+def load_before_torch() -> None:
+    """Loads the library in a process that has not imported PyTorch.
+
+    A build of PyTorch for GPUs must come first, as its own device must be known before ours.
+
+    Raises:
+        DeviceBuildError: The library cannot be built.
+        TorchDeviceError: A CPU build of PyTorch is imported already.
+    """
+    torch = build.find_torch()
+    if torch is not None and build.is_for_gpus(torch):
+        importlib.import_module("torch")
+    load()
+
+
 def load() -> ctypes.CDLL:
     """Loads the library, and builds it first if there is none for this PyTorch.
 
@@ -85,9 +101,9 @@ def load() -> ctypes.CDLL:
         _library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         _library.torch_device_seconds.restype = ctypes.c_double
         _library.torch_device_operators.restype = _LONG
+        _library.torch_device_operators.argtypes = [ctypes.c_char_p, _LONG]
         _library.torch_device_released.restype = _LONG
         _library.torch_device_released.argtypes = [_LONG * 256, _LONG]
-        _library.torch_device_operators.argtypes = [ctypes.c_char_p, _LONG]
     return _library
 
 

@@ -181,9 +181,11 @@ struct Hooks final : at::CUDAHooksInterface {
 
 // PyTorch asks for the hooks once, while it is imported: this library must be loaded before.
 struct Registration {
+  bool for_gpus = false;
   Registration() {
     auto* registry = at::CUDAHooksRegistry();
-    if (registry->Has("CUDAHooks")) return;  // a build of PyTorch for GPUs
+    for_gpus = registry->Has("CUDAHooks");
+    if (for_gpus) return;
     registry->Register("CUDAHooks", [](at::CUDAHooksArgs) {
       return std::unique_ptr<at::CUDAHooksInterface>(new Hooks);
     });
@@ -248,7 +250,7 @@ __attribute__((visibility("default"))) int torch_device_install(
   c10::impl::DeviceGuardImplRegistrar(c10::kCUDA, new Guard);
   c10::SetAllocator(c10::kCUDA, &g_allocator);
   register_operators();
-  return at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
+  return g_registration.for_gpus || at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
 }
 
 // Takes up to `most` freed addresses and returns their number.

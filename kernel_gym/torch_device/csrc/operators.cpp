@@ -214,9 +214,28 @@ void record_stream(Tensor&, at::Stream) {}
 // Operators whose composition for CUDA would choose kernels of CUDA's libraries.
 static const char* const WHOLE[] = {"convolution", "convolution_backward"};
 
+// Replaces every kernel of a build of PyTorch for GPUs: this device stands for its GPU.
+static void replace_kernels() {
+  using c10::DispatchKey;
+  static torch::Library aten(torch::Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__);
+  for (const auto& op : c10::Dispatcher::singleton().getRegistrationsForDispatchKey(
+           DispatchKey::CUDA)) {
+    if (op.name.rfind("aten::", 0) != 0) continue;
+    const auto name = op.overload_name.empty() ? op.name : op.name + "." + op.overload_name;
+    aten.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  }
+}
+
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 void register_operators() {
   using c10::DispatchKey;
   using torch::Library;
+  Silence silence;  // PyTorch warns of kernels that are replaced
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  replace_kernels();
   static Library aten(Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__);
   aten.impl("empty.memory_format", empty);
   aten.impl("empty_strided", empty_with_strides);

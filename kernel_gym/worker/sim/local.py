@@ -14,8 +14,8 @@ from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
 from kernel_gym.protocol.request import Request, encode, encode_answer
+from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import Message
-from kernel_gym.sandbox.host_memory import available_bytes
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import SimRuntime
 
@@ -103,7 +103,7 @@ class LocalRuntime(SimRuntime):
 
 def device_memory() -> int:
     """Returns how many bytes a program may allocate on the simulated GPU."""
-    available = available_bytes()
+    available = host_memory.available_bytes()
     if available is None:
         return MOST_DEVICE_MEMORY
     return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))
