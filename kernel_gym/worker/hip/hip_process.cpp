@@ -492,27 +492,32 @@ std::string folder_of_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// The interpreter and the folder of the package, from the file that drop_in/folders.py writes.
-void installation(std::string& python, std::string& root) {
+// What drop_in/folders.py writes beside the library.
+struct Installation {
+  std::string python, root, compiler;
+};
+Installation installation() {
   const std::string folder = folder_of_library();
+  Installation found;
   std::ifstream file(folder + "/installation");
-  if (file && std::getline(file, python) && std::getline(file, root)) return;
-  python = "python3";
-  root = folder + "/../../..";
+  if (std::getline(file, found.python) && std::getline(file, found.root) &&
+      std::getline(file, found.compiler)) {
+    return found;
+  }
+  return {"python3", folder + "/../../..", "hipcc"};
 }
 
 [[noreturn]] void become_server(int socket, int file, pid_t program) {
-  std::string python, root;
-  installation(python, root);
+  const Installation found = installation();
   const std::string code =
       "import sys; sys.path.insert(0, sys.argv[1]); "
       "from kernel_gym.worker.hip.drop_in.server import main; main(*map(int, sys.argv[2:]))";
   const std::string numbers[3] = {std::to_string(socket), std::to_string(file),
                                   std::to_string(program)};
   unsetenv("LD_PRELOAD");
-  execlp(python.c_str(), python.c_str(), "-I", "-c", code.c_str(), root.c_str(),
+  execlp(found.python.c_str(), found.python.c_str(), "-I", "-c", code.c_str(), found.root.c_str(),
          numbers[0].c_str(), numbers[1].c_str(), numbers[2].c_str(), nullptr);
-  std::fprintf(stderr, "kernel-gym: cannot run %s: %s\n", python.c_str(), std::strerror(errno));
+  std::fprintf(stderr, "kernel-gym: cannot run %s: %s\n", found.python.c_str(), std::strerror(errno));
   _exit(125);
 }
 
@@ -552,6 +557,8 @@ void at_exit(int status, void*) {
 __attribute__((constructor)) void watch_exit() { on_exit(at_exit, nullptr); }
 
 }  // namespace
+
+std::string hip_compiler() { return installation().compiler; }
 
 void hip_start_process() {
   Lock hold(state().lock);

@@ -69,7 +69,8 @@ const Device& device();
 bool gpu_is_connected();
 void hip_connect(const Callbacks& callbacks, const Device& device);
 void hip_start_process();  // connects to a simulated GPU in a child process, or ends the program
-int hip_note(int error);   // remembers an error for hipGetLastError
+std::string hip_compiler();  // the path of hipcc
+int hip_note(int error);     // remembers an error for hipGetLastError
 const char* hip_kernel_of(const void* host);  // null: no such kernel
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
                uint64_t packed = 0);

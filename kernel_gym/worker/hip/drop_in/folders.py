@@ -36,7 +36,8 @@ def library_folder() -> Path | None:
     folder = _own_folder("lib")
     for name in LIBRARY_NAMES + COMPILER_LIBRARY_NAMES:
         _link(folder / name, library)
-    _write(folder / "installation", f"{sys.executable}\n{package_root()}\n")
+    lines = sys.executable, str(package_root()), str(_own_folder("bin") / "hipcc")
+    _write(folder / "installation", "".join(f"{line}\n" for line in lines))
     return folder
 
 

@@ -75,6 +75,8 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
     translated, has_sources = _translated(words)
     if not set(words) & {*_NO_LINK, *_NO_COMPILE}:
         own += ["--hip-link", f"-L{libraries}", f"-Wl,-rpath,{libraries}"]
+        # Libraries of a distribution ask for versions of symbols; the runtime has none.
+        own.append("-Wl,--allow-shlib-undefined")
         translated += ["-lamdhip64", "-lstdc++", "-lm"]
     if has_sources and not any(word.startswith("-std=") for word in words):
         own.append("-std=c++17")

@@ -100,7 +100,9 @@ class Server:
 
     def _kernel(self, body: bytes) -> Answer:
         name = body.decode()
-        plain = name.partition(":")[2]
+        number, _, plain = name.partition(":")
+        if number == "0":  # its module could not be loaded, which was said then
+            return INVALID_DEVICE_FUNCTION, b""
         try:
             if not self._gpu.has_kernel(name):
                 return NOT_FOUND, b""
