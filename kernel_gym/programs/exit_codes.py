@@ -1,4 +1,4 @@
-"""The exit codes of `kernel-gym sim`: how a program ended, told apart from its own status.
+"""The exit codes of `kernel-gym sim`: they distinguish how a program ended from its own status.
 
 They follow `timeout`, `env` and the shells where these have a code. 120 and 121 are rare as a
 status of a program.

@@ -29,6 +29,7 @@ from kernel_gym.protocol.request import Answer
 from kernel_gym.sim.engine.engine import (
     Engine,
     Kernel,
+    LaunchResult,
     UnsupportedInstruction,
     pack_kernarg,
 )
@@ -255,22 +256,12 @@ class SimulatedGpu:
             margin=self._margin,
             go_on=self._go_on,
         )
-        for finding in result.findings:
-            self._find(inert_json(asdict(finding), text=MAX_LINE))
-        if result.fault:
-            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
-            if self.observer:
-                self.observer.fault(self.fault)
-            raise RefusedError(result.fault.message)
+        self._look_at(result)
         self.used.end(code, result)
         self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
-        described = _describe_launch(kernel, code, grid, block, lds, result)
-        if self.observer:
-            self.observer.launch(described, self.before + self.seconds)
-        else:
-            self.launches.append(described)
+        self._note(_describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
@@ -324,6 +315,26 @@ class SimulatedGpu:
         """Describes the kernels of the last call, or all loaded ones when it launched none."""
         described = self.used.described() or [describe_kernel(k) for k in self.kernels]
         return messages.Facts(described[:MAX_KERNELS])
+
+    def _look_at(self, result: LaunchResult) -> None:
+        """Keeps what was found in a launch.
+
+        Raises:
+            RefusedError: A fault has stopped it.
+        """
+        for finding in result.findings:
+            self._find(inert_json(asdict(finding), text=MAX_LINE))
+        if result.fault:
+            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
+            if self.observer:
+                self.observer.fault(self.fault)
+            raise RefusedError(result.fault.message)
+
+    def _note(self, launch: dict[str, Any]) -> None:
+        if self.observer:
+            self.observer.launch(launch, self.before + self.seconds)
+        else:
+            self.launches.append(launch)
 
     def _find(self, finding: dict[str, Any]) -> None:
         """Keeps a finding, once for each place."""

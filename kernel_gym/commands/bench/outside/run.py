@@ -1,4 +1,4 @@
-"""Runs one program of others as `kernel-gym sim -- COMMAND` does, and describes what came of it."""
+"""Runs one program of others as `kernel-gym sim -- COMMAND` does, and describes the result."""
 
 from __future__ import annotations
 
