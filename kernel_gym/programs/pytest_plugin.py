@@ -70,9 +70,11 @@ class Watch:
         self._own_summary = own_summary
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
-        """Turns a fault of the device into a failure of the test."""
+    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Iterator[None]:
+        """Turns a fault of the device into a failure of the test, and records what is missing."""
         outcome: Any = yield
+        if call.excinfo is not None:
+            _record_missing(call.excinfo.value)
         report, fault = outcome.get_result(), _take_fault()
         if fault is not None and report.outcome != "failed":
             report.outcome = "failed"
@@ -101,8 +103,21 @@ class Watch:
             line(f"finding: {finding['message']}")
 
 
+def _record_missing(error: BaseException) -> None:
+    from kernel_gym.worker.sim.missing import lack_of
+
+    recorder, lack = getattr(_simulation(), "observer", None), lack_of(error)
+    if recorder is not None and lack is not None:
+        recorder.missing(*lack)
+
+
 def _take_fault() -> dict[str, Any] | None:
     """Returns the fault of the device and forgets it; None without a fault or a device."""
-    enabled = sys.modules.get("kernel_gym.worker.sim.enabled")
-    simulation = enabled.simulation() if enabled else None
+    simulation = _simulation()
     return simulation.take_fault() if simulation else None
+
+
+def _simulation() -> Any:
+    """Returns the device of this process, or None."""
+    enabled = sys.modules.get("kernel_gym.worker.sim.enabled")
+    return enabled.simulation() if enabled else None

@@ -22,6 +22,11 @@ class Simulation:
         self.runtime = runtime
 
     @property
+    def observer(self) -> Observer | None:
+        """Is called for what happens on the device."""
+        return self.runtime.gpu.observer
+
+    @property
     def launches(self) -> list[dict[str, Any]]:
         """Each launch in order: `name`, `grid`, `block`, `lds`, `seconds` and `profile`."""
         return [

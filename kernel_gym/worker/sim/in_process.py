@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from kernel_gym.torch_device import library
+from kernel_gym.worker.sim.missing import report_at_end
 from kernel_gym.worker.sim.results import Recorder
 from kernel_gym.worker.sim.settings import Settings
 
@@ -34,6 +35,7 @@ def start() -> Any:
     if recorder is not None:
         gpu = simulation.runtime.gpu
         recorder.others = library.seconds
+        report_at_end(recorder.missing, sys)
         atexit.register(lambda: recorder.end(gpu.before + gpu.seconds))
     return simulation
 
