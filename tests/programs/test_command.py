@@ -149,3 +149,14 @@ def test_a_command_reports_its_host_seconds():
     ended = run_command(["true"], Settings())
     assert ended.status == 0
     assert 0 < ended.seconds <= time.monotonic() - before
+
+
+def test_a_missing_operator_is_named_with_its_place(tmp_path):
+    call = "torch.ops.aten._thnn_fused_lstm_cell(x, x, x)"
+    write(tmp_path, "lacks.py", f"import torch\nx = torch.ones(4, 4, device='cuda')\n{call}\n")
+    code, result, printed = run_json(tmp_path, "--", "python", "lacks.py")
+    assert code == 1
+    (lack,) = result["missing"]
+    assert (lack["what"], lack["where"]) == ("operator", f"{tmp_path}/lacks.py:3")
+    assert "_thnn_fused_lstm_cell" in lack["name"]
+    assert "missing: operator" in printed
