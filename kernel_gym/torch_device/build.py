@@ -1,7 +1,7 @@
 """Builds the device's library against the PyTorch that is installed here.
 
-PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py` builds
-it where it sees PyTorch. Otherwise the first use does, into the user's cache.
+PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py`
+builds it where it sees PyTorch. Otherwise the first use does, into the user's cache.
 """
 
 from __future__ import annotations

@@ -137,7 +137,9 @@ def connect(
             _reporting(lambda address, data, size: upload(address, ctypes.string_at(data, size)))  # type: ignore[misc]
         ),
         _CALLS["fill"](
-            _reporting(lambda piece, real, whole, kind: fill(piece[0], (whole, real, bool(whole))[kind]))  # type: ignore[misc]
+            _reporting(
+                lambda piece, real, whole, kind: fill(piece[0], (whole, real, bool(whole))[kind])
+            )  # type: ignore[misc]
         ),
         _CALLS["refuse"](lambda name: refuse(name.decode())),  # type: ignore[misc]
     )

@@ -328,7 +328,7 @@ def install_for_program(runtime: SimRuntime) -> None:
     install(runtime)
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
-    torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign,assignment]
+    torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
     ranges: Any = torch.cuda.nvtx
     ranges._nvtx = SimpleNamespace(
         rangePushA=lambda text: 0,
@@ -348,6 +348,6 @@ def install(runtime: SimRuntime) -> None:
     torch.version.hip = HIP_VERSION
     testing: Any = triton.testing
     testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)
-    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign]
     core: Any = torch._C
     core._cuda_getCurrentRawStream = lambda device: 0

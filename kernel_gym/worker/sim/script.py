@@ -21,7 +21,6 @@ from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.hip import sim as hip
 from kernel_gym.worker.sim.local import LocalRuntime
-from kernel_gym.worker.sim.runtime import SimRuntime
 
 MAX_TRACE = 4000
 
