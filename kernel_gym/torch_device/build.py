@@ -1,7 +1,7 @@
 """Builds the device's library against the PyTorch that is installed here.
 
-PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py` builds
-it where it sees PyTorch. Otherwise the first use does, into the user's cache.
+PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py`
+builds it where it sees PyTorch. Otherwise the first use does, into the user's cache.
 """
 
 from __future__ import annotations
@@ -60,6 +60,20 @@ def find_library() -> Path | None:
     return next((f / name for f in (HERE, _cache()) if (f / name).exists()), None)
 
 
+def missing() -> tuple[str, str] | None:
+    """Returns what is missing to have the library, and how to get it; None if nothing is."""
+    if find_torch() is None:
+        return "found no PyTorch, expected the package torch", "pip install torch"
+    if find_library() is None and _compiler() is None:
+        return "found no C++ compiler, expected g++ 11 or newer", "apt install g++"
+    return None
+
+
+def _compiler() -> str | None:
+    chosen = os.environ.get("CXX", "g++").split()
+    return shutil.which(chosen[-1] if chosen else "g++") or shutil.which("c++")
+
+
 def build(folder: Path | None = None) -> Path:
     """Builds the library and returns its path.
 
@@ -69,12 +83,9 @@ def build(folder: Path | None = None) -> Path:
     Raises:
         DeviceBuildError: There is no PyTorch or no C++ compiler, or the compiler failed.
     """
-    torch = find_torch()
-    if torch is None:
-        raise DeviceBuildError("found no PyTorch, expected the package torch: pip install torch")
-    compiler = shutil.which(os.environ.get("CXX", "g++").split()[-1]) or shutil.which("c++")
-    if compiler is None:
-        raise DeviceBuildError("found no C++ compiler, expected g++ 11 or newer: install g++")
+    torch, compiler = find_torch(), _compiler()
+    if torch is None or compiler is None:
+        raise DeviceBuildError(": ".join(missing() or ("found no C++ compiler", "apt install g++")))
     folder = folder or _cache()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / library_name()

@@ -90,6 +90,8 @@ class Call {
     if (!tensor.defined() || !tensor.is_cpu()) return tensor;
     for (auto& pair : tensors_)
       if (pair.host.is_same(tensor)) return pair.device;
+    TORCH_CHECK_NOT_IMPLEMENTED(tensor.has_storage(), "sparse and nested tensors are not available "
+                                "on the simulated GPU: use a dense tensor");
     const auto* storage = device_storage(tensor.storage());
     if (storage != nullptr) return over(*storage, tensor, c10::DispatchKey::CUDA);
     bytes_ += tensor.numel() * tensor.element_size();

@@ -26,20 +26,22 @@ at::ScalarType type_or_default(maybe<at::ScalarType> type) {
   return type.value_or(c10::get_default_dtype_as_scalartype());
 }
 
-void check_pinned(maybe<bool> pinned) {
+void check_place(maybe<at::Device> device, maybe<bool> pinned) {
+  TORCH_CHECK(!device || device->index() <= 0, "CUDA error: invalid device ordinal: found ",
+              *device, ", expected cuda:0, the only simulated GPU");
   TORCH_CHECK(!pinned.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
-Tensor empty(IntArrayRef sizes, maybe<at::ScalarType> type, maybe<at::Layout>, maybe<at::Device>,
-             maybe<bool> pinned, maybe<at::MemoryFormat> format) {
-  check_pinned(pinned);
+Tensor empty(IntArrayRef sizes, maybe<at::ScalarType> type, maybe<at::Layout>,
+             maybe<at::Device> device, maybe<bool> pinned, maybe<at::MemoryFormat> format) {
+  check_place(device, pinned);
   return at::detail::empty_generic(sizes, allocator(), c10::DispatchKeySet(c10::DispatchKey::CUDA),
                                    type_or_default(type), format);
 }
 
 Tensor empty_with_strides(IntArrayRef sizes, IntArrayRef strides, maybe<at::ScalarType> type,
-                          maybe<at::Layout>, maybe<at::Device>, maybe<bool> pinned) {
-  check_pinned(pinned);
+                          maybe<at::Layout>, maybe<at::Device> device, maybe<bool> pinned) {
+  check_place(device, pinned);
   return empty_strided(sizes, strides, type_or_default(type));
 }
 

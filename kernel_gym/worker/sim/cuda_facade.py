@@ -309,11 +309,26 @@ def _tensor_types() -> dict[str, type]:
     return {name: _TypeOfTensors(name, (), {"dtype": dtype}) for name, dtype in names.items()}
 
 
+def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> Any:
+    """Implements `torch.UntypedStorage(size, device=...)`, whose C++ part knows no such device."""
+    if device is None or torch.device(device).type != "cuda":
+        chosen = {} if device is None else {"device": device}
+        return _storage_new(cls, *args, **chosen, **options)
+    size = args[0] if args else 0
+    if isinstance(size, int):
+        return torch.empty(size, dtype=torch.uint8, device="cuda").untyped_storage()
+    return torch.tensor(list(size), dtype=torch.uint8, device="cuda").untyped_storage()
+
+
+_storage_new = torch.UntypedStorage.__new__
+
+
 def install_for_program(runtime: SimRuntime) -> None:
     """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
     install(runtime)
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
+    torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
     ranges: Any = torch.cuda.nvtx
     ranges._nvtx = SimpleNamespace(
         rangePushA=lambda text: 0,
@@ -333,6 +348,6 @@ def install(runtime: SimRuntime) -> None:
     torch.version.hip = HIP_VERSION
     testing: Any = triton.testing
     testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)
-    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign]
     core: Any = torch._C
     core._cuda_getCurrentRawStream = lambda device: 0

@@ -108,6 +108,6 @@ def enable(
         runtime.install()
         _enabled = Simulation(runtime)
     elif _enabled.runtime.properties.arch != arch:
-        found = _enabled.runtime.properties.arch
-        raise RuntimeError(f"this process has a simulated {found} already, found {arch}")
+        other = _enabled.runtime.properties.arch
+        raise RuntimeError(f"this process has a simulated {other} already, expected {arch}")
     return _enabled

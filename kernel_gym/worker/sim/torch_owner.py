@@ -76,5 +76,5 @@ _repr = torch.Tensor.__repr__
 def _without_values(tensor: torch.Tensor, *, tensor_contents: object = None) -> str:
     """Shape and dtype of a device tensor: its values are on the device."""
     if not tensor.is_cuda:
-        return _repr(tensor, tensor_contents=tensor_contents)
+        return _repr(tensor, tensor_contents=tensor_contents)  # type: ignore[call-arg]
     return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype}, device='cuda:0')"
