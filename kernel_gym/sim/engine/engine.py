@@ -15,7 +15,7 @@ import ctypes as ct
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -30,7 +30,7 @@ from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
-from kernel_gym.sim.engine.kernarg import pack_arguments
+from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
@@ -48,8 +48,6 @@ __all__ = [
 
 _CACHED_KERNELS = 256
 _PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
-
-Dim3 = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -279,7 +277,7 @@ class Engine:
         Raises:
             ValueError: If the shapes are not possible for this kernel.
         """
-        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        grid3, block3 = dim3(grid, "grid"), dim3(block, "block")
         threads = block3[0] * block3[1] * block3[2]
         if not 0 < threads <= max(1024, kernel.max_workgroup):
             raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
@@ -402,43 +400,3 @@ class Engine:
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units
         return request, [segment, packet]
-
-
-def _dim3(values: Dim3, what: str) -> tuple[int, int, int]:
-    filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
-    if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
-        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
-    return filled[0], filled[1], filled[2]
-
-
-def pack_kernarg(
-    kernel: Kernel,
-    values: Sequence[bytes],
-    grid: Dim3,
-    block: Dim3,
-    dynamic_lds: int = 0,
-    host_calls: int = 0,
-) -> bytes:
-    """Lay out the argument segment of a launch.
-
-    Args:
-        kernel: The kernel.
-        values: Little-endian bytes of the explicit arguments, in order; left-out trailing ones
-            become zero.
-        grid: Workgroups along x, y, z.
-        block: Threads of a workgroup along x, y, z.
-        dynamic_lds: Bytes of dynamic LDS.
-        host_calls: Address of the buffer for calls of the host, see `HostCalls`.
-
-    Raises:
-        ValueError: If there are too many values or one has the wrong size.
-    """
-    return pack_arguments(
-        kernel.args,
-        kernel.kernarg_size,
-        values,
-        _dim3(grid, "grid"),
-        _dim3(block, "block"),
-        dynamic_lds,
-        host_calls,
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel_gym.sim.asm.metadata import KernelArg
+from kernel_gym.sim.engine.kernel import Kernel
 
+Dim3 = Sequence[int]
 SHARED_APERTURE, PRIVATE_APERTURE = 0x10000, 0x20000  # upper halves of flat addresses
 
 
@@ -27,38 +28,46 @@ def _hidden_value(
     }.get(kind, 0)
 
 
-def pack_arguments(
-    args: Sequence[KernelArg],
-    segment_size: int,
+def dim3(values: Dim3, what: str) -> tuple[int, int, int]:
+    """Fills up counts along x, y, z with ones.
+
+    Raises:
+        ValueError: If there are more than three, or one is out of range.
+    """
+    filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
+    if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
+        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
+    return filled[0], filled[1], filled[2]
+
+
+def pack_kernarg(
+    kernel: Kernel,
     values: Sequence[bytes],
-    grid: Sequence[int],
-    block: Sequence[int],
+    grid: Dim3,
+    block: Dim3,
     dynamic_lds: int = 0,
     host_calls: int = 0,
 ) -> bytes:
-    """Lay out the argument segment.
+    """Lay out the argument segment of a launch.
 
     Args:
-        args: Arguments by the kernel's metadata.
-        segment_size: Bytes of the segment.
-        values: Little-endian bytes of the explicit arguments, in order. Trailing arguments that
-            are left out become zero.
+        kernel: The kernel.
+        values: Little-endian bytes of the explicit arguments, in order; left-out trailing ones
+            become zero.
         grid: Workgroups along x, y, z.
         block: Threads of a workgroup along x, y, z.
         dynamic_lds: Bytes of dynamic LDS.
-        host_calls: Address of the buffer for calls of the host.
-
-    Returns:
-        The segment.
+        host_calls: Address of the buffer for calls of the host, see `HostCalls`.
 
     Raises:
         ValueError: If there are too many values or one has the wrong size.
     """
-    explicit = [arg for arg in args if not arg.hidden]
+    grid3, block3 = dim3(grid, "grid"), dim3(block, "block")
+    explicit = [arg for arg in kernel.args if not arg.hidden]
     if len(values) > len(explicit):
         raise ValueError(f"found {len(values)} arguments, expected {len(explicit)}")
-    end = max((arg.offset + arg.size for arg in args), default=0)
-    segment = bytearray(max(segment_size, end))
+    end = max((arg.offset + arg.size for arg in kernel.args), default=0)
+    segment = bytearray(max(kernel.kernarg_size, end))
     for i, (arg, value) in enumerate(zip(explicit, values, strict=False)):
         if len(value) != arg.size:
             raise ValueError(
@@ -66,8 +75,8 @@ def pack_arguments(
                 f"expected {arg.size}"
             )
         segment[arg.offset : arg.offset + arg.size] = value
-    for arg in args:
+    for arg in kernel.args:
         if arg.hidden:
-            number = _hidden_value(arg.value_kind, grid, block, dynamic_lds, host_calls)
+            number = _hidden_value(arg.value_kind, grid3, block3, dynamic_lds, host_calls)
             segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
     return bytes(segment)

@@ -79,7 +79,11 @@ int attribute(int number, int* value) {
     case 74: case 10002: *value = static_cast<int>(device().lds); break;  // of block and unit
     case 83: *value = 2147483647; break;
     case 87: *value = kWarp; break;
-    default: return kInvalidValue;
+    case 10000: case 10017: *value = 100000; break;  // clocks of kernels, in kHz
+    case 10015: *value = device().units; break;
+    default:  // others are features that a device may lack
+      if (number < 0 || (number >= 100 && number < 10000) || number > 10100) return kInvalidValue;
+      *value = 0;
   }
   return kSuccess;
 }

@@ -7,7 +7,6 @@ object a reference is a number: `s_getpc_b64` and an addition. Here it gets its 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -18,8 +17,7 @@ from functools import lru_cache
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.sim.elf import CodeObject, Section
 
-_VERSIONS = ("", "-20", "-19", "-18", "-17")
-_OLDEST = 17
+_VERSIONS = (20, 19, 18, 17)
 _FUNCTION = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
 _LABEL = re.compile(r"^(?:[0-9a-f]+ )?<(L\d+)>:$")
 _LINE = re.compile(r"^; (\S.*):(\d+)$")
@@ -136,8 +134,8 @@ class _Data:
     def _pointer(self, target: int, functions: dict[int, str]) -> str:
         if target in functions:
             return functions[target]
-        found = self.name_at(target)
-        return f"{found[0]}+{found[1]}" if found else str(target)
+        place = self.name_at(target)
+        return f"{place[0]}+{place[1]}" if place else str(target)
 
 
 def _section_name(section: Section) -> str:
@@ -159,12 +157,14 @@ class _Listing:
 
     def __init__(self, code: CodeObject, data: _Data) -> None:
         self._functions = code.functions
+        self._ends = {s.name: s.address + s.size for s in code.symbols.values() if s.size}
         self._data = data
         self._files: dict[str, int] = {}
-        self._line = ""
         self._function = ""
         self._targets: dict[int, str] = {}
         self._origin: tuple[int, int] | None = None  # low register, address after s_getpc_b64
+        self._low: int | None = None  # the lower half of the distance from there
+        self._symbol: tuple[str, int] | None = None  # what is at that distance
 
     def written(self, listing: str) -> list[str]:
         """Returns the lines of the code."""
@@ -174,11 +174,11 @@ class _Listing:
         lines: list[str] = []
         for text, code in zip(raw, codes, strict=True):
             if code:
-                lines += self._instruction(code, codes)
+                lines += self._instruction(code)
             elif (label := _LABEL.match(text)) is not None:
                 lines.append(f".{label.group(1)}_{self._function}:")
             elif (function := _FUNCTION.match(text)) is not None:
-                self._function, self._line = function.group(1), ""
+                self._function = function.group(1)
                 lines += [f"\t.type\t{self._function},@function", f"{self._function}:"]
             elif (source := _LINE.match(text)) is not None:
                 lines += self._source(source.group(1), source.group(2))
@@ -195,8 +195,10 @@ class _Listing:
             if target in known and target not in self._functions:
                 self._targets[target] = f".Lat_{target:x}"
 
-    def _instruction(self, code: re.Match[str], codes: list[re.Match[str] | None]) -> list[str]:
+    def _instruction(self, code: re.Match[str]) -> list[str]:
         text, address = code.group(1), int(code.group(2), 16)
+        if address >= self._ends.get(self._function, address + 1):
+            return []  # what fills up the space to the next function
         lines = [f"{self._targets[address]}:"] if address in self._targets else []
         getpc, addition = _GETPC.match(text), _ADD.match(text)
         if getpc:
@@ -263,13 +265,16 @@ def _run(*command: str) -> str:
 @lru_cache
 def _tool(name: str) -> str:
     for version in _VERSIONS:
-        path = shutil.which(f"{name}{version}")
-        if path is None:
-            continue
+        path = shutil.which(f"{name}-{version}")
+        if path is not None:
+            return path
+    path = shutil.which(name)
+    if path is not None:
         text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
         match = re.search(r"version (\d+)", text)
-        if match and int(match.group(1)) >= _OLDEST:
-            return os.path.realpath(path)
+        if match and int(match.group(1)) >= _VERSIONS[-1]:
+            return path
     raise BuildError(
-        f"{name} of LLVM {_OLDEST} or newer is needed for code objects: apt-get install llvm-19"
+        f"{name} of LLVM {_VERSIONS[-1]} or newer is needed for code objects: "
+        "apt-get install llvm-19"
     )

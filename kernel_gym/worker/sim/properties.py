@@ -6,7 +6,6 @@ A HIP program reads them before it starts, so this module does not load PyTorch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

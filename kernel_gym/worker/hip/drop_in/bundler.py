@@ -60,8 +60,9 @@ def main(words: list[str]) -> int:
     outputs = [path for name in ("output", "outputs") for path in _list(options, name)]
     targets = _list(options, "targets")
     if options.get("type", ["o"])[0] not in ("o", "bc") or not inputs or not outputs:
-        expected = "-type=o -targets=... -input=... -output=..."
-        print(f"clang-offload-bundler: found {words}, expected {expected}", file=sys.stderr)
+        wanted = " ".join(words)
+        advice = "only -type=o is done here, install clang-tools for the rest (apt-get)"
+        print(f"clang-offload-bundler of kernel-gym: found {wanted}; {advice}", file=sys.stderr)
         return 1
     if "unbundle" in options:
         return _unbundle(Path(inputs[0]), targets, outputs)

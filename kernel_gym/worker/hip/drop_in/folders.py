@@ -9,11 +9,13 @@ import hashlib
 import importlib.util
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 import kernel_gym
 from kernel_gym.devices.cache import cache_folder
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.worker.hip.drop_in import bundler
 from kernel_gym.worker.hip.drop_in.headers import changed_headers
 
@@ -53,8 +55,21 @@ def compiler_folder() -> Path | None:
             folder / name, 'device="${KERNEL_GYM_SIM_DEVICE:-sim:gfx942}"\necho "${device#sim:}"'
         )
     command = shlex.join([sys.executable, "-I", "-S", str(Path(bundler.__file__))])
+    if (real := _bundler()) is not None:
+        command = shlex.quote(real)
     _script(folder / "clang-offload-bundler", f'exec {command} "$@"')
     return folder
+
+
+def _bundler() -> str | None:
+    """The bundler of the compiler; Debian has it in another package."""
+    chain = hip_toolchain()
+    if not isinstance(chain, HipToolchain):
+        return None
+    beside = Path(chain.clang).resolve().with_name("clang-offload-bundler")
+    if beside.exists():
+        return str(beside)
+    return shutil.which(f"clang-offload-bundler-{chain.version.partition('.')[0]}")
 
 
 def device_library_folder(bitcode: Path, wanted: str, there: str) -> Path:

@@ -117,8 +117,8 @@ class ProgramGpu:
             self._prepare_host_calls()
             kernel = self.engine.load(self._modules[int(number)], name)
             if kernel.arch != self.settings.arch:
-                found = f"{name} is compiled for {kernel.arch}, expected {self.settings.arch}"
-                raise LaunchRefusedError(209, found)
+                text = f"{name} is compiled for {kernel.arch}, expected {self.settings.arch}"
+                raise LaunchRefusedError(209, text)
             self._kernels[full_name] = kernel
         return self._kernels[full_name]
 
@@ -202,10 +202,10 @@ class ProgramGpu:
             shape = f"grid {tuple(grid)}, block {tuple(block)}"
             expected = f"1 to {most} threads and at least one workgroup"
             raise LaunchRefusedError(9, f"{kernel.name}: found {shape}, expected {expected}")
-        found, there = kernel.lds_bytes + lds, self._target.lds_bytes
-        if found > there:
-            wanted = f"{kernel.name} wants {found} bytes of LDS, there are {there}"
-            raise LaunchRefusedError(701, wanted)
+        wanted, available = kernel.lds_bytes + lds, self._target.lds_bytes
+        if wanted > available:
+            text = f"{kernel.name}: found {wanted} bytes of LDS, expected at most {available}"
+            raise LaunchRefusedError(701, text)
 
     def _note_fault(self, fault: Fault) -> Fault:
         outside = not ARENA_BASE <= fault.address < ARENA_BASE + ARENA_SIZE

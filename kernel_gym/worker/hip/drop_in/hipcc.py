@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.worker.hip.drop_in.folders import (
     compiler_folder,
     device_library_folder,
@@ -29,6 +30,8 @@ _WITH_VALUE = (
     *("-Xarch_host", "-Xoffload-linker", "-imacros", "-T", "-u", "-z", "-framework", "-rpath"),
 )
 _DROPPED = ("-hc", "--amdgpu-target", "-use_fast_math", "--use-staticlib", "--use-sharedlib")
+_SEARCHES, _SYSTEM = ("-I", "-isystem"), "/usr/include"
+"""HIP's headers may lie there. The compiler must not search that folder before those of C++."""
 HEADERS = Path(__file__).with_name("include")
 """Headers of later HIP versions."""
 
@@ -93,6 +96,9 @@ def _translated(words: Sequence[str]) -> tuple[list[str], bool]:
         previous = word
         if word.partition("=")[0] in _DROPPED:
             continue
+        if is_value and result and result[-1] in _SEARCHES and word.rstrip("/") == _SYSTEM:
+            result.pop()
+            continue
         if word == "--genco":
             result += ["--cuda-device-only"]
             continue
@@ -112,8 +118,9 @@ def _translated(words: Sequence[str]) -> tuple[list[str], bool]:
 
 def _arch(words: Sequence[str]) -> str:
     for word in words:
-        if word.startswith("--offload-arch=gfx"):
-            return word.partition("=")[2].partition(":")[0]
+        arch = word.removeprefix("--offload-arch=").partition(":")[0]
+        if arch in TARGETS:
+            return arch
     return os.environ.get("KERNEL_GYM_SIM_DEVICE", "sim:gfx942").removeprefix("sim:")
 
 

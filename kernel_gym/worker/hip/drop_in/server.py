@@ -120,12 +120,12 @@ class Server:
     def _occupancy(self, body: bytes) -> Answer:
         threads, lds = struct.unpack_from("<QQ", body)
         kernel = self._gpu.kernel(body[16:].decode())
-        found = kernel.occupancy(threads, kernel.lds_bytes + lds)
-        return SUCCESS, struct.pack("<i", found.workgroups_per_cu)
+        residency = kernel.occupancy(threads, kernel.lds_bytes + lds)
+        return SUCCESS, struct.pack("<i", residency.workgroups_per_cu)
 
     def _variable(self, body: bytes) -> Answer:
-        found = self._gpu.variable(body.decode())
-        return (SUCCESS, struct.pack("<QQ", *found)) if found else (INVALID_SYMBOL, b"")
+        place = self._gpu.variable(body.decode())
+        return (SUCCESS, struct.pack("<QQ", *place)) if place else (INVALID_SYMBOL, b"")
 
     def _launch(self, body: bytes) -> Answer:
         *shape, lds, length = _LAUNCH.unpack_from(body)
