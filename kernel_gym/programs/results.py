@@ -53,7 +53,7 @@ class LaunchRecord(_Record):
 
 
 class FaultRecord(_Record):
-    """A launch that was stopped, or what was found in one that went on."""
+    """A launch that was stopped, or what was found in one that continued."""
 
     record: Literal["fault", "finding"]
     kind: Text
@@ -149,7 +149,7 @@ class Summary:
         kernels: By name.
         processes: Those that used the device.
         faults: Launches that were stopped.
-        findings: What was found in launches that went on.
+        findings: What was found in launches that continued.
         missing: What the program needed and did not get.
         failures: Why a process has no device.
         unread: Lines that are no records.

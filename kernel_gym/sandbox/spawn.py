@@ -81,7 +81,7 @@ class Child:
 
 
 def _environment() -> dict[str, str]:
-    """Returns the template's variables. It brings up devices itself, also in `kernel-gym sim --`."""
+    """Returns the template's variables. It brings devices up itself, even in `kernel-gym sim`."""
     outer = {name: value for name, value in os.environ.items() if name != "KERNEL_GYM_SIM_DEVICE"}
     return outer | ONE_THREAD
 

@@ -48,7 +48,7 @@ class Observer(Protocol):
         """A launch was stopped. The fields are those of `Fault`."""
 
     def finding(self, finding: dict[str, Any]) -> None:
-        """A launch has gone on although something was found, with the fields of `Fault`."""
+        """A launch has continued although something was found, with the fields of `Fault`."""
 
     def missing(self, what: str, name: str, where: str, message: str) -> None:
         """A program needs something that is not there."""
@@ -79,7 +79,7 @@ class SimulatedGpu:
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
-        """What was found in launches that went on."""
+        """What was found in launches that continued."""
         self.open = True
         """Whether the worker may send requests: not between the end of a call and the next one."""
         self._owned: set[int] = set()

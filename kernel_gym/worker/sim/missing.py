@@ -14,7 +14,7 @@ LONGEST = 300
 _OWN = Path(__file__).resolve().parents[2]
 _RULES: tuple[tuple[str, str, str], ...] = (
     (
-        r"(?:^|Could not run '|The operator ')([\w.:]+)'? (?:is not available on|with arg|is not cur)",
+        r"(?:^|Could not run '|operator ')([\w.:]+)'? (?:is not available on|with arg|is not cur)",
         "operator",
         "compute it on the CPU with .cpu(), or in a kernel",
     ),

@@ -71,7 +71,7 @@ class Recorder:
         self._sink({"record": "fault", **fault})
 
     def finding(self, finding: Mapping[str, Any]) -> None:
-        """Records what was found in a launch that went on, once for each place.
+        """Records what was found in a launch that continued, once for each place.
 
         Its fields are those of `Fault`.
         """

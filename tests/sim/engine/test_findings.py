@@ -1,4 +1,4 @@
-"""Launches that go on although something was found: audits, and accesses just outside."""
+"""Launches that continue although something was found: audits, and accesses just outside."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_after_a_finding_of_an_audit_the_launch_runs_once_from_its_start():
     result = memory.launch(RACE, grid=2, audit=True, go_on=True)
     assert result.fault is None
     assert result.seconds is not None
-    assert [finding.kind for finding in result.findings][0] in ("global_race", "lost_write")
+    assert next(iter(result.findings)).kind in ("global_race", "lost_write")
     plain = Memory(size=256)
     plain.launch(RACE, grid=2)
     assert memory.words.tolist() == plain.words.tolist()

@@ -32,7 +32,7 @@ def outside(
 
     KERNEL_GYM_CHECKOUTS names a folder with checkouts: triton, rocm-examples, Liger-Kernel,
     flash-linear-attention, aiter, HeCBench, TritonBench. HIP programs are built in them. A second
-    call goes on where the first one has ended. It writes outside.json and the table outside.md.
+    call continues where the first one has ended. It writes outside.json and the table outside.md.
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts kernel-gym bench outside --out outside
     """
