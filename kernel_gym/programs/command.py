@@ -107,9 +107,9 @@ def find_program(name: str, path: str, folder: Path = Path()) -> str:
         CommandError: There is none, or it is not executable.
     """
     file = folder / name
-    program = shutil.which(str(file) if os.sep in name else name, path=path)
+    program = shutil.which(os.path.abspath(file) if os.sep in name else name, path=path)
     if program is not None:
-        return os.path.abspath(program)
+        return program
     if file.is_file():
         how = f"python {name}" if file.suffix == ".py" else f"chmod +x {name}"
         raise CommandError(NOT_RUNNABLE, f"{name} is not executable: try {how}")

@@ -139,6 +139,7 @@ def test_one_s_own_folder_is_searched_first(tmp_path):
     program = write(tmp_path, "tool", "#!/bin/sh\n")
     program.chmod(0o755)
     assert find_program("tool", str(tmp_path)) == str(program)
+    assert find_program("./tool", "/nowhere", tmp_path) == str(program)
     with pytest.raises(CommandError, match="no such command") as error:
         find_program("tool", "/nowhere")
     assert error.value.code == 127
