@@ -29,6 +29,7 @@ def test_a_program_runs_with_its_own_files_and_arguments(tmp_path):
     assert done.stdout.splitlines() == ["copied", "size 4096"]
     assert "copy: " in done.stderr
     assert "1 launches on sim:gfx942; times are modelled" in done.stderr
+    assert "us in operators and copies" in done.stderr
 
 
 def test_children_count_in_the_sum_and_out_holds_json_and_a_page(tmp_path):

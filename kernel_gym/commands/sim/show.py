@@ -29,6 +29,10 @@ def show(result: dict[str, Any]) -> None:
         target.print()
     if result["kernels"]:
         target.print(_table(result))
+        kernels = sum(kernel["seconds"] for kernel in result["kernels"].values())
+        others = max(0.0, result["seconds"] - kernels)
+        times = f"{kernels * 1e6:.1f} us in kernels, {others * 1e6:.1f} us in operators and copies"
+        target.print(times, highlight=False)
     elif not result["processes"]:
         note("no process of the command used the simulated GPU")
     _show_profiles(target, result)
