@@ -243,6 +243,7 @@ double count_flops(const Facts& facts, const at::Tensor& factor, const IValue& r
 }
 
 void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stack* stack) {
+  if (!facts.view) check_not_capturing(facts.name.c_str());
   const size_t count = op.schema().arguments().size();
   const size_t base = stack->size() - count;
   Call call;
