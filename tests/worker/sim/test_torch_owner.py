@@ -37,16 +37,16 @@ requests = Requests()
 torch_owner.ask(requests)
 cuda_facade.install(requests)
 from tests.worker.sim.test_torch_owner import CASES
-found = {}
+reports = {}
 for name, text in CASES.items():
     x = torch.empty(4, 6, device="cuda")
     requests.log.clear()
     try:
         exec(text, dict(globals()))
-        found[name] = ""
+        reports[name] = ""
     except BaseException:
-        found[name] = traceback.format_exc()
-print(json.dumps(found))
+        reports[name] = traceback.format_exc()
+print(json.dumps(reports))
 '''
 VIEWS = """
 view = {view}
