@@ -57,7 +57,7 @@ void check_not_capturing(const char* name);
 // Throws PyTorch's exception for a status of the owner.
 void check(int status, const char* error);
 [[noreturn]] void refuse(const std::string& name, const std::string& text);
-[[noreturn]] void refuse_operator(const c10::OperatorHandle& op);
+[[noreturn]] void refuse_operator(const std::string& name);
 [[noreturn]] void refuse_read(const std::string& name);
 
 c10::Allocator* allocator();

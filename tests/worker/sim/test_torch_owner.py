@@ -122,6 +122,19 @@ assert requests.names() == ["allocate", "copy"]
 assert str(x) == "tensor(shape=(4, 6), dtype=torch.float32, device='cuda:0')"
 assert f"{torch.ones(1)}" == "tensor([1.])"
 """,
+    "names": """
+for call, name in (
+    (lambda: x + 1, "aten.add.Tensor"),
+    (lambda: torch.softmax(x, -1), "aten._softmax.default"),
+    (lambda: x.half(), "conversion from torch.float32 to torch.float16"),
+    (lambda: x[0, 0].item(), "aten._local_scalar_dense.default (host reads device memory)"),
+):
+    requests.log.clear()
+    try:
+        call()
+    except RuntimeError:
+        assert ("refuse", name) in requests.log, requests.log
+""",
     **{
         f"refused: {call}": REFUSED.format(call=call)
         for call in (
