@@ -99,7 +99,7 @@ class Template:
         self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernel_gym.worker.template", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "kernel_gym.worker", str(theirs.fileno())],
             env=_environment(),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -160,6 +160,11 @@ def released() -> list[int]:
 _freed = (_LONG * 256)()
 
 
+def refuse_to_compute(capturing: bool) -> None:
+    """Refuses operators that compute while a graph is captured: a replay would leave them out."""
+    load().torch_device_capture(int(capturing))
+
+
 def set_rates(rates: Rates, matrix: dict[str, float]) -> None:
     """Sets the model by which operators are charged. Without it they cost nothing.
 

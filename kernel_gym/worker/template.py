@@ -1,6 +1,6 @@
 """The program of the template process: loads all libraries and states what its children can become.
 
-It is started as `python -m kernel_gym.worker.template FD`, where FD is its end of the pipe.
+`kernel_gym.worker.__main__` starts it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import socket
 import sys
 
 from kernel_gym.sandbox.template import Role, serve
-from kernel_gym.torch_device import build, library
 
 ROLES = {
     "worker": Role("kernel_gym.worker.sim.main"),
@@ -28,7 +27,6 @@ def main() -> None:
     """Loads the libraries, then serves the judge until it is gone."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge handles Ctrl-C
-    _load_device()
     for name in (*LIBRARIES, *(role.module for role in ROLES.values())):
         importlib.import_module(name)
     import torch
@@ -39,15 +37,3 @@ def main() -> None:
     warm()
     serve(control, ROLES)
     os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze
-
-
-def _load_device() -> None:
-    """Loads the simulated GPU's device for PyTorch, which must come before PyTorch."""
-    try:
-        library.load_before_torch()
-    except build.DeviceBuildError as error:  # real GPUs need no such device
-        print(f"kernel-gym: no simulated GPU: {error}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

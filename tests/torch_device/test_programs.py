@@ -22,14 +22,14 @@ def doubling(x, out, n, BLOCK: tl.constexpr):
 """
 DRIVER = """
 from tests.torch_device.snippets import SNIPPETS
-found = {}
+reports = {}
 for name, text in SNIPPETS.items():
     try:
         exec(text, dict(globals()))
-        found[name] = ""
+        reports[name] = ""
     except BaseException:
-        found[name] = traceback.format_exc()
-print(json.dumps(found))
+        reports[name] = traceback.format_exc()
+print(json.dumps(reports))
 """
 ROOT = Path(__file__).parents[2]
 

@@ -24,6 +24,7 @@ namespace {
 Owner g_owner{};
 Policy g_policy = COMPUTE;
 std::atomic<bool> g_installed{false};
+std::atomic<bool> g_capturing{false};
 
 // Freed addresses that the owner has not taken yet. Freeing does not call Python: PyTorch frees on
 // threads of its own, also while the interpreter ends.
@@ -200,6 +201,12 @@ const Owner& owner() { return g_owner; }
 c10::Allocator* allocator() { return &g_allocator; }
 c10::Allocator* pinned_allocator() { return &g_pinned; }
 
+void check_not_capturing(const char* name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !g_capturing, name,
+      " cannot be captured in a graph on the simulated GPU: capture launches of kernels only");
+}
+
 void check(int status, const char* error) {
   if (status == DONE) return;
   if (status == OUT_OF_MEMORY) throw c10::OutOfMemoryError(
@@ -251,6 +258,10 @@ __attribute__((visibility("default"))) int torch_device_install(
   c10::SetAllocator(c10::kCUDA, &g_allocator);
   register_operators();
   return g_registration.for_gpus || at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
+}
+
+__attribute__((visibility("default"))) void torch_device_capture(int capturing) {
+  torch_device::g_capturing = capturing != 0;
 }
 
 // Takes up to `most` freed addresses and returns their number.

@@ -51,10 +51,13 @@ bool installed();
 Policy policy();
 const Owner& owner();
 
+// Throws if a graph is being captured: its replay would not run PyTorch's operators again.
+void check_not_capturing(const char* name);
+
 // Throws PyTorch's exception for a status of the owner.
 void check(int status, const char* error);
 [[noreturn]] void refuse(const std::string& name, const std::string& text);
-[[noreturn]] void refuse_operator(const c10::OperatorHandle& op);
+[[noreturn]] void refuse_operator(const std::string& name);
 [[noreturn]] void refuse_read(const std::string& name);
 
 c10::Allocator* allocator();

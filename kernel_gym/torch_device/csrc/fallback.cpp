@@ -23,12 +23,37 @@ namespace {
 using c10::IValue;
 using c10::Storage;
 
+// Whether an operator is the form of another one whose results are given: "add.out" of "add.Tensor".
+bool is_out_form(const c10::FunctionSchema& out, const c10::FunctionSchema& plain) {
+  const auto& given = out.arguments();
+  const auto& taken = plain.arguments();
+  if (given.size() != taken.size() + plain.returns().size()) return false;
+  for (size_t i = 0; i < taken.size(); ++i)
+    if (given[i].name() != taken[i].name() || *given[i].type() != *taken[i].type()) return false;
+  return true;
+}
+
+// The operator that a program has called. PyTorch calls the form with given results for many.
+c10::OperatorName called_name(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  const auto& overload = name.overload_name;
+  if (overload.size() < 3 || overload.compare(overload.size() - 3, 3, "out") != 0) return name;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& other : dispatcher.getRegistrationsForDispatchKey(
+           c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
+    if (other.name != name.name || other.overload_name == overload) continue;
+    const auto found = dispatcher.findSchema(other);
+    if (found && is_out_form(op.schema(), found->schema())) return other;
+  }
+  return name;
+}
+
 std::string python_name(const c10::OperatorHandle& op) {
-  std::string name = op.operator_name().name;
+  const c10::OperatorName called = called_name(op);
+  std::string name = called.name;
   const auto colons = name.find("::");
   if (colons != std::string::npos) name.replace(colons, 2, ".");
-  const auto& overload = op.operator_name().overload_name;
-  return name + "." + (overload.empty() ? "default" : overload);
+  return name + "." + (called.overload_name.empty() ? "default" : called.overload_name);
 }
 
 Storage borrow(const Storage& storage) {
@@ -243,6 +268,7 @@ double count_flops(const Facts& facts, const at::Tensor& factor, const IValue& r
 }
 
 void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stack* stack) {
+  if (!facts.view) check_not_capturing(facts.name.c_str());
   const size_t count = op.schema().arguments().size();
   const size_t base = stack->size() - count;
   Call call;
@@ -275,8 +301,7 @@ at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.is_cuda() ? over(borrow(tensor.storage()), tensor, c10::DispatchKey::CPU) : tensor;
 }
 
-void refuse_operator(const c10::OperatorHandle& op) {
-  const std::string name = python_name(op);
+void refuse_operator(const std::string& name) {
   refuse(name, "torch operator " + name +
                    " is refused on device tensors: only allocation and view operations are "
                    "allowed here; do the work in your kernel");
@@ -291,7 +316,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   const Facts& facts = facts_of(op);
   if (policy() == ASK && !facts.view) {
     if (op.operator_name().name == "aten::_local_scalar_dense") refuse_read(facts.name);
-    refuse_operator(op);
+    refuse_operator(facts.name);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       facts.known, facts.name,

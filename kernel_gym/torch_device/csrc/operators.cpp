@@ -113,6 +113,7 @@ Tensor& copy_(Tensor& self, const Tensor& source, bool) {
     copy_by_owner(self, source);
     return self;
   }
+  check_not_capturing("aten.copy_.default");
   on_host(self).copy_(on_host(source));
   const uint64_t moved = self.numel() * self.element_size();
   if (self.is_cuda() && source.is_cuda())
@@ -126,6 +127,7 @@ Tensor& copy_(Tensor& self, const Tensor& source, bool) {
 Tensor& fill_scalar(Tensor& self, const at::Scalar& value) {
   static const char key = 0;
   if (policy() == COMPUTE) {
+    check_not_capturing("aten.fill_.Scalar");
     on_host(self).fill_(value);
     charge("aten.fill_.Scalar", &key, self.numel() * self.element_size(), 0, self.scalar_type());
     return self;

@@ -348,6 +348,3 @@ def install(runtime: SimRuntime) -> None:
     torch.version.hip = HIP_VERSION
     testing: Any = triton.testing
     testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)
-    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign]
-    core: Any = torch._C
-    core._cuda_getCurrentRawStream = lambda device: 0

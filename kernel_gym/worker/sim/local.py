@@ -81,6 +81,16 @@ class LocalRuntime(SimRuntime):
         """Modelled seconds of all launches, operators and transfers."""
         return self.gpu.seconds + library.seconds()
 
+    def begin_capture(self) -> None:
+        """Records launches from now on, and refuses operators, which a replay would leave out."""
+        super().begin_capture()
+        library.refuse_to_compute(True)
+
+    def end_capture(self) -> list[Any]:
+        """Ends the recording and returns the launches, for `replay`."""
+        library.refuse_to_compute(False)
+        return super().end_capture()
+
     def clock(self) -> float:
         """Modelled seconds that the device has been busy."""
         return self.seconds

@@ -6,6 +6,8 @@ every other operator. A user's own program computes them in the device's memory.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from kernel_gym.hardware import DeviceSpec
@@ -26,6 +28,7 @@ def ask(runtime: SimRuntime) -> None:
         refuse=runtime.refuse,
     )
     torch.Tensor.__repr__ = _without_values  # type: ignore[assignment]
+    _accept_streams()
 
 
 def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) -> None:
@@ -39,6 +42,7 @@ def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) 
     """
     runtime.released = library.released
     library.connect(library.COMPUTE, runtime.allocate)
+    _accept_streams()
     rates = library.Rates(
         launch=spec.launch_seconds,
         bytes=spec.memory_bandwidth * spec.achievable,
@@ -58,6 +62,13 @@ def describe(tensor: torch.Tensor) -> TensorOnDevice:
     return TensorOnDevice(
         tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
     )
+
+
+def _accept_streams() -> None:
+    """Lets calls take the streams of `cuda_facade`, which are names and no streams of PyTorch."""
+    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign]
+    core: Any = torch._C
+    core._cuda_getCurrentRawStream = lambda device: 0
 
 
 def _described(piece: library.Piece) -> TensorOnDevice:
