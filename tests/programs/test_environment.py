@@ -22,7 +22,7 @@ def test_settings_come_back_from_the_variables():
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"KERNEL_GYM_SIM_DEVICE": "cuda:0"}, "found cuda:0, expected sim:gfx90a"),
+        ({"KERNEL_GYM_SIM_DEVICE": "cuda:0"}, "found cuda:0, expected sim:gfx942"),
         ({"KERNEL_GYM_SIM_BOUNDS": "no"}, "found no, expected fault or warn"),
         ({"KERNEL_GYM_SIM_THREADS": "two"}, "are numbers"),
     ],

@@ -24,6 +24,8 @@ from kernel_gym.worker.sim.local import LocalRuntime
 from kernel_gym.worker.sim.results import Recorder
 
 MAX_TRACE = 4000
+OPTIONS = ("threads", "memory", "launch_limit", "arch", "audit", "bounds")
+"""What the caller says about the device."""
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
@@ -36,7 +38,8 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     header = report.recv().header
     recorder = Recorder(report.send)
     recorder.others = library.seconds
-    runtime = LocalRuntime(**options, file=fds[1], observer=recorder)
+    known = {name: options[name] for name in OPTIONS}
+    runtime = LocalRuntime(**known, file=fds[1], observer=recorder)
     status, text, detail = 1, "", ""
     try:
         run = _run_hip if header["language"] == "hip" else _run_python
