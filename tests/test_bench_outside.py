@@ -86,6 +86,11 @@ def test_arguments_are_reduced():
         ("assert False\nE   AssertionError: x", "its own assertion"),
         ("main.cu:5:3: error: use of undeclared identifier", "does not compile"),
         ("TypeError: unexpected", "an exception"),
+        ("core.py: UserWarning: tl.make_block_ptr is old\nValueError: no", "an exception"),
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 81920",
+            "needs more LDS than there is",
+        ),
     ],
 )
 def test_texts_have_a_class(printed, name):

@@ -9,6 +9,10 @@ from typing import Any
 from kernel_gym.inert import inert_line
 
 LONGEST = 240
+_EXCEPTION = re.compile(
+    r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
+)
+"""A line with an uncaught exception, as Python or pytest prints it."""
 _RULES = (
     (r"cannot find -l(\S+)|unable to find library -l(\S+)", "needs a library"),
     (r"fatal error: '?(\S+?)'? (?:file not found|No such file)", "needs a header"),
@@ -28,7 +32,8 @@ _RULES = (
         "values differ",
     ),
     (r"AssertionError.*", "its own assertion"),
-    (r"^(?:E\s+)?(\w+(?:\.\w+)*(?:Error|Exception)\b.*)", "an exception"),
+    (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
+    (_EXCEPTION.pattern, "an exception"),
 )
 """Patterns in what a program printed, and the class of each; the first one that matches counts."""
 
@@ -54,7 +59,12 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
 
 
 def of_text(printed: str) -> tuple[str, str] | None:
-    """Returns the class and the line of the first rule that matches, or None."""
+    """Returns the class and the line of the first rule that matches, or None.
+
+    The last exception counts alone, if there is one: warnings come before it.
+    """
+    errors = _EXCEPTION.findall(printed)
+    printed = errors[-1] if errors else printed
     for pattern, name in _RULES:
         match = re.search(pattern, printed, re.MULTILINE)
         if match:

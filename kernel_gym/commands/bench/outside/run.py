@@ -85,6 +85,7 @@ def _variables(program: Program) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONUNBUFFERED": "1",  # so that a time-out leaves what was printed
         "MPLBACKEND": "Agg",
+        "COLUMNS": "300",  # so that pytest cuts no reason
     }
 
 
