@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,25 +73,24 @@ def run_command(
     variables = environment(settings, os.environ | further)
     program = find_program(words[0], variables["PATH"], folder or Path())
     began = time.monotonic()
-    try:
-        child = subprocess.Popen(
-            [program, *words[1:]],
-            env=variables,
-            stdout=output,
-            stderr=errors,
-            cwd=folder,
-            process_group=0,  # so that a time-out reaches its children
-        )
-    except OSError as error:
-        raise CommandError(NOT_RUNNABLE, f"{words[0]}: {error.strerror}") from None
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        with _Foreground(child.pid):
-            timed_out = not _wait(child, timeout)
-    finally:
-        if child.poll() is None:
-            _end(child)
-        signal.signal(signal.SIGTERM, before)
+    with _ending_on_request():
+        try:
+            child = subprocess.Popen(
+                [program, *words[1:]],
+                env=variables,
+                stdout=output,
+                stderr=errors,
+                cwd=folder,
+                process_group=0,  # so that a time-out reaches its children
+            )
+        except OSError as error:
+            raise CommandError(NOT_RUNNABLE, f"{words[0]}: {error.strerror}") from None
+        try:
+            with _Foreground(child.pid):
+                timed_out = not _wait(child, timeout)
+        finally:
+            if child.poll() is None:
+                _end(child)
     return Ended(child.returncode, timed_out, time.monotonic() - began)
 
 
@@ -133,8 +132,18 @@ def _wait(child: subprocess.Popen, timeout: float | None) -> bool:
             os.killpg(child.pid, signal.SIGINT)
 
 
-def _terminate(number: int, frame: object) -> None:
-    raise SystemExit(SIGNALLED + number)
+@contextmanager
+def _ending_on_request() -> Iterator[None]:
+    """Turns the request to end into an exception, so that the command is ended first."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(SIGNALLED + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _end(child: subprocess.Popen) -> None:
