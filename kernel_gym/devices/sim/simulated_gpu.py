@@ -36,13 +36,14 @@ class SimulatedGpu:
 
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
-            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike).
+            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike) and
+            `reuse_addresses` (see `Arena`).
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
-        self.arena = Arena(options["memory"])
+        self.arena = Arena(options["memory"], options.get("reuse_addresses", False))
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]

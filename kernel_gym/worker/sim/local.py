@@ -55,7 +55,13 @@ class LocalRuntime(SimRuntime):
         sim_memory.map_device(made)
         if file is None:
             os.close(made)
-        options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
+        options = {
+            "threads": threads,
+            "memory": memory,
+            "launch_limit": launch_limit,
+            "arch": arch,
+            "reuse_addresses": True,
+        }
         self.gpu = simulated_gpu.SimulatedGpu(options)
         self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
 
