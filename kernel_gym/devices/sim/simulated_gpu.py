@@ -36,8 +36,8 @@ class SimulatedGpu:
 
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
-            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike) and
-            `reuse_addresses` (see `Arena`).
+            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike)
+            and `reuse_addresses` (see `Arena`).
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
