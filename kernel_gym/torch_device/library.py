@@ -107,13 +107,17 @@ def load() -> ctypes.CDLL:
     return _library
 
 
+def _not_asked(*_: object) -> None:
+    raise TorchDeviceError("a device that computes asks its owner for memory only")
+
+
 def connect(
     policy: int,
     allocate: Callable[[int], int],
-    copy: Callable[[Piece, Piece], None] | None = None,
-    upload: Callable[[int, bytes], None] | None = None,
-    fill: Callable[[Piece, float | int | bool], None] | None = None,
-    refuse: Callable[[str], None] | None = None,
+    copy: Callable[[Piece, Piece], None] = _not_asked,
+    upload: Callable[[int, bytes], None] = _not_asked,
+    fill: Callable[[Piece, float | int | bool], None] = _not_asked,
+    refuse: Callable[[str], None] = _not_asked,
 ) -> None:
     """Makes the device exist in this process, with its memory and its policy.
 
@@ -132,16 +136,16 @@ def connect(
     library = load()
     owner = _Owner(
         _CALLS["allocate"](_allocating(allocate)),
-        _CALLS["copy"](_reporting(lambda a, b: copy(a[0], b[0]))),  # type: ignore[misc]
+        _CALLS["copy"](_reporting(lambda source, target: copy(source[0], target[0]))),
         _CALLS["upload"](
-            _reporting(lambda address, data, size: upload(address, ctypes.string_at(data, size)))  # type: ignore[misc]
+            _reporting(lambda address, data, size: upload(address, ctypes.string_at(data, size)))
         ),
         _CALLS["fill"](
             _reporting(
-                lambda piece, real, whole, kind: fill(piece[0], (whole, real, bool(whole))[kind])
-            )  # type: ignore[misc]
+                lambda target, real, whole, kind: fill(target[0], (whole, real, bool(whole))[kind])
+            )
         ),
-        _CALLS["refuse"](lambda name: refuse(name.decode())),  # type: ignore[misc]
+        _CALLS["refuse"](lambda name: refuse(name.decode())),
     )
     _connected = owner  # C++ holds its functions from here on
     if library.torch_device_install(ctypes.byref(owner), policy):

@@ -60,7 +60,7 @@ class SimulatedGpu:
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
-            `margin` and `go_on` (see `Engine.launch`).
+            `reuse_addresses` (see `Arena`), `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -68,7 +68,7 @@ class SimulatedGpu:
         self.observer = observer
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
-        self.arena = Arena(options["memory"])
+        self.arena = Arena(options["memory"], options.get("reuse_addresses", False))
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]

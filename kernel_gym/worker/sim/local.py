@@ -61,8 +61,15 @@ class LocalRuntime(SimRuntime):
         sim_memory.map_device(made)
         if file is None:
             os.close(made)
-        options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
-        options |= {"margin": sim_memory.GUARD if bounds == "warn" else 0, "go_on": audit}
+        options = {
+            "threads": threads,
+            "memory": memory,
+            "launch_limit": launch_limit,
+            "arch": arch,
+            "reuse_addresses": True,
+            "margin": sim_memory.GUARD if bounds == "warn" else 0,
+            "go_on": audit,
+        }
         self.gpu = simulated_gpu.SimulatedGpu(options, observer)
         self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
 

@@ -66,7 +66,8 @@ def describe(tensor: torch.Tensor) -> TensorOnDevice:
 
 def _accept_streams() -> None:
     """Lets calls take the streams of `cuda_facade`, which are names and no streams of PyTorch."""
-    torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign]
+    tensors: Any = torch.Tensor
+    tensors.record_stream = lambda tensor, stream: None
     core: Any = torch._C
     core._cuda_getCurrentRawStream = lambda device: 0
 

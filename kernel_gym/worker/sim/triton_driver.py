@@ -177,9 +177,14 @@ def pack(kind: str, value: Any, size: int, place: int = 0) -> bytes:
         ValueError: A pointer is to memory of the host, which a kernel cannot access.
     """
     if kind.startswith("*"):
-        if isinstance(value, torch.Tensor) and value.is_cpu and not value.is_pinned():
+        if isinstance(value, torch.Tensor) and value.is_cpu:
+            kind = (
+                "pinned memory: copy it to the simulated GPU"
+                if value.is_pinned()
+                else "cpu tensor?"
+            )
             raise ValueError(
-                f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)"
+                f"Pointer argument (at {place}) cannot be accessed from Triton ({kind})"
             )
         address = 0 if value is None else getattr(value, "data_ptr", lambda: value)()
         return struct.pack("<Q", address)
