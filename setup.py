@@ -95,7 +95,7 @@ def hip_runtime() -> Extension:
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
         depends=[str(HIP_RUNTIME / "hip_runtime.h")],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
-        extra_link_args=["-ldl"],
+        extra_link_args=["-ldl", "-pthread"],
         language="c++",
     )
 

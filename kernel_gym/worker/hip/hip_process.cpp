@@ -16,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hip_runtime.h"
@@ -272,6 +273,16 @@ int range(uint64_t address, uint64_t* start, uint64_t* size, int* visible) {
   return kSuccess;
 }
 
+// Runs something in another thread, because the pages that it moves may hold this stack. So it must
+// hold copies of all that it uses.
+template <class Work>
+bool while_this_stack_rests(const Work& work) {
+  static bool done;  // under the lock; not on the stack, which must not change
+  std::thread other([work] { done = work(); });
+  other.join();
+  return done;
+}
+
 // The pages of host memory move to the file of the device, at the same host address. With size 0
 // this only finds the device address of memory that is shared already.
 int share(uint64_t host, uint64_t size, uint64_t* address) {
@@ -294,10 +305,14 @@ int share(uint64_t host, uint64_t size, uint64_t* address) {
   const uint64_t allocation = allocate_kind(pages + kPage, true);
   if (!allocation) return kOutOfMemory;
   const uint64_t place = (allocation + kPage - 1) / kPage * kPage;
-  std::memcpy(view_of(place), reinterpret_cast<void*>(start), pages);
-  void* mapped = mmap(reinterpret_cast<void*>(start), pages, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED, s.file, static_cast<off_t>(place - kBase));
-  if (mapped == MAP_FAILED) return kInvalidValue;
+  const int file = s.file;
+  const auto move = [start, pages, place, file] {
+    void* own = reinterpret_cast<void*>(start);
+    std::memcpy(view_of(place), own, pages);
+    return mmap(own, pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+                static_cast<off_t>(place - kBase)) != MAP_FAILED;
+  };
+  if (!while_this_stack_rests(move)) return kInvalidValue;
   s.shared[host] = {start, pages, place, allocation};
   *address = place + (host - start);
   return kSuccess;
@@ -309,13 +324,14 @@ int unshare(uint64_t host) {
   const auto found = s.shared.find(host);
   if (found == s.shared.end()) return kInvalidValue;
   const Shared shared = found->second;
-  void* own = reinterpret_cast<void*>(shared.start);
-  const std::string content(static_cast<char*>(own), shared.pages);
-  if (mmap(own, shared.pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-           0) == MAP_FAILED) {
-    return kInvalidValue;
-  }
-  std::memcpy(own, content.data(), shared.pages);
+  const auto move = [shared] {
+    void* own = reinterpret_cast<void*>(shared.start);
+    const bool moved = mmap(own, shared.pages, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    if (moved) std::memcpy(own, view_of(shared.place), shared.pages);
+    return moved;
+  };
+  if (!while_this_stack_rests(move)) return kInvalidValue;
   s.shared.erase(found);
   return release(shared.allocation);
 }

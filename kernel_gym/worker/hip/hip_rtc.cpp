@@ -89,6 +89,7 @@ std::map<std::string, std::string> symbols_of(const std::string& code) {
     const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base + sections[i].sh_offset);
     for (size_t s = 1; s < sections[i].sh_size / sizeof(Elf64_Sym); s++) {
       const std::string mangled = strings + symbols[s].st_name;
+      if (mangled.size() > 3 && !mangled.compare(mangled.size() - 3, 3, ".kd")) continue;
       int status = 0;
       char* plain = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
       found[without_spaces(status ? mangled : name_of(plain))] = mangled;

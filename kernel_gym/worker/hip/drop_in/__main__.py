@@ -15,9 +15,8 @@ def main() -> int:
         print("the HIP runtime is not built: pip install kernel-gym", file=sys.stderr)
         return 1
     print(f"export PATH={shlex.quote(str(compiler))}:$PATH")
-    print(
-        f"export LD_LIBRARY_PATH={shlex.quote(str(libraries))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
-    )
+    others = "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    print(f"export LD_LIBRARY_PATH={shlex.quote(str(libraries))}{others}")
     return 0
 
 

@@ -65,7 +65,7 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
         f"--rocm-device-lib-path={_device_libraries(chain)}",
         f"-B{compiler_folder()}",
         *("-D__HIP_PLATFORM_AMD__=1", "-D__HIP_PLATFORM_HCC__=1"),
-        *(("-isystem", str(changed)) if (changed := header_folder(chain.headers)) else ()),
+        *_changed_headers(chain),
         *("-idirafter", str(HEADERS)),
         "-Wno-unused-command-line-argument",
     ]
@@ -122,6 +122,16 @@ def _arch(words: Sequence[str]) -> str:
         if arch in TARGETS:
             return arch
     return os.environ.get("KERNEL_GYM_SIM_DEVICE", "sim:gfx942").removeprefix("sim:")
+
+
+def _changed_headers(chain: HipToolchain) -> tuple[str, ...]:
+    changed = header_folder(chain.headers)
+    if changed is None:
+        return ()
+    beside = (
+        chain.headers / "hip" / "amd_detail"
+    )  # the copies include what lies beside the originals
+    return "-isystem", str(changed), "-idirafter", str(beside)
 
 
 def _device_libraries(chain: HipToolchain) -> Path:

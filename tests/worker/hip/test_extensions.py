@@ -1,0 +1,50 @@
+"""PyTorch's extension functions build HIP for the simulated GPU of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+
+SOURCE = Path(__file__).with_name("programs") / "extension.hip"
+RUN = """
+import array, struct, sys
+import torch.utils.cpp_extension as extensions
+from kernel_gym.worker.hip.extensions import ExtensionError, install
+from kernel_gym.worker.sim.local import LocalRuntime
+source, folder = sys.argv[1:]
+runtime = LocalRuntime()
+install(runtime)
+module = extensions.load("extension", [source], build_directory=folder)
+address = runtime.allocate(256)
+runtime.upload(address, struct.pack("<64f", *range(64)))
+assert module.run(address, 3.0) == 0
+values = struct.unpack("<64f", runtime.download(address, 256))
+assert values == tuple(3.0 * i + 0.5 for i in range(64)), values
+assert runtime.gpu.launches[0]["name"].startswith("_Z5scale")
+assert extensions.load("extension", [source], build_directory=folder).run(address, 1.0) == 0
+assert module.run(address + 4, 1.0) == 719
+try:
+    extensions.load("broken", [source], ["-x"], ["-DPyInit_extension=1+"], build_directory=folder)
+except ExtensionError as error:
+    assert "error:" in str(error)
+else:
+    raise SystemExit("a broken extension was built")
+"""
+
+
+def test_an_extension_runs_on_the_gpu_of_the_process(tmp_path):
+    chain = hip_toolchain()
+    if not isinstance(chain, HipToolchain):
+        pytest.skip(chain.problem)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(SOURCE), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
