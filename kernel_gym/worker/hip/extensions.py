@@ -49,8 +49,8 @@ def install(runtime: SimRuntime) -> None:
     """
     if not _originals:
         _originals.update(load=torch_extensions.load, load_inline=torch_extensions.load_inline)
-        torch_extensions.load = load
-        torch_extensions.load_inline = load_inline
+        for function in (load, load_inline):
+            setattr(torch_extensions, function.__name__, function)
     _connections[:] = [Connection(runtime, "")]
 
 

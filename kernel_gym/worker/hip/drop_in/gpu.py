@@ -174,9 +174,15 @@ class ProgramGpu:
         if result.fault:
             return self._note_fault(result.fault)
         if self.recorder:
-            described = {"name": kernel.name, "grid": list(grid), "block": list(block)}
-            described |= {"lds": kernel.lds_bytes + lds, "seconds": result.seconds}
-            self.recorder.launch(described | {"profile": result.profile}, self.seconds)
+            described = {
+                "name": kernel.name,
+                "grid": list(grid),
+                "block": list(block),
+                "lds": kernel.lds_bytes + lds,
+                "seconds": result.seconds,
+                "profile": result.profile,
+            }
+            self.recorder.launch(described, self.seconds)
         return None
 
     def charge(self, size: int, kind: int) -> None:
