@@ -202,7 +202,6 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
     properties = properties_of(device)
     return {
         "_lazy_init": lambda: None,
-        "_is_compiled": lambda: True,
         "_exchange_device": lambda device: 0,
         "_maybe_exchange_device": lambda device: 0,
         "init": lambda: None,

@@ -69,7 +69,9 @@ def _accept_streams() -> None:
     tensors: Any = torch.Tensor
     tensors.record_stream = lambda tensor, stream: None
     core: Any = torch._C
-    core._cuda_getCurrentRawStream = lambda device: 0
+    core._cuda_getCurrentRawStream = lambda device: 0  # modules of a build for GPUs import it
+    cuda: Any = torch.cuda
+    cuda._is_compiled = lambda: True
 
 
 def _described(piece: library.Piece) -> TensorOnDevice:
