@@ -127,7 +127,7 @@ def _failed(reason: str, detail: str, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ended(outcome: str, reason: str, detail: str, result: dict[str, Any]) -> dict[str, Any]:
-    facts = next((p["facts"] for p in result["processes"] if p["facts"]), {})
+    facts: dict[str, str] = next((p["facts"] for p in result["processes"] if p["facts"]), {})
     return {
         "outcome": outcome,
         "reason": reason,

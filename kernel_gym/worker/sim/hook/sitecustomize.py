@@ -22,7 +22,7 @@ class _First:
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(self, spec.loader)
+            spec.loader = _Loader(self, spec.loader)  # type: ignore[assignment]
         return spec
 
 
