@@ -23,7 +23,7 @@ from kernel_gym.worker.hip.drop_in.folders import (
 
 _SOURCES = (".hip", ".cpp", ".cc", ".cxx", ".cu", ".C", ".c++")
 _NO_LINK = ("-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--genco", "--cuda-device-only")
-_NO_COMPILE = ("--version", "-v", "--help", "-dumpmachine", "-dumpversion", "-print-search-dirs")
+_NO_COMPILE = ("--version", "--help", "-dumpmachine", "-dumpversion", "-print-search-dirs")
 _WITH_VALUE = (
     *("-o", "-I", "-D", "-U", "-L", "-l", "-include", "-isystem", "-idirafter", "-iquote"),
     *("-MF", "-MT", "-MQ", "-Xclang", "-Xlinker", "-mllvm", "-arch", "-target", "-Xarch_device"),
