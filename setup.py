@@ -1,5 +1,8 @@
 """Builds the simulator's C++ engine, once for each instruction set, and the HIP host runtime.
 
+It also builds the device for PyTorch, if it sees a PyTorch (`--no-build-isolation`). Otherwise the
+first use builds that.
+
 Project metadata is in pyproject.toml; this file only adds the extension modules. The
 libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
 picks one by the processor's features.
@@ -8,8 +11,10 @@ picks one by the processor's features.
 from __future__ import annotations
 
 import copy
+import importlib.util
 import os
 import platform
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -17,6 +22,7 @@ from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
 HIP_RUNTIME = Path("kernel_gym/worker/hip")
+TORCH_DEVICE = Path("kernel_gym/torch_device")
 COMMON_FLAGS = [
     "-std=c++17",
     "-O3",
@@ -49,6 +55,12 @@ class ParallelBuild(build_ext):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
+    def run(self) -> None:
+        """Builds the extensions, then the device for PyTorch."""
+        super().run()
+        package = TORCH_DEVICE if self.inplace else Path(self.build_lib) / TORCH_DEVICE
+        build_torch_device(package)
+
     def build_extension(self, ext: Extension) -> None:
         """Keeps the objects of the extensions apart: all engines have the same sources."""
         own = copy.copy(self)
@@ -58,6 +70,22 @@ class ParallelBuild(build_ext):
     def get_export_symbols(self, ext: Extension) -> list[str]:
         """Exports no init function: the libraries are not Python modules."""
         return []
+
+
+def build_torch_device(folder: Path) -> None:
+    """Builds the device for the PyTorch of this interpreter, if there is one."""
+    spec = importlib.util.spec_from_file_location("torch_device", TORCH_DEVICE / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if module.find_torch() is None:
+        print("no PyTorch here: its first use builds the simulated device", file=sys.stderr)
+    else:
+        for older in set(folder.glob("*.so")) - {folder / module.library_name()}:
+            older.unlink()
+        if not (folder / module.library_name()).exists():
+            module.build(folder)
 
 
 def hip_runtime() -> Extension:

@@ -1,7 +1,8 @@
 """The command line: `kernel-gym`.
 
 Exit codes: 0 fine, 1 the submission failed (`check`), a run is unfinished (`compare`) or nothing
-works here (`doctor`), 2 bad input, 130 interrupted.
+works here (`doctor`), 2 bad input, 130 interrupted. Those of `sim` are in
+`kernel_gym/programs/exit_codes.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from kernel_gym.commands import (
     replay,
     report,
     rescore,
-    sim,
     tasks,
     train,
 )
 from kernel_gym.commands.bench import app as bench
 from kernel_gym.commands.common import one_line_errors
+from kernel_gym.commands.sim.app import SimCommand, sim
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -72,7 +73,7 @@ app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
-app.command("sim")(sim.sim)
+app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 
 

@@ -12,13 +12,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
     "__init__ errors",
-    "formatting hardware inert symbols tasks",
+    "formatting hardware inert symbols tasks torch_device",
     "records sim",
     "advice protocol rewards storage",
     "benchmarks feedback sandbox",
     "devices hidden",
     "judge worker",
-    "evaluator",
+    "evaluator programs",
     "executors",
     "episodes exploits",
     "analysis",
@@ -42,6 +42,7 @@ MAX_FUNCTION_LINES = 60
 LONG: dict[str, str] = {
     "kernel_gym/commands/eval.py:evaluate": "the options of a command are its parameters",
     "kernel_gym/commands/exploits.py:exploits": "the options of a command are its parameters",
+    "kernel_gym/commands/sim/app.py:sim": "the options of a command are its parameters",
     "kernel_gym/policies/evaluate.py:evaluate_policy": "half of it documents its arguments",
 }
 """Modules (`path`) and functions (`path:name`) that read better long, each with the reason."""

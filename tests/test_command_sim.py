@@ -54,7 +54,8 @@ outside[(1,)](x, torch.empty_like(x), BLOCK=256)
 
 def run(tmp_path, name, text, *arguments):
     path = tmp_path / name
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     return CliRunner().invoke(app, ["sim", str(path), *arguments])
 
 
@@ -95,11 +96,13 @@ def test_a_hip_program_runs_unchanged(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "code", "message"),
     [
-        ("outside.py", OUTSIDE, (), 1, "outside.py:7, workgroup (0, 0, 0)"),
+        ("outside.py", OUTSIDE, (), 120, "outside.py:7, workgroup (0, 0, 0)"),
         ("raises.py", "def f():\n    raise ValueError('no')\nf()\n", (), 1, "raises.py:2 in f"),
-        ("ends.py", "import sys\nsys.exit(3)\n", (), 1, "ended with status 3"),
+        ("ends.py", "import sys\nsys.exit(3)\n", (), 3, "ended with status 3"),
         ("dies.py", "import os\nos._exit(0)\n", (), 1, "ended the process before it was done"),
-        ("hangs.py", "while True: pass\n", ("--timeout", "1"), 1, "not done within 1 s"),
+        ("hangs.py", "while True: pass\n", ("--timeout", "1"), 124, "not done within 1 s"),
+        ("alone.py", "import helper\n", (), 1, "sees no file but its own"),
+        ("none.py", None, (), 2, "none.py: no such file"),
         ("script.txt", "", (), 2, "expected .py, .hip"),
         ("script.py", "", ("--device", "cuda:0"), 2, "found cuda:0, expected sim:gfx942"),
     ],
@@ -123,3 +126,50 @@ def test_a_program_gets_no_more_memory_than_the_host_has(tmp_path, monkeypatch):
     assert refused.exit_code == 1
     assert f"out of device memory: {4 << 30} bytes asked for, 0 of {1 << 29} live" in refused.output
     assert "allocated" not in json.loads(refused.stdout)["output"]
+
+
+HIDDEN = OUTSIDE.replace("\noutside[", "\ntry:\n    outside[") + "except Exception:\n    pass\n"
+FAULTY_PROGRAM = """
+#include <hip/hip_runtime.h>
+__global__ void k(int* o) { o[1000000000] = 1; }
+int main() { int* o; hipMalloc(&o, 64); k<<<1, 4>>>(o); hipDeviceSynchronize(); return 0; }
+"""
+
+
+def test_a_fault_that_a_script_hides_is_no_success(tmp_path):
+    done = run(tmp_path, "hidden.py", HIDDEN, "--json")
+    assert done.exit_code == 120, done.output
+    assert json.loads(done.stdout)["status"] == 0
+
+
+def test_a_fault_that_a_hip_program_does_not_check_is_no_success(tmp_path):
+    if "hip" not in device_status("sim:gfx942").languages:
+        pytest.skip("no HIP toolchain: see kernel-gym doctor")
+    done = run(tmp_path, "fault.hip", FAULTY_PROGRAM)
+    assert done.exit_code == 120, done.output
+    assert "write of 4 bytes" in done.output
+
+
+def test_confined_runs_the_file_of_a_command_without_its_neighbours(tmp_path):
+    (tmp_path / "helper.py").write_text("")
+    path = tmp_path / "alone.py"
+    path.write_text("import sys\nprint(sys.argv[1])\nimport helper\n")
+    words = ["sim", "--confined", "--", "python", str(path), "--size"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert "--size" in done.output
+    assert "No module named 'helper'" in done.output
+
+
+def test_confined_refuses_what_is_no_file(tmp_path):
+    done = CliRunner().invoke(app, ["sim", "--confined", "--", "python", "-m", "pytest"])
+    assert done.exit_code == 2
+    assert "expected -- FILE or -- python FILE" in done.output
+
+
+def test_words_behind_two_dashes_belong_to_a_file_before_them(tmp_path):
+    path = tmp_path / "words.py"
+    path.write_text("import sys\nprint(sys.argv[1:])\n")
+    done = CliRunner().invoke(app, ["sim", str(path), "one", "--", "--json"])
+    assert done.exit_code == 0, done.output
+    assert "['one', '--json']" in done.output

@@ -80,6 +80,12 @@ class Child:
         return status
 
 
+def _environment() -> dict[str, str]:
+    """Returns the template's variables. It brings devices up itself, even in `kernel-gym sim`."""
+    outer = {name: value for name, value in os.environ.items() if name != "KERNEL_GYM_SIM_DEVICE"}
+    return outer | ONE_THREAD
+
+
 class Template:
     """A process with all libraries loaded that forks workers and devices. Thread-safe."""
 
@@ -93,8 +99,8 @@ class Template:
         self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernel_gym.worker.template", str(theirs.fileno())],
-            env={**os.environ, **ONE_THREAD},
+            [sys.executable, "-P", "-m", "kernel_gym.worker", str(theirs.fileno())],
+            env=_environment(),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,

@@ -1,1 +1,50 @@
 """A simulator of AMD Instinct GPUs: runs their machine code on the CPU and models its time."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from kernel_gym.torch_device import library
+
+
+def enable(
+    arch: str = "gfx942",
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    launch_limit: float = 600.0,
+    audit: bool = False,
+    bounds: str = "fault",
+) -> Any:
+    """Makes a simulated GPU available in this process, for PyTorch and Triton.
+
+    Call it before PyTorch is imported. The program is not confined. A second call returns the same
+    object.
+
+    Args:
+        arch: The architecture: `gfx942`, `gfx90a` or `gfx950`.
+        threads: Host threads that run workgroups; by default one for each processor.
+        memory: Most live bytes of device memory; by default half of what the host has free.
+        launch_limit: Host seconds until a launch is stopped.
+        audit: Whether each launch is audited for races and missing waits. What is found does not
+            stop the program.
+        bounds: `fault`: an access outside all allocations stops the launch. `warn`: one within
+            4096 bytes of an allocation is made and listed in the findings.
+
+    Returns:
+        A `kernel_gym.worker.sim.enabled.Simulation`: launches, profiles, findings, modelled times.
+
+    Raises:
+        TorchDeviceError: PyTorch is imported already.
+        DeviceBuildError: The device cannot be built for the PyTorch that is installed.
+
+    Example:
+        >>> simulation = kernel_gym.sim.enable()  # doctest: +SKIP
+        >>> import torch  # doctest: +SKIP
+        >>> torch.ones(4, device="cuda").sum().item()  # doctest: +SKIP
+        4.0
+    """
+    library.load_before_torch()  # the next line imports PyTorch
+    program = import_module("kernel_gym.worker.sim.enabled")  # above this room
+    return program.enable(arch, threads, memory, launch_limit, audit, bounds)

@@ -159,6 +159,7 @@ class LaunchRequest(ct.Structure):
         ("sample_seed", ct.c_uint64),
         ("poison", ct.c_uint64),
         ("sharing", ct.c_uint64),
+        ("margin", ct.c_uint64),
         ("instructions", ct.c_uint64),
         ("read_lines", ct.c_uint64),
         ("written_lines", ct.c_uint64),
@@ -177,6 +178,7 @@ class LaunchRequest(ct.Structure):
         ("fault_other_workgroup", ct.c_uint64),
         ("fault_other_wave", ct.c_uint32),
         ("suspects", ct.c_uint32),
+        ("outside_kind", ct.c_uint32),
     ]
 
 

@@ -1,7 +1,7 @@
 """Warms up the template, so that every worker that is forked from it starts warm.
 
-The first compilation in a process loads LLVM's targets and passes (0.4 s). The first meta operator
-imports PyTorch's decompositions (0.9 s). Later ones take a tenth of that.
+The first compilation in a process loads LLVM's targets and passes (0.4 s). Later ones take a tenth
+of that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import gc
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import torch
 import triton
@@ -21,8 +20,6 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernel_gym.devices.gpu.vendors import device_files, vendor_here
-from kernel_gym.worker.sim.function_mode import GuardlessMode
-from kernel_gym.worker.sim.tensor import DeviceMode, DeviceTensor, Memory
 
 
 @triton.jit
@@ -31,13 +28,6 @@ def _double(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     values = tl.load(x + offsets, mask=offsets < n, other=0.0).to(tl.float32)
     values = values * 2 + tl.sum(tl.exp(values), axis=0)
     tl.store(x + offsets, values, mask=offsets < n)
-
-
-class _NoDevice:
-    """Accepts every request and does nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: 0
 
 
 _driver_files: dict[str, bytes] = {}
@@ -79,7 +69,7 @@ def _warm_gpu(source: ASTSource) -> None:
 
 
 def warm() -> None:
-    """Compiles one kernel for gfx942 into a temporary folder, and runs a few meta operators.
+    """Compiles one kernel for gfx942 into a temporary folder.
 
     Afterwards it excludes all existing objects from garbage collection, since forks share them.
     """
@@ -88,11 +78,5 @@ def warm() -> None:
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
         _warm_gpu(source)
-    nowhere = _NoDevice()
-    tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(nowhere, 0, 64, False))
-    with GuardlessMode(nowhere), DeviceMode(nowhere):  # their lazy imports take 0.9 s
-        torch.empty_like(tensor)
-        tensor.t().contiguous()
-        tensor[1:].view(-1).expand(2, 12).reshape(4, 6)
     gc.collect()
     gc.freeze()  # a collection in a worker would copy the pages of all loaded objects

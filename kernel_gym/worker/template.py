@@ -1,6 +1,6 @@
 """The program of the template process: loads all libraries and states what its children can become.
 
-It is started as `python -m kernel_gym.worker.template FD`, where FD is its end of the pipe.
+`kernel_gym.worker.__main__` starts it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,3 @@ def main() -> None:
     warm()
     serve(control, ROLES)
     os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze
-
-
-if __name__ == "__main__":
-    main()

@@ -15,6 +15,7 @@ from kernel_gym.commands.bench import gpu as bench_gpu
 from kernel_gym.commands.bench import hostile as bench_hostile
 from kernel_gym.commands.bench import scale as bench_scale
 from kernel_gym.commands.bench import table as bench_table
+from kernel_gym.commands.bench.outside import app as bench_outside
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -213,3 +214,4 @@ app.command()(bench_gpu.throughput)
 app.command()(bench_scale.scale)
 app.command()(bench_hostile.hostile)
 app.command()(bench_table.table)
+app.command()(bench_outside.outside)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kernel_gym.devices.registry import Backend, DeviceStatus
 from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
+from kernel_gym.torch_device.build import missing
 
 if TYPE_CHECKING:
     from kernel_gym.devices.description import DeviceDescription
@@ -39,7 +40,12 @@ class SimBackend(Backend):
         return describe_simulated(arch_of(name))
 
     def status(self, name: str) -> DeviceStatus:
-        """Says whether HIP candidates can be built for a simulated device."""
+        """Says whether a simulated device works here, and whether it can build HIP candidates."""
+        lacks = missing()
+        if lacks is not None:
+            problem, fix = lacks
+            text = f"the device for PyTorch cannot be built: {problem}"
+            return DeviceStatus(name, arch_of(name), Clock.MODELLED, False, (), (text,), (fix,))
         toolchain = hip_toolchain(arch_of(name))
         if not isinstance(toolchain, MissingToolchain):
             return DeviceStatus(name, arch_of(name), Clock.MODELLED, True, ("triton", "hip"))

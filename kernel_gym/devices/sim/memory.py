@@ -109,10 +109,12 @@ class Arena:
 
     Args:
         capacity: The most bytes that may be allocated at one time, counted in whole pages.
+        reuse: Whether addresses are used again after the last one, for programs that run long.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, reuse: bool = False) -> None:
         self.capacity = capacity
+        self._reuse = reuse
         self.live = 0
         self._next = ARENA_BASE + GUARD
         self._starts: list[int] = []
@@ -124,26 +126,41 @@ class Arena:
         Raises:
             DeviceMemoryError: The capacity or the address range is exceeded.
         """
-        start = -(-self._next // ALIGNMENT) * ALIGNMENT
-        first, last = _pages(start, size)
+        start = self._place(size)
+        first, last = _pages(start or 0, size)
         full = self.live + last - first > self.capacity
-        if size < 0 or full or start + size > ARENA_BASE + ARENA_SIZE:
+        if size < 0 or full or start is None:
             raise DeviceMemoryError(
                 f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"
             )
         allocation = Allocation(start, size, label)
         self._next = start + size + GUARD
         self.live += last - first
-        self._starts.append(start)
+        bisect.insort(self._starts, start)
         self._by_start[start] = allocation
         return allocation
+
+    def _place(self, size: int) -> int | None:
+        """The next address with room for `size` bytes before a live allocation; None without."""
+        for start in (self._next, ARENA_BASE + GUARD)[: 1 + self._reuse]:
+            index = bisect.bisect_left(self._starts, start)
+            while True:
+                start = -(-start // ALIGNMENT) * ALIGNMENT
+                last = index == len(self._starts)
+                limit = ARENA_BASE + ARENA_SIZE if last else self._starts[index] - GUARD
+                if start + size <= limit:
+                    return start
+                if last:
+                    break
+                start, index = self._by_start[self._starts[index]].end + GUARD, index + 1
+        return None
 
     def free(self, start: int) -> bool:
         """Frees the allocation at `start` and its pages. Returns False if there is none."""
         allocation = self._by_start.pop(start, None)
         if allocation is None:
             return False
-        self._starts.remove(start)
+        del self._starts[bisect.bisect_left(self._starts, start)]
         first, last = _pages(allocation.start, allocation.size)
         self.live -= last - first
         if last > first:

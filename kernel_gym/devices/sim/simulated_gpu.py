@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -21,14 +22,36 @@ from kernel_gym.devices.sim.memory import (
 )
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
 from kernel_gym.hardware import SIMULATED
-from kernel_gym.inert import MAX_LINE, inert_json
+from kernel_gym.inert import MAX_LINE, inert_json, inert_line
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer
-from kernel_gym.sim.engine.engine import Engine, Kernel, pack_kernarg
+from kernel_gym.sim.engine.engine import (
+    Engine,
+    Kernel,
+    LaunchResult,
+    UnsupportedInstruction,
+    pack_kernarg,
+)
 
 POISON = 0xFF
 """Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
+
+
+class Observer(Protocol):
+    """Is called for what happens on a device."""
+
+    def launch(self, launch: dict[str, Any], clock: float) -> None:
+        """A launch has ended well. The clock counts all modelled seconds so far."""
+
+    def fault(self, fault: dict[str, Any]) -> None:
+        """A launch was stopped. The fields are those of `Fault`."""
+
+    def finding(self, finding: dict[str, Any]) -> None:
+        """A launch has continued although something was found, with the fields of `Fault`."""
+
+    def missing(self, what: str, name: str, where: str, message: str) -> None:
+        """A program needs something that is not there."""
 
 
 class SimulatedGpu:
@@ -36,21 +59,27 @@ class SimulatedGpu:
 
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
-            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike).
+            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
+            `reuse_addresses` (see `Arena`), `margin` and `go_on` (see `Engine.launch`).
+        observer: Is called for each launch, fault and finding.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], observer: Observer | None = None) -> None:
+        self.observer = observer
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
-        self.arena = Arena(options["memory"])
+        self.arena = Arena(options["memory"], options.get("reuse_addresses", False))
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
         self._same_samples = options.get("same_samples", False)
+        self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
         self.sample_from(0)
         self.kernels: list[Kernel] = []
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
+        self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
+        """What was found in launches that continued."""
         self.open = True
         """Whether the worker may send requests: not between the end of a call and the next one."""
         self._owned: set[int] = set()
@@ -114,7 +143,7 @@ class SimulatedGpu:
         except DeviceMemoryError as error:
             return messages.OutOfMemory(str(error), self.worker_bytes)
         if size:
-            sim_memory.device_tensor(piece.start, [size], [1], torch.uint8).fill_(POISON)
+            ctypes.memset(piece.start, POISON, size)
         self._allocations_changed = True
         return messages.Allocated(piece.start)
 
@@ -155,7 +184,11 @@ class SimulatedGpu:
             AsmError: The text cannot be decoded.
             RefusedError: The device does not run such a kernel.
         """
-        kernel = self.engine.load(text, name, shared)
+        try:
+            kernel = self.engine.load(text, name, shared)
+        except UnsupportedInstruction as error:
+            self._report_missing(error, name or "")
+            raise
         check_kernel(kernel, self.spec)
         self.kernels.append(kernel)
         self._audits.load(text, kernel)
@@ -220,15 +253,15 @@ class SimulatedGpu:
             reverse_waves=self.audit is Audit.REVERSED,
             # Each launch has a draw of its own, so that none reveals the next one.
             sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
+            margin=self._margin,
+            go_on=self._go_on,
         )
-        if result.fault:
-            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
-            raise RefusedError(result.fault.message)
+        self._look_at(result)
         self.used.end(code, result)
         self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
-        self.launches.append(_describe_launch(kernel, code, grid, block, lds, result))
+        self._note(_describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
@@ -282,6 +315,39 @@ class SimulatedGpu:
         """Describes the kernels of the last call, or all loaded ones when it launched none."""
         described = self.used.described() or [describe_kernel(k) for k in self.kernels]
         return messages.Facts(described[:MAX_KERNELS])
+
+    def _look_at(self, result: LaunchResult) -> None:
+        """Keeps what was found in a launch.
+
+        Raises:
+            RefusedError: A fault has stopped it.
+        """
+        for finding in result.findings:
+            self._find(inert_json(asdict(finding), text=MAX_LINE))
+        if result.fault:
+            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
+            if self.observer:
+                self.observer.fault(self.fault)
+            raise RefusedError(result.fault.message)
+
+    def _note(self, launch: dict[str, Any]) -> None:
+        if self.observer:
+            self.observer.launch(launch, self.before + self.seconds)
+        else:
+            self.launches.append(launch)
+
+    def _find(self, finding: dict[str, Any]) -> None:
+        """Keeps a finding, once for each place."""
+        place = tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
+        if self.findings.setdefault(place, finding) is finding and self.observer:
+            self.observer.finding(finding)
+
+    def _report_missing(self, error: UnsupportedInstruction, kernel: str) -> None:
+        if self.observer:
+            name = inert_line(error.text.partition(" ")[0])
+            advice = "the simulator lacks it: report it with the kernel, or compile without it"
+            message = f"{inert_line(str(error))}; {advice}"
+            self.observer.missing("instruction", name, f"kernel {inert_line(kernel)}", message)
 
     def _kernel(self, index: int) -> Kernel:
         if not 0 <= index < len(self.kernels):

@@ -66,6 +66,7 @@ const Number kNumbers[] = {
     FIELD(LaunchRequest, sample_seed),
     FIELD(LaunchRequest, poison),
     FIELD(LaunchRequest, sharing),
+    FIELD(LaunchRequest, margin),
     FIELD(LaunchRequest, instructions),
     FIELD(LaunchRequest, read_lines),
     FIELD(LaunchRequest, written_lines),
@@ -84,6 +85,7 @@ const Number kNumbers[] = {
     FIELD(LaunchRequest, fault_other_workgroup),
     FIELD(LaunchRequest, fault_other_wave),
     FIELD(LaunchRequest, suspects),
+    FIELD(LaunchRequest, outside_kind),
     SIZE(LaunchRequest),
 
     FIELD(Registers, first),

@@ -1,6 +1,7 @@
 // The state of a wave, the decoded instruction and the operand access that every handler uses.
 #pragma once
 
+#include <atomic>
 #include <type_traits>
 
 #include "lanes.h"
@@ -103,9 +104,19 @@ struct Region {
   u64 end;
 };
 
+// The first access just outside an allocation that a launch was allowed to make.
+struct Outside {
+  std::atomic<bool> taken{false};
+  Fault fault;
+  u64 workgroup = 0;
+};
+
 struct MemoryMap {
   const Region* allocations;  // sorted, disjoint, readable and writable
   u64 count;
+  Region arena;  // device memory; what lies around an allocation there belongs to nobody
+  u64 margin;  // bytes around an allocation where accesses are only noted; 0: none
+  Outside* outside;
   Region internal[4];  // read only: kernel arguments, dispatch packet, constants of the module
   u32 internal_count;
   void (*host_call)();  // serves calls of the host; null: there is nobody to serve them

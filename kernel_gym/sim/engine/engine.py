@@ -16,7 +16,7 @@ import os
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,7 @@ from kernel_gym.sim.asm.targets import TARGETS, target_of
 from kernel_gym.sim.asm.text import Module, parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
-from kernel_gym.sim.engine.faults import Fault
+from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
@@ -59,12 +59,14 @@ class LaunchResult:
         seconds: Modelled time; None if it was not requested or the kernel was stopped.
         profile: JSON-able profile of the model; empty without a model.
         wave_instructions: Instructions executed, summed over waves.
+        findings: What was found and did not stop the launch: see `Engine.launch`.
     """
 
     fault: Fault | None
     seconds: float | None
     profile: dict[str, Any]
     wave_instructions: int
+    findings: tuple[Fault, ...] = ()
 
 
 @lru_cache(maxsize=16)
@@ -246,6 +248,8 @@ class Engine:
         reverse_waves: bool = False,
         sample_seed: int = 0,
         full_trace: bool = False,
+        margin: int = 0,
+        go_on: bool = False,
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -262,6 +266,10 @@ class Engine:
             reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
             sample_seed: Selects the workgroups that the model records. Secret from the candidate.
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
+            margin: Bytes around an allocation where an access is made. The first such access of
+                the launch becomes a finding.
+            go_on: Whether a fault that only an audit sees becomes a finding. Then the launch runs
+                again from its start without an audit.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -285,13 +293,18 @@ class Engine:
         request.time_limit_s = time_limit_s
         request.instruction_limit = instruction_limit or 0
         request.reverse_waves = reverse_waves
+        request.margin = margin
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
-        fault, modelled = self._run(kernel, request, residency, trace, audit)
+        untouched = layouts.LaunchRequest.from_buffer_copy(request)
+        result = self._run(kernel, request, residency, trace, audit)
+        if go_on and audit and result.fault and result.fault.kind in AUDIT_KINDS:
+            self._api.sim_restore(self._handle, suspects.BEFORE)
+            again = self._run(kernel, untouched, residency, trace, audit=False)
+            result = replace(again, findings=(result.fault, *again.findings))
+        self._api.sim_forget(self._handle)
         del keep
-        if modelled is None:
-            return LaunchResult(fault, None, {}, request.instructions)
-        return LaunchResult(fault, modelled.seconds, modelled.profile, request.instructions)
+        return result
 
     def _run(
         self,
@@ -300,8 +313,8 @@ class Engine:
         residency: Occupancy,
         trace: Trace,
         audit: bool,
-    ) -> tuple[Fault | None, Modelled | None]:
-        """Execute a request; returns the fault, if any, and the modelled time, if requested."""
+    ) -> LaunchResult:
+        """Execute a request once. After an audit, memory before the launch is still kept."""
         if audit:
             kernel.program.prepare_audit()
             request.audit, request.threads = 1, 1
@@ -314,9 +327,14 @@ class Engine:
         modelled = self._model(kernel, request, residency, full) if wanted else None
         if audit:
             self._try_suspects(kernel, request)
+        fault, noted = None, []
         if request.fault_kind:
-            return suspects.fault_of(kernel, request, self._allocations), None
-        return None, modelled
+            fault, modelled = suspects.fault_of(kernel, request, self._allocations), None
+        elif request.outside_kind:
+            request.fault_kind = request.outside_kind
+            noted.append(suspects.fault_of(kernel, request, self._allocations))
+        seconds, profile = (modelled.seconds, modelled.profile) if modelled else (None, {})
+        return LaunchResult(fault, seconds, profile, request.instructions, tuple(noted))
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Turn a suspicious read that matters into the fault of the launch."""
@@ -327,7 +345,6 @@ class Engine:
             suspect = suspects.read_that_matters(self.library, self._handle, program, request)
             if suspect is not None:
                 suspects.accuse(request, suspect)
-        self._api.sim_forget(self._handle)
         if self._host_calls:
             self._host_calls.muted = False
 

@@ -10,6 +10,8 @@ from kernel_gym.sim.layouts import FaultKind
 
 KINDS = {int(kind): kind.name.lower() for kind in FaultKind if kind is not FaultKind.NONE}
 """Names of the kinds of faults, by number."""
+AUDIT_KINDS = frozenset(name for kind, name in KINDS.items() if kind >= FaultKind.LDS_RACE)
+"""Kinds that only an audited launch finds. Without an audit the launch runs to its end."""
 LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from kernel_gym.worker.sim.tensor import ALLOWED, METADATA
+from kernel_gym.worker.gpu.stand_in_tensor import ALLOWED, METADATA
 
 aten = torch.ops.aten
 _MOVES = frozenset({aten.copy_, aten._to_copy})

@@ -19,9 +19,9 @@ from kernel_gym.protocol.worker import ArenaArguments, ArenaTensor, Scalar
 from kernel_gym.sandbox import failures
 from kernel_gym.worker import triton_module
 from kernel_gym.worker.gpu.launches import without_tuning
+from kernel_gym.worker.gpu.stand_in_calls import GuardlessMode
+from kernel_gym.worker.gpu.stand_in_tensor import DeviceMode, DeviceTensor, Memory
 from kernel_gym.worker.sim import cuda_facade
-from kernel_gym.worker.sim.function_mode import GuardlessMode
-from kernel_gym.worker.sim.tensor import DeviceMode, DeviceTensor, Memory
 from kernel_gym.worker.sim.triton_driver import SimDriver
 
 _FIRST_ADDRESS, _ALIGNMENT = 1 << 32, 512

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kernel_gym.devices.sim.hip_files import (
     ASSEMBLER,
     LIBRARY,
@@ -24,7 +26,6 @@ from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.hip import compiler
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
-from kernel_gym.worker.sim.tensor import DeviceTensor
 
 _SUCCESS = 0
 
@@ -100,7 +101,7 @@ class _Launcher:
 
 
 def _c_argument(value: Any) -> Any:
-    if isinstance(value, DeviceTensor):
+    if isinstance(value, torch.Tensor):
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int64(value)
 

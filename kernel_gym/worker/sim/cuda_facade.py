@@ -1,4 +1,4 @@
-"""The part of `torch.cuda` that ordinary GPU code calls, for the simulated device.
+"""The part of `torch.cuda` that a CPU build of PyTorch cannot answer, for the simulated device.
 
 All work runs in order on one queue, so streams are only names. Times are modelled. Other calls
 raise, as they do in a CPU build of PyTorch.
@@ -173,13 +173,26 @@ def _bench(runtime: SimRuntime) -> Callable:
 
 def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
     total = runtime.properties.memory_bytes
+
+    def statistics(device: Any = None) -> dict[str, int]:
+        return {
+            f"{kind}_bytes.all.{when}": value
+            for kind in ("allocated", "reserved", "active")
+            for when, value in (("current", runtime.allocated), ("peak", runtime.most_allocated))
+        }
+
+    forget = lambda device=None: runtime.forget_peak()  # noqa: E731
     return {
         "memory_allocated": lambda device=None: runtime.allocated,
         "max_memory_allocated": lambda device=None: runtime.most_allocated,
         "memory_reserved": lambda device=None: runtime.allocated,
         "max_memory_reserved": lambda device=None: runtime.most_allocated,
+        "memory_stats": statistics,
         "mem_get_info": lambda device=None: (total - runtime.allocated, total),
-        "reset_peak_memory_stats": lambda device=None: runtime.forget_peak(),
+        "reset_peak_memory_stats": forget,
+        "reset_max_memory_allocated": forget,
+        "reset_accumulated_memory_stats": lambda device=None: None,
+        "set_per_process_memory_fraction": lambda fraction, device=None: None,
         "empty_cache": lambda: None,
         "ipc_collect": lambda: None,
     }
@@ -189,6 +202,8 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
     properties = properties_of(device)
     return {
         "_lazy_init": lambda: None,
+        "_exchange_device": lambda device: 0,
+        "_maybe_exchange_device": lambda device: 0,
         "init": lambda: None,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
@@ -196,13 +211,12 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": lambda device: None,
-        "device": lambda device=None: contextlib.nullcontext(),
-        "device_of": lambda tensor=None: contextlib.nullcontext(),
         "synchronize": lambda device=None: None,
         "get_device_name": lambda device=None: properties.name,
         "get_device_capability": lambda device=None: (properties.major, properties.minor),
         "get_device_properties": lambda device=None: properties,
         "get_arch_list": lambda: [device.arch],
+        "current_blas_handle": lambda: 0,
         "manual_seed": lambda seed: None,
         "manual_seed_all": lambda seed: None,
     }
@@ -235,6 +249,93 @@ def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
         "graph_pool_handle": lambda: (0, 0),
         "is_current_stream_capturing": lambda: runtime.capturing,
     }
+
+
+def _random_calls() -> dict[str, Any]:
+    """The random numbers of a program. The first generator is the device's default one."""
+    default = torch.Generator(device="cuda")
+
+    def state(device: Any = "cuda") -> torch.Tensor:
+        return default.get_state()
+
+    def set_state(new: torch.Tensor, device: Any = "cuda") -> None:
+        default.set_state(new)
+
+    return {
+        "default_generators": (default,),
+        **dict.fromkeys(("manual_seed", "manual_seed_all"), lambda seed: default.manual_seed(seed)),
+        **dict.fromkeys(("seed", "seed_all"), lambda: default.seed()),
+        "initial_seed": lambda: default.initial_seed(),
+        "get_rng_state": state,
+        "get_rng_state_all": lambda: [state()],
+        "set_rng_state": set_state,
+        "set_rng_state_all": lambda states: set_state(states[0]),
+    }
+
+
+class _TypeOfTensors(type):
+    """The type of a class such as `torch.cuda.FloatTensor`, which makes tensors of one dtype."""
+
+    dtype: torch.dtype
+
+    def __call__(cls, *args: Any) -> torch.Tensor:
+        """Makes a tensor of these sizes, or with this content."""
+        if args and not isinstance(args[0], int):
+            return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
+        return torch.empty(args or (0,), dtype=cls.dtype, device="cuda")
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        """Whether a value is such a tensor."""
+        return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype == cls.dtype
+
+
+_TYPES = {
+    "Float": torch.float32,
+    "Double": torch.float64,
+    "Half": torch.float16,
+    "BFloat16": torch.bfloat16,
+    "Long": torch.int64,
+    "Int": torch.int32,
+    "Short": torch.int16,
+    "Char": torch.int8,
+    "Byte": torch.uint8,
+    "Bool": torch.bool,
+}
+
+
+def _tensor_types() -> dict[str, type]:
+    names = {f"{name}Tensor": dtype for name, dtype in _TYPES.items()}
+    return {name: _TypeOfTensors(name, (), {"dtype": dtype}) for name, dtype in names.items()}
+
+
+def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> Any:
+    """Implements `torch.UntypedStorage(size, device=...)`, whose C++ part knows no such device."""
+    if device is None or torch.device(device).type != "cuda":
+        chosen = {} if device is None else {"device": device}
+        return _storage_new(cls, *args, **chosen, **options)
+    size = args[0] if args else 0
+    if isinstance(size, int):
+        return torch.empty(size, dtype=torch.uint8, device="cuda").untyped_storage()
+    return torch.tensor(list(size), dtype=torch.uint8, device="cuda").untyped_storage()
+
+
+_storage_new = torch.UntypedStorage.__new__
+
+
+def install_for_program(runtime: SimRuntime) -> None:
+    """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
+    install(runtime)
+    for name, value in (_random_calls() | _tensor_types()).items():
+        setattr(torch.cuda, name, value)
+    torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
+    ranges: Any = torch.cuda.nvtx
+    ranges._nvtx = SimpleNamespace(
+        rangePushA=lambda text: 0,
+        rangePop=lambda: 0,
+        rangeStartA=lambda text: 0,
+        rangeEnd=lambda number: None,
+        markA=lambda text: None,
+    )
 
 
 def install(runtime: SimRuntime) -> None:

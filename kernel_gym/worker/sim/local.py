@@ -9,12 +9,20 @@ import ctypes
 import os
 from typing import Any
 
+from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
-from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.request import Request, encode, encode_answer
+from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import Message
+from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import SimRuntime
+
+MOST_DEVICE_MEMORY = 8 << 30
+"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
+MOST_OF_HOST = 0.5
+"""Upper bound on the same, as a share of the host's available memory."""
 
 
 class LocalRuntime(SimRuntime):
@@ -26,6 +34,10 @@ class LocalRuntime(SimRuntime):
         memory: int = 8 << 30,
         launch_limit: float = 60.0,
         arch: str = "gfx942",
+        audit: bool = False,
+        file: int | None = None,
+        bounds: str = "fault",
+        observer: simulated_gpu.Observer | None = None,
     ) -> None:
         """Makes the device.
 
@@ -34,22 +46,81 @@ class LocalRuntime(SimRuntime):
             memory: Limit of the live bytes of device memory.
             launch_limit: Host seconds until a launch is stopped.
             arch: The architecture to simulate.
+            audit: Whether each launch is audited for races and missing waits. What is found does
+                not stop it.
+            file: Descriptor of the device's memory; by default it is made.
+            bounds: `fault` or `warn`, see `kernel_gym.worker.sim.settings.Settings`.
+            observer: Is called for each launch, fault and finding. Without one the device keeps
+                its launches.
 
         Raises:
             OSError: The device's addresses are taken, such as by another one in this process.
         """
         super().__init__(arch=arch)
-        file = sim_memory.create_file()
-        sim_memory.map_device(file)
-        os.close(file)
-        options = {"threads": threads, "memory": memory, "launch_limit": launch_limit, "arch": arch}
-        self.gpu = simulated_gpu.SimulatedGpu(options)
+        made = sim_memory.create_file() if file is None else file
+        sim_memory.map_device(made)
+        if file is None:
+            os.close(made)
+        options = {
+            "threads": threads,
+            "memory": memory,
+            "launch_limit": launch_limit,
+            "arch": arch,
+            "reuse_addresses": True,
+            "margin": sim_memory.GUARD if bounds == "warn" else 0,
+            "go_on": audit,
+        }
+        self.gpu = simulated_gpu.SimulatedGpu(options, observer)
+        self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
+
+    def install(self) -> None:
+        """Makes this the GPU of PyTorch and Triton in this process."""
+        from kernel_gym.worker.sim import cuda_facade, torch_owner, triton_driver
+
+        link, latency = simulated_gpu.HOST_LINK, simulated_gpu.HOST_COPY_LATENCY
+        torch_owner.compute(self, self.gpu.spec, link, latency)
+        triton_driver.install(self)
+        cuda_facade.install_for_program(self)
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile returns its argument
+
+    @property
+    def seconds(self) -> float:
+        """Modelled seconds of all launches, operators and transfers."""
+        return self.gpu.seconds + library.seconds()
+
+    def begin_capture(self) -> None:
+        """Records launches from now on, and refuses operators, which a replay would leave out."""
+        super().begin_capture()
+        library.refuse_to_compute(True)
+
+    def end_capture(self) -> list[Any]:
+        """Ends the recording and returns the launches, for `replay`."""
+        library.refuse_to_compute(False)
+        return super().end_capture()
+
+    def clock(self) -> float:
+        """Modelled seconds that the device has been busy."""
+        return self.seconds
 
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""
         self.gpu.seconds += sim_memory.HOST_COPY_LATENCY + size / sim_memory.HOST_LINK
         return ctypes.string_at(address, size)
 
+    def _allocate(self, size: int) -> int:
+        return self.checked(encode_answer(self.gpu.allocate(size)))["address"]
+
+    def _free(self, address: int) -> None:
+        self.gpu.free(address)
+
     def _ask(self, request: Request) -> dict[str, Any]:
         message = Message(*encode(request))
         return self.checked(sim_server.answer_worker(self.gpu, message))
+
+
+def device_memory() -> int:
+    """Returns how many bytes a program may allocate on the simulated GPU."""
+    available = host_memory.available_bytes()
+    if available is None:
+        return MOST_DEVICE_MEMORY
+    return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))

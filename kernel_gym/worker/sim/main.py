@@ -16,8 +16,7 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Dispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker.sim.function_mode import GuardlessMode
-from kernel_gym.worker.sim.tensor import DeviceMode, DeviceTensor, Memory, describe
+from kernel_gym.worker.sim.torch_owner import ask, describe
 
 Candidate = Callable[..., Any]
 
@@ -49,6 +48,7 @@ class SimWorker:
 
         sim_memory.reserve_range()
         self.runtime = SimRuntime(device, arch)
+        ask(self.runtime)
         triton_driver.install(self.runtime)
         cuda_facade.install(self.runtime)
         self.candidate: Candidate | None = None
@@ -70,23 +70,21 @@ class SimWorker:
         library: bytes,
     ) -> dict[str, Any]:
         """Builds and loads the candidate."""
-        with GuardlessMode(self.runtime), DeviceMode(self.runtime):
-            if language == "hip":
-                from kernel_gym.worker.hip import sim as hip
+        if language == "hip":
+            from kernel_gym.worker.hip import sim as hip
 
-                self.candidate = hip.load(entry, outputs, assembler, library, self.runtime)
-            else:
-                from kernel_gym.worker import triton_module
+            self.candidate = hip.load(entry, outputs, assembler, library, self.runtime)
+        else:
+            from kernel_gym.worker import triton_module
 
-                self.candidate = triton_module.load(source, entry)
+            self.candidate = triton_module.load(source, entry)
         return {}
 
     def call(self, args: messages.DeviceArguments) -> dict[str, Any]:
         """Calls the candidate once and describes what it returns."""
         assert self.candidate is not None
         values = [self._argument(a) for a in args]
-        with GuardlessMode(self.runtime), DeviceMode(self.runtime):
-            result = self.candidate(*values)
+        result = self.candidate(*values)
         outputs = result if isinstance(result, tuple | list) else (result,)
         self._last = outputs  # keeps their memory until the judge has read it
         return {"outputs": [_describe_output(o) for o in outputs]}
@@ -94,9 +92,8 @@ class SimWorker:
     def _argument(self, arg: Any) -> Any:
         if isinstance(arg, messages.Scalar):
             return arg.value
-        meta = torch.empty_strided(arg.shape, arg.strides, dtype=arg.dtype, device="meta")
-        size = meta.untyped_storage().nbytes()
-        return DeviceTensor(meta, Memory(self.runtime, arg.address, size, owned=False))
+        self.runtime.adopt(arg.address)
+        return torch.empty_strided(arg.shape, arg.strides, dtype=arg.dtype, device="cuda")
 
 
 REQUESTS = Dispatcher(
@@ -110,7 +107,7 @@ REQUESTS = Dispatcher(
 
 
 def _describe_output(output: Any) -> dict[str, Any]:
-    if type(output) is DeviceTensor:
+    if type(output) is torch.Tensor and output.is_cuda:  # a subclass could answer with calls
         return describe(output).to_json()
     if isinstance(output, torch.Tensor):
         return {"wrong": f"a {output.dtype} tensor on {output.device}"}

@@ -33,6 +33,8 @@ class Recorder:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self.others: Callable[[], float] = lambda: 0.0
+        """Modelled seconds of what the device does not count itself: operators of PyTorch."""
         self._longest: dict[str, float] = {}
         self._seen: set[tuple[Any, ...]] = set()
 
@@ -54,11 +56,11 @@ class Recorder:
 
         Args:
             launch: `name`, `grid`, `block`, `lds` (bytes), `seconds` and `profile`.
-            clock: Modelled seconds of the process so far.
+            clock: Modelled seconds of the device so far.
         """
         name, grid, block, lds, seconds = (launch[key] for key in _WRITTEN)
         record = {"record": "launch", "kernel": name, "grid": grid, "block": block, "lds": lds}
-        record |= {"seconds": seconds, "clock": clock}
+        record |= {"seconds": seconds, "clock": clock + self.others()}
         if (seconds or 0.0) > self._longest.get(name, -1.0):
             self._longest[name] = seconds or 0.0
             record["profile"] = launch["profile"]
@@ -69,9 +71,11 @@ class Recorder:
         self._sink({"record": "fault", **fault})
 
     def finding(self, finding: Mapping[str, Any]) -> None:
-        """Records what was found in a launch that continued; a repeated one only once."""
-        keys = ("kind", "kernel", "source", "other_source")
-        if self._is_new("finding", *(finding[key] for key in keys)):
+        """Records what was found in a launch that continued, once for each place.
+
+        Its fields are those of `Fault`.
+        """
+        if self._is_new("finding", *place_of(finding)):
             self._sink({"record": "finding", **finding})
 
     def missing(self, what: str, name: str, where: str, message: str) -> None:
@@ -92,8 +96,8 @@ class Recorder:
         self._sink({"record": "failure", "message": message})
 
     def end(self, clock: float) -> None:
-        """Records a regular end of the process, with its modelled seconds."""
-        self._sink({"record": "end", "clock": clock})
+        """Records a regular end of the process, with the modelled seconds of the device."""
+        self._sink({"record": "end", "clock": clock + self.others()})
 
     def _is_new(self, *key: Any) -> bool:
         known = key in self._seen
@@ -139,6 +143,11 @@ class Document:
         except ValueError:
             text = json.dumps(_finite(record))
         os.write(self._file, f"{text}\n".encode())
+
+
+def place_of(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns what makes a finding the same as another one."""
+    return tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
 
 
 def facts() -> dict[str, str]:

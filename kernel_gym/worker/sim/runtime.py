@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kernel_gym.protocol import device as messages
@@ -13,6 +14,10 @@ from kernel_gym.worker.sim.properties import PROPERTIES
 
 class DeviceError(RuntimeError):
     """The device refused a request or found a fault. Its text says which."""
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """The device has not enough memory for an allocation."""
 
 
 class UnsupportedCodeError(DeviceError):
@@ -27,8 +32,7 @@ class SimRuntime:
         arch: The architecture that the device simulates.
     """
 
-    allocated = 0
-    """Bytes that are allocated now."""
+    _held = 0
     most_allocated = 0
     """The largest value that `allocated` has had."""
 
@@ -38,13 +42,28 @@ class SimRuntime:
         self._sizes: dict[int, int] = {}
         self._captured: list[Request] | None = None
         self._of_graphs: set[int] = set()
+        self._adopted: set[int] = set()
+        self._next_adopted: int | None = None
+        self.released: Callable[[], list[int]] = list
+        """Takes the addresses of tensors that no longer exist."""
+
+    @property
+    def allocated(self) -> int:
+        """Bytes that are allocated now."""
+        self.free_released()
+        return self._held
 
     def allocate(self, size: int) -> int:
         """Allocates `size` poisoned bytes and returns their address."""
-        address = self._ask(messages.Allocate(size))["address"]
+        self.free_released()
+        if self._next_adopted is not None:
+            address, self._next_adopted = self._next_adopted, None
+            self._adopted.add(address)
+            return address
+        address = self._allocate(size)
         self._sizes[address] = size
-        self.allocated += size
-        self.most_allocated = max(self.most_allocated, self.allocated)
+        self._held += size
+        self.most_allocated = max(self.most_allocated, self._held)
         if self.capturing:
             self._of_graphs.add(address)
         return address
@@ -53,8 +72,20 @@ class SimRuntime:
         """Frees an allocation, unless a captured graph will use it again."""
         if address in self._of_graphs:
             return
-        self.allocated -= self._sizes.pop(address, 0)
-        self._ask(messages.Free(address))
+        self._held -= self._sizes.pop(address, 0)
+        self._free(address)
+
+    def adopt(self, address: int) -> None:
+        """Makes the next allocation this memory, which the judge has allocated and will free."""
+        self._next_adopted = address
+
+    def free_released(self) -> None:
+        """Frees the memory of tensors that no longer exist."""
+        for address in self.released():
+            if address in self._adopted:
+                self._adopted.discard(address)
+            else:
+                self.free(address)
 
     def forget_peak(self) -> None:
         """Restarts `most_allocated` at what is allocated now."""
@@ -149,7 +180,14 @@ class SimRuntime:
         sizes = [len(v) for v in values]
         self._work(messages.Launch(kernel, grid, block, sizes, lds, b"".join(values)))
 
+    def _allocate(self, size: int) -> int:
+        return self._ask(messages.Allocate(size))["address"]
+
+    def _free(self, address: int) -> None:
+        self._ask(messages.Free(address))
+
     def _work(self, request: Request) -> None:
+        self.free_released()  # a kernel that uses freed memory is at fault
         if self._captured is None:
             self._ask(request)
         else:
@@ -168,6 +206,13 @@ class SimRuntime:
             DeviceError: The answer is an error.
         """
         if "error" in answer:
-            unsupported = answer.get("kind") in ("AsmError", "UnsupportedInstruction")
-            raise (UnsupportedCodeError if unsupported else DeviceError)(answer["error"])
+            raise _ERRORS.get(answer.get("kind", ""), DeviceError)(answer["error"])
         return answer
+
+
+_ERRORS = {
+    "AsmError": UnsupportedCodeError,
+    "UnsupportedInstruction": UnsupportedCodeError,
+    "memory": OutOfMemoryError,
+}
+"""The exception for a kind of answer."""

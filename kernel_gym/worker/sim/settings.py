@@ -23,6 +23,7 @@ LAUNCH_LIMIT = "KERNEL_GYM_SIM_LAUNCH_LIMIT"
 VARIABLES = (DEVICE, RESULTS, AUDIT, BOUNDS, THREADS, MEMORY, LAUNCH_LIMIT)
 
 PREFIX = "sim:"
+DEFAULT = "sim:gfx942"
 LONGEST_LAUNCH = 600.0
 """Default of the host seconds until a launch is stopped."""
 
@@ -42,7 +43,7 @@ class Settings:
         launch_limit: Host seconds until a launch is stopped.
     """
 
-    device: str = "sim:gfx942"
+    device: str = DEFAULT
     results: Path | None = None
     audit: bool = False
     bounds: str = "fault"
@@ -56,7 +57,7 @@ class Settings:
         Raises:
             InputError: The device or the kind of bounds is unknown.
         """
-        names = [PREFIX + arch for arch in TARGETS]
+        names = sorted((PREFIX + arch for arch in TARGETS), key=lambda name: name != DEFAULT)
         if self.device not in names:
             raise InputError(f"device: found {self.device}, expected {', '.join(names)}")
         if self.bounds not in ("fault", "warn"):

@@ -45,6 +45,7 @@ class SimUtils:
             "warpSize": properties.spec.wavefront,
             "arch": properties.arch,
             "max_num_regs": 65536,
+            "max_threads_per_sm": 2048,
             "cooperativeLaunch": 1,
         }
 
@@ -70,8 +71,10 @@ class SimLauncher:
             enter(launch_meta)
         sizes = [size for size, kind, _ in function["args"] if not kind.startswith("hidden_")]
         values = [
-            pack(kind, value, size)
-            for (kind, value), size in zip(self._pairs(args), sizes, strict=False)
+            pack(kind, value, size, place)
+            for place, ((kind, value), size) in enumerate(
+                zip(self._pairs(args), sizes, strict=False)
+            )
         ]
         values += [bytes(size) for size in sizes[len(values) :]]  # scratch pointers: none
         self._runtime.launch(function["kernel"], (gx, gy, gz), self._block, values)
@@ -167,9 +170,22 @@ def _keep_assembler(*args: Any) -> tuple[str, str] | None:
     return None
 
 
-def pack(kind: str, value: Any, size: int) -> bytes:
-    """Returns the bytes of one kernel argument in its slot; `kind` is Triton's name of the type."""
+def pack(kind: str, value: Any, size: int, place: int = 0) -> bytes:
+    """Returns the bytes of one kernel argument in its slot; `kind` is Triton's name of the type.
+
+    Raises:
+        ValueError: A pointer is to memory of the host, which a kernel cannot access.
+    """
     if kind.startswith("*"):
+        if isinstance(value, torch.Tensor) and value.is_cpu:
+            kind = (
+                "pinned memory: copy it to the simulated GPU"
+                if value.is_pinned()
+                else "cpu tensor?"
+            )
+            raise ValueError(
+                f"Pointer argument (at {place}) cannot be accessed from Triton ({kind})"
+            )
         address = 0 if value is None else getattr(value, "data_ptr", lambda: value)()
         return struct.pack("<Q", address)
     if kind == "bf16":

@@ -95,3 +95,20 @@ def test_host_code_that_touches_reserved_device_memory_faults():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert done.returncode == -11, ARENA_BASE
+
+
+def test_addresses_start_again_only_where_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr("kernel_gym.devices.sim.memory.ARENA_SIZE", 16 * PAGE)
+    strict, reusing = Arena(1 << 30), Arena(1 << 30, reuse=True)
+    for arena in (strict, reusing):
+        pieces = [arena.allocate(2 * PAGE, name) for name in "abcde"]
+        arena.free(pieces[1].start)
+        arena.free(pieces[2].start)
+    with pytest.raises(DeviceMemoryError):
+        strict.allocate(2 * PAGE, "f")
+    again = [reusing.allocate(2 * PAGE, name) for name in "fg"]
+    assert [piece.start for piece in again] == [pieces[1].start, pieces[2].start]
+    assert [piece.label for piece in reusing] == list("adefg")
+    assert reusing.locate(again[0].start, 1) == again[0]
+    with pytest.raises(DeviceMemoryError):
+        reusing.allocate(2 * PAGE, "h")

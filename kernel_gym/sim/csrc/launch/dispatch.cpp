@@ -122,19 +122,27 @@ void Launch::merge() {
   }
   request_.suspects = request_.audit ? (u32)engine_.audit->suspects.size() : 0;
   request_.fault_kind = (u32)fault_.kind;
-  if (fault_.kind == FaultKind::kNone) return;
+  request_.outside_kind = (u32)outside_.fault.kind;
+  if (fault_.kind != FaultKind::kNone) {
+    report(fault_, fault_workgroup_);
+  } else if (outside_.taken) {
+    report(outside_.fault, outside_.workgroup);
+  }
+}
+
+void Launch::report(const Fault& fault, u64 workgroup) {
   const u32* grid = request_.grid;
-  request_.fault_instruction = fault_.instruction;
-  request_.fault_wave = fault_.wave;
-  request_.fault_lane = fault_.lane;
-  request_.fault_size = fault_.size;
-  request_.fault_address = fault_.address;
-  request_.fault_other_instruction = fault_.other_instruction;
-  request_.fault_other_wave = fault_.other_wave;
-  request_.fault_other_workgroup = fault_.other_workgroup;
-  request_.fault_workgroup[0] = (u32)(fault_workgroup_ % grid[0]);
-  request_.fault_workgroup[1] = (u32)(fault_workgroup_ / grid[0] % grid[1]);
-  request_.fault_workgroup[2] = (u32)(fault_workgroup_ / grid[0] / grid[1]);
+  request_.fault_instruction = fault.instruction;
+  request_.fault_wave = fault.wave;
+  request_.fault_lane = fault.lane;
+  request_.fault_size = fault.size;
+  request_.fault_address = fault.address;
+  request_.fault_other_instruction = fault.other_instruction;
+  request_.fault_other_wave = fault.other_wave;
+  request_.fault_other_workgroup = fault.other_workgroup;
+  request_.fault_workgroup[0] = (u32)(workgroup % grid[0]);
+  request_.fault_workgroup[1] = (u32)(workgroup / grid[0] % grid[1]);
+  request_.fault_workgroup[2] = (u32)(workgroup / grid[0] / grid[1]);
 }
 
 void Launch::run() {

@@ -57,6 +57,7 @@ struct LaunchRequest {
   u64 sample_seed;       // decides which workgroups are recorded
   u64 poison;            // a Poison: these loads get `fill` as result; 0: none
   u64 sharing;           // record data that workgroups hand to each other
+  u64 margin;            // bytes around an allocation where accesses are noted and made; 0: none
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -76,8 +77,9 @@ struct LaunchRequest {
   u64 fault_other_workgroup;
   u32 fault_other_wave;
   u32 suspects;
+  u32 outside_kind;      // of the first access in a margin; then fault_... say where it was
 };
-static_assert(sizeof(LaunchRequest) == 296, "shared with Python");
+static_assert(sizeof(LaunchRequest) == 312, "shared with Python");
 
 // The lines of memory that a launch touched: one byte for each line and direction, so that threads
 // may write at the same time. A byte is the number of the last launch that touched the line. The
@@ -89,6 +91,7 @@ class Footprint {
   void watch(const std::vector<Region>& allocations);  // also those outside of the arena
   bool ready() const { return lines_ != 0; }
   u64 base() const { return base_; }
+  Region arena() const { return {base_, base_ + (lines_ ? (lines_ - 2) << 7 : 0)}; }
   u8 begin();  // a new launch; returns its number
   void mark(u64 low, u64 high, bool write, u8 epoch) {
     for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {

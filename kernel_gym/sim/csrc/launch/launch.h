@@ -67,6 +67,9 @@ class Launch {
     scalar_stride_ = kScalarConstants + (u32)program.scalar_constants.size() + 16;
     memory_.allocations = engine.allocations.data();
     memory_.count = engine.allocations.size();
+    memory_.arena = engine.footprint.arena();
+    memory_.margin = request.margin;
+    memory_.outside = &outside_;
     memory_.host_call = engine.host_call;
     add_internal(request.kernarg, request.kernarg_size);
     add_internal(request.packet, 64);
@@ -118,6 +121,7 @@ class Launch {
   bool stuck(const Worker& worker, bool more);
   void stop_at_deadlock(const Worker& worker);
   void merge();
+  void report(const Fault& fault, u64 workgroup);
 
   Engine& engine_;
   const Program& program_;
@@ -125,6 +129,7 @@ class Launch {
   u64 workgroups_;
   u32 threads_of_workgroup_, waves_, row_stride_, scalar_stride_;
   MemoryMap memory_ = {};
+  Outside outside_;
   bool use_footprint_ = false;
   u8 epoch_ = 0;
   Clock::time_point deadline_;

@@ -34,6 +34,29 @@ const Region* find_region(const MemoryMap& memory, u64 low, u64 high, bool write
   return nullptr;
 }
 
+// Whether an access within the margin of an allocation may be made. The first one is noted.
+bool tolerated(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address, u32 size) {
+  const MemoryMap& memory = *wave.memory;
+  if (!memory.margin || !inside(memory.arena, address, address + size)) return false;
+  const Region* end = memory.allocations + memory.count;
+  const Region* next = std::upper_bound(memory.allocations, end, address,
+                                        [](u64 x, const Region& r) { return x < r.start; });
+  const bool before = next != end && address + memory.margin >= next->start;
+  const bool after = next != memory.allocations && address + size <= next[-1].end + memory.margin;
+  if (!before && !after) return false;
+  Outside& outside = *memory.outside;
+  if (!outside.taken.exchange(true)) {
+    outside.fault.kind = kind;
+    outside.fault.instruction = inst->index;
+    outside.fault.wave = wave.number;
+    outside.fault.lane = lane;
+    outside.fault.address = address;
+    outside.fault.size = size;
+    outside.workgroup = wave.workgroup;
+  }
+  return true;
+}
+
 bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
                      bool write) {
   for (; lanes; lanes &= lanes - 1) {
@@ -41,11 +64,11 @@ bool check_each_lane(Wave& wave, const Inst* inst, const u64* addresses, u64 lan
     const u64 address = addresses[l];
     if (inside(recent_region(wave, inst), address, address + size)) continue;
     const Region* region = find_region(*wave.memory, address, address + size, write);
-    if (!region) {
-      raise_fault(wave, inst, write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead, l,
-                  address, size);
-      return false;
-    }
+    if (region) continue;
+    const FaultKind kind = write ? FaultKind::kOutOfBoundsWrite : FaultKind::kOutOfBoundsRead;
+    if (tolerated(wave, inst, kind, l, address, size)) continue;
+    raise_fault(wave, inst, kind, l, address, size);
+    return false;
   }
   return true;
 }
@@ -116,6 +139,7 @@ bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size) {
     wave.recent_scalar = *region;
     return true;
   }
+  if (tolerated(wave, inst, FaultKind::kOutOfBoundsRead, 0, address, size)) return true;
   raise_fault(wave, inst, FaultKind::kOutOfBoundsRead, 0, address, size);
   return false;
 }

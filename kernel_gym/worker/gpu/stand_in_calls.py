@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernel_gym.worker.sim import tensor as device
-from kernel_gym.worker.sim.tensor import DeviceTensor, Runtime
+from kernel_gym.worker.gpu import stand_in_tensor as device
+from kernel_gym.worker.gpu.stand_in_tensor import DeviceTensor, Runtime
 
 _Tensor = torch.Tensor
 

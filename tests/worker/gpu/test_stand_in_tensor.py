@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from kernel_gym.protocol.fields import TensorOnDevice
-from kernel_gym.worker.sim.function_mode import GuardlessMode
-from kernel_gym.worker.sim.tensor import DeviceMode, DeviceTensor, Memory, describe
+from kernel_gym.worker.gpu.stand_in_calls import GuardlessMode
+from kernel_gym.worker.gpu.stand_in_tensor import DeviceMode, DeviceTensor, Memory, describe
 
 
 class Requests:

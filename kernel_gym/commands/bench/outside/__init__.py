@@ -1,0 +1,1 @@
+"""`kernel-gym bench outside`: programs of others on the simulated GPU, and the table of them."""

@@ -1,0 +1,80 @@
+"""Why a program of others did not pass: one class, and the line that says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernel_gym.inert import inert_line
+
+LONGEST = 240
+_EXCEPTION = re.compile(
+    r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
+)
+"""A line with an uncaught exception, as Python or pytest prints it."""
+_RULES = (
+    (r"cannot find -l(\S+)|unable to find library -l(\S+)", "needs a library"),
+    (r"fatal error: '?(\S+?)'? (?:file not found|No such file)", "needs a header"),
+    (r"make.*: \*\*\* No rule to make target.*", "cannot be built here"),
+    (r"No module named '?([\w.]+)'?", "needs a package"),
+    (r"cannot import name .*", "needs another version of a package"),
+    (r"libhip\w+\.so|librocblas|libhipblas\w*", "needs a library"),
+    (r"out of device memory.*", "out of device memory"),
+    (r"make_block_ptr.*|block pointer.*|has no attribute 'advance'.*", "Triton lacks it"),
+    (r"module 'triton[\w.]*' has no attribute .*", "Triton lacks it"),
+    (r"CompilationError.*|PassManager::run failed.*|error: failed to legalize.*", "Triton"),
+    (r"error: (?!.*Error 1).*", "does not compile"),
+    (r"NotImplementedError.*|.*not implemented for.*", "missing operator"),
+    (r"UnsupportedCodeError.*|UnsupportedInstruction.*", "missing instruction"),
+    (
+        r"(?:Assertion)?Error: (?:Tensor-likes|Scalars) are not.*|Mismatched elements.*",
+        "values differ",
+    ),
+    (r"AssertionError.*", "its own assertion"),
+    (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
+    (_EXCEPTION.pattern, "an exception"),
+)
+"""Patterns in what a program printed, and the class of each; the first one that matches counts."""
+
+
+def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
+    """Returns the class and the line that explain a failure.
+
+    Args:
+        result: What `kernel-gym sim --json` says.
+        printed: The end of what the program printed.
+    """
+    if result["timed_out"]:
+        return "time limit", ""
+    if result["faults"]:
+        fault = result["faults"][0]
+        return f"kernel fault: {fault['kind'].replace('_', ' ')}", fault["message"][:LONGEST]
+    if result["failures"]:
+        return "kernel-gym", result["failures"][0]["message"][:LONGEST]
+    if result["missing"]:
+        lack = result["missing"][0]
+        return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[:LONGEST]
+    return of_text(printed) or _status(result["status"], printed)
+
+
+def of_text(printed: str) -> tuple[str, str] | None:
+    """Returns the class and the line of the first rule that matches, or None.
+
+    The last exception counts alone, if there is one: warnings come before it.
+    """
+    errors = _EXCEPTION.findall(printed)
+    printed = errors[-1] if errors else printed
+    for pattern, name in _RULES:
+        match = re.search(pattern, printed, re.MULTILINE)
+        if match:
+            start = printed.rfind("\n", 0, match.start()) + 1
+            line = printed[start:].split("\n", 1)[0]
+            return name, inert_line(line.strip(), LONGEST)
+    return None
+
+
+def _status(status: int, printed: str) -> tuple[str, str]:
+    lines = [line for line in printed.splitlines() if line.strip()]
+    last = inert_line(lines[-1].strip(), LONGEST) if lines else ""
+    return (f"signal {-status}" if status < 0 else f"status {status}"), last

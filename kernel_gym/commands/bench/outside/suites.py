@@ -1,0 +1,161 @@
+"""The programs of others that are run, found in checkouts of their repositories.
+
+Nothing of them is part of this project. `KERNEL_GYM_CHECKOUTS` names a folder that holds the
+checkouts under the names of their repositories.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
+HECBENCH_PROGRAMS = 40
+SEED = 25
+"""Seed of the draw of HeCBench's programs."""
+MOST_OF_AN_ARGUMENT = 1024
+"""HeCBench's arguments are meant for seconds of a GPU. Larger ones become this on the simulator."""
+_FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
+_NOT_OPERATORS = (
+    "auto_model cute cutile flex_attention monkey_patch mlp tiled_mlp trainer transformers utils"
+).split()
+"""Words in names of Liger-Kernel's test files that test no Triton operator of its own."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of a suite.
+
+    Attributes:
+        suite: Name of the suite.
+        name: Name within the suite.
+        folder: Where its commands run.
+        command: The words that run it.
+        build: The words that build it first.
+        has_cases: Whether the command is pytest, whose cases count.
+        paths: Further folders for Python's modules.
+    """
+
+    suite: str
+    name: str
+    folder: Path
+    command: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    has_cases: bool = False
+    paths: tuple[Path, ...] = field(default=())
+
+
+def programs(checkouts: Path) -> list[Program]:
+    """Returns the programs of all suites whose checkout is there."""
+    return [
+        program
+        for folder, find in SUITES.items()
+        if (checkouts / folder).is_dir()
+        for program in find(checkouts / folder)
+    ]
+
+
+def missing(checkouts: Path) -> list[str]:
+    """Returns the names of the checkouts that are not there."""
+    return [folder for folder in SUITES if not (checkouts / folder).is_dir()]
+
+
+def _pytest(suite: str, folder: Path, file: Path, *paths: Path) -> Program:
+    words = ("python", "-m", "pytest", "-v", "--tb=line", "-rfEs", "-p", "no:cacheprovider")
+    name = str(file.relative_to(folder))
+    return Program(suite, name, folder, (*words, name), has_cases=True, paths=paths)
+
+
+def _tutorials(checkout: Path) -> Iterator[Program]:
+    folder = checkout / "python" / "tutorials"
+    for file in sorted(folder.glob("[0-9]*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "def test_" in text and "__main__" not in text.partition("def test_")[2].split("\n")[-1]:
+            yield _pytest("Triton tutorials", folder, file)
+        else:
+            yield Program("Triton tutorials", file.name, folder, ("python", file.name))
+
+
+def _examples(checkout: Path) -> Iterator[Program]:
+    for group in ("HIP-Basic", "Applications"):
+        for makefile in sorted((checkout / group).glob("*/Makefile")):
+            text = makefile.read_text(encoding="utf-8")
+            target = re.search(r"^EXAMPLE\s*:?=\s*(\S+)", text, re.MULTILINE)
+            binary = target.group(1) if target else makefile.parent.name
+            build = ("make", "-B", "HIPCXX=hipcc")
+            name = f"{group}/{makefile.parent.name}"
+            yield Program("rocm-examples", name, makefile.parent, (f"./{binary}",), build)
+
+
+def _liger(checkout: Path) -> Iterator[Program]:
+    for file in sorted((checkout / "test" / "transformers").glob("test_*.py")):
+        if not any(word in file.stem for word in _NOT_OPERATORS):
+            yield _pytest("Liger-Kernel", checkout, file, checkout / "src", checkout)
+
+
+def _fla(checkout: Path) -> Iterator[Program]:
+    for name in _FLA.split():
+        file = checkout / "tests" / "ops" / f"test_{name}.py"
+        if file.exists():
+            yield _pytest("flash-linear-attention", checkout, file, checkout)
+
+
+def _aiter(checkout: Path) -> Iterator[Program]:
+    folder = checkout / "op_tests" / "triton_tests"
+    for file in sorted(folder.rglob("test_*.py"))[
+        :: max(1, len(list(folder.rglob("test_*.py"))) // 10)
+    ]:
+        yield _pytest("aiter", checkout, file, checkout)
+
+
+def _tritonbench(checkout: Path) -> Iterator[Program]:
+    folder = checkout / "data" / "TritonBench_G_v1"
+    for file in sorted(folder.glob("*.py")):
+        yield Program("TritonBench-G", file.name, folder, ("python", file.name))
+
+
+def _hecbench(checkout: Path) -> Iterator[Program]:
+    folders = sorted((checkout / "src").glob("*-hip"))
+    drawn = random.Random(SEED).sample(folders, min(HECBENCH_PROGRAMS, len(folders)))
+    for folder in sorted(drawn):
+        words = _run_line(folder / "Makefile")
+        build = ("make", "-B", "CC=hipcc")
+        yield Program("HeCBench", folder.name, folder, reduced(words), build)
+
+
+def _run_line(makefile: Path) -> list[str]:
+    """Returns the words with which a Makefile of HeCBench runs its program."""
+    text = makefile.read_text(encoding="utf-8") if makefile.exists() else ""
+    line = re.search(r"^\s+(?:\$\(LAUNCHER\)\s*)?\./\$\(program\)(.*)$", text, re.MULTILINE)
+    return ["./main", *(line.group(1).split() if line else [])]
+
+
+def reduced(words: list[str]) -> tuple[str, ...]:
+    """Returns a command with smaller integers; the last one, which counts repeats, becomes 1.
+
+    Example:
+        >>> reduced(["./main", "8192", "1000"])
+        ('./main', '1024', '1')
+    """
+    numbers = [place for place, word in enumerate(words) if word.isdecimal()]
+    small = list(words)
+    for place in numbers:
+        small[place] = str(min(int(words[place]), MOST_OF_AN_ARGUMENT))
+    if numbers and numbers[-1] == len(words) - 1:
+        small[-1] = "1"
+    return tuple(small)
+
+
+SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
+    "triton": _tutorials,
+    "rocm-examples": _examples,
+    "Liger-Kernel": _liger,
+    "flash-linear-attention": _fla,
+    "aiter": _aiter,
+    "HeCBench": _hecbench,
+    "TritonBench": _tritonbench,
+}
+"""What finds the programs of a checkout, by the checkout's name."""

@@ -1,0 +1,1 @@
+"""`kernel-gym sim`: runs programs on a simulated GPU."""

@@ -1,0 +1,187 @@
+"""`kernel-gym sim`: run your own command or file with a simulated GPU and profile its kernels."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from kernel_gym.commands.common import (
+    BAD_INPUT,
+    JsonOption,
+    messages,
+    note,
+    one_line_errors,
+    print_json,
+)
+from kernel_gym.commands.sim import show
+from kernel_gym.errors import InputError
+
+DEVICE = "sim:gfx942"
+COMMAND = "kernel_gym.command"
+"""The key of the words behind `--` in the context."""
+DOCUMENTS = "processes"
+"""The folder within --out for the documents of the processes."""
+
+
+class SimCommand(TyperCommand):
+    """Keeps the words behind `--` apart: they are a command, or arguments of the file before."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses what comes before `--`."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[COMMAND] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Returns the words of the usage line."""
+        return ["[OPTIONS]", "FILE [ARGUMENTS]... | [OPTIONS] -- COMMAND..."]
+
+
+def sim(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A Triton script or a HIP program, run confined.", show_default=False),
+    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="For the program.")] = None,
+    device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = DEVICE,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Host threads; by default one a core.")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=1, help="Seconds for it all; by default 600 for a FILE, else none."),
+    ] = None,
+    confined: Annotated[
+        bool, typer.Option("--confined", help="For untrusted code: -- FILE sees no other file.")
+    ] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Look for races and missing waits; found: exit 121.")
+    ] = False,
+    bounds: Annotated[
+        str, typer.Option(help="warn: accesses just outside an allocation are only reported.")
+    ] = "fault",
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="A folder for results.json, index.html.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a command, or one file, with a simulated GPU and print the profile of its kernels.
+
+    A COMMAND runs as without kernel-gym, with your files, and every process of it finds the GPU:
+    Python with PyTorch and Triton, and built HIP programs. A FILE runs confined and sees no file
+    but its own. Times are modelled, not measured.
+
+    Exit codes: 120 a kernel faulted, 121 findings of --audit, 124 not done in time, 125 a failure
+    of kernel-gym, 126 or 127 the command cannot be run or is not there, else the program's own.
+
+    Examples: kernel-gym sim -- python -m pytest tests/, kernel-gym sim my_softmax.py --json
+    """
+    from kernel_gym.programs.exit_codes import exit_code
+    from kernel_gym.worker.sim.settings import Settings
+
+    command = context.meta.get(COMMAND)
+    with one_line_errors():
+        settings = Settings(device=device, audit=audit, bounds=bounds, threads=threads)
+        if file is None and command and confined:
+            file, arguments, command = _confined_file(command)
+        if file is not None:
+            words = [*(arguments or []), *(command or [])]
+            result = _run_file(file, words, settings, timeout)
+        elif command:
+            result = _run_words(command, settings, timeout, out, json)
+        else:
+            raise InputError("found neither a file nor a command, expected -- COMMAND or FILE")
+        if out is not None:
+            _write(out, result)
+    if json:
+        print_json(result)
+    else:
+        show.show(result)
+    show.note_end(result, json)
+    raise typer.Exit(exit_code(result, audit))
+
+
+def _confined_file(command: list[str]) -> tuple[Path, list[str], None]:
+    """Returns the file and the arguments of a command of the form `[python] FILE ARGUMENTS`."""
+    interpreter = Path(command[0]).name.startswith("python") and len(command) > 1
+    words = command[1:] if interpreter else command
+    if words[0].startswith("-"):
+        raise InputError(f"--confined: found {words[0]}, expected -- FILE or -- python FILE")
+    return Path(words[0]), words[1:], None
+
+
+def _run_file(
+    file: Path, arguments: list[str], settings: Any, timeout: float | None
+) -> dict[str, Any]:
+    from kernel_gym.programs.confined import LANGUAGES, TIMEOUT, run_program
+    from kernel_gym.symbols import plain_name
+
+    if not file.is_file():
+        raise InputError(f"{file}: no such file")
+    language = LANGUAGES.get(file.suffix)
+    if language is None:
+        raise InputError(f"found {file.name}, expected {', '.join(LANGUAGES)}")
+    try:
+        source = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text") from None
+    header = {"name": file.name, "language": language, "source": source, "arguments": arguments}
+    with messages.status(f"running {file.name} on {settings.device}") as status:
+
+        def watch(summary: Any) -> None:
+            last = plain_name(next(reversed(summary.kernels), ""))
+            status.update(f"{summary.launches} launches, last of a new kernel {last}")
+
+        return run_program(header, settings, timeout or TIMEOUT, watch)
+
+
+def _run_words(
+    words: list[str], settings: Any, timeout: float | None, out: Path | None, json: bool
+) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from kernel_gym.programs.command import CommandError, run_command
+    from kernel_gym.programs.results import read_results
+    from kernel_gym.worker.sim.settings import LONGEST_LAUNCH
+
+    with tempfile.TemporaryDirectory(prefix="kernel-gym-") as temporary:
+        folder = Path(temporary) if out is None else _empty(out / DOCUMENTS)
+        limit = min(timeout, LONGEST_LAUNCH) if timeout else LONGEST_LAUNCH
+        settings = replace(settings, results=folder.resolve(), launch_limit=limit)
+        try:
+            ended = run_command(words, settings, timeout, output=2 if json else None)
+        except CommandError as error:
+            note(f"error: {error}")
+            raise typer.Exit(error.code) from None
+        summary = read_results(folder).to_json()
+    how = {"command": words, "status": ended.status, "timed_out": ended.timed_out}
+    return {"device": settings.device, **summary, **how, "host_seconds": ended.seconds}
+
+
+def _empty(folder: Path) -> Path:
+    """Returns a folder without results of an earlier run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise InputError(f"--out: {folder} holds results of another run; name a new folder")
+    return folder
+
+
+def _write(out: Path, result: dict[str, Any]) -> None:
+    """Writes the results as JSON and as a page."""
+    import json
+
+    from kernel_gym.report.program import program_page
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "results.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    (out / "index.html").write_text(program_page(result), encoding="utf-8")
+
+
+__all__ = ["BAD_INPUT", "SimCommand", "sim"]

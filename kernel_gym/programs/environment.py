@@ -1,0 +1,44 @@
+"""The environment in which a command and all its processes find a simulated GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernel_gym.worker.hip.drop_in.folders import compiler_folder, library_folder
+from kernel_gym.worker.sim import settings as variables
+from kernel_gym.worker.sim.settings import Settings
+
+HOOK = Path(variables.__file__).parent / "hook"
+"""The folder with the `sitecustomize` that brings the GPU up in a Python."""
+
+
+def environment(settings: Settings, outer: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Returns the variables of a command.
+
+    The Python that runs kernel-gym comes first on PATH: its PyTorch is the one that the device was
+    built for.
+
+    Args:
+        settings: The device and what it records.
+        outer: The variables of this process.
+    """
+    inner = {name: value for name, value in outer.items() if name not in variables.VARIABLES}
+    inner |= settings.to_environment()
+    _put_first(inner, "PYTHONPATH", HOOK)
+    _put_first(inner, "PATH", Path(sys.executable).parent)
+    libraries, compiler = library_folder(), compiler_folder()
+    if libraries is not None:
+        _put_first(inner, "LD_LIBRARY_PATH", libraries)
+    if compiler is not None and shutil.which("hipcc", path=inner["PATH"]) is None:
+        _put_first(inner, "PATH", compiler)
+    return inner
+
+
+def _put_first(variables: dict[str, str], name: str, folder: Path) -> None:
+    before = variables.get(name, "")
+    parts = [part for part in before.split(os.pathsep) if part and part != str(folder)]
+    variables[name] = os.pathsep.join([str(folder), *parts])

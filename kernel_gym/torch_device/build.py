@@ -1,0 +1,111 @@
+"""Builds the device's library against the PyTorch that is installed here.
+
+PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py`
+builds it where it sees PyTorch. Otherwise the first use does, into the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOURCES = HERE / "csrc"
+FLAGS = (
+    *("-std=c++20", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
+    "-Wno-unused-function",
+)
+TIMEOUT = 600
+"""Seconds for the compiler. It takes about 20 s of processor time."""
+
+
+class DeviceBuildError(RuntimeError):
+    """The library cannot be built here. The text says what is missing."""
+
+
+def find_torch() -> Path | None:
+    """Returns PyTorch's folder without importing it; None if it is not installed."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0])
+
+
+def is_for_gpus(torch: Path) -> bool:
+    """Whether this is a build of PyTorch for GPUs, which has a `cuda` device of its own."""
+    return any((torch / "lib" / f"libtorch_{kind}.so").exists() for kind in ("cuda", "hip"))
+
+
+def library_name() -> str:
+    """Returns the file name of the library for this PyTorch and these sources."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.iterdir()):
+        digest.update(path.read_bytes())
+    digest.update(" ".join(FLAGS).encode())
+    version = importlib.metadata.version("torch").replace("+", "_")
+    machine = sysconfig.get_platform().replace("-", "_")
+    return f"_torch_device_{version}_{machine}_{digest.hexdigest()[:12]}.so"
+
+
+def find_library() -> Path | None:
+    """Returns the library for this PyTorch, if it is built."""
+    name = library_name()
+    return next((f / name for f in (HERE, _cache()) if (f / name).exists()), None)
+
+
+def missing() -> tuple[str, str] | None:
+    """Returns what is missing to have the library, and how to get it; None if nothing is."""
+    if find_torch() is None:
+        return "found no PyTorch, expected the package torch", "pip install torch"
+    if find_library() is None and _compiler() is None:
+        return "found no C++ compiler, expected g++ 11 or newer", "apt install g++"
+    return None
+
+
+def _compiler() -> str | None:
+    chosen = os.environ.get("CXX", "g++").split()
+    return shutil.which(chosen[-1] if chosen else "g++") or shutil.which("c++")
+
+
+def build(folder: Path | None = None) -> Path:
+    """Builds the library and returns its path.
+
+    Args:
+        folder: Where to put it; by default the user's cache.
+
+    Raises:
+        DeviceBuildError: There is no PyTorch or no C++ compiler, or the compiler failed.
+    """
+    torch, compiler = find_torch(), _compiler()
+    if torch is None or compiler is None:
+        raise DeviceBuildError(": ".join(missing() or ("found no C++ compiler", "apt install g++")))
+    folder = folder or _cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / library_name()
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / target.name
+        command = [
+            *(compiler, *FLAGS),
+            *(f"-I{torch / 'include' / part}" for part in ("", "torch/csrc/api/include")),
+            *(str(path) for path in sorted(SOURCES.glob("*.cpp"))),
+            *("-o", str(made), f"-L{torch / 'lib'}", f"-Wl,-rpath,{torch / 'lib'}"),
+            *("-ltorch_cpu", "-lc10"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        if done.returncode:
+            error = next((s for s in done.stderr.splitlines() if "error" in s), done.stderr[-500:])
+            raise DeviceBuildError(f"the device for PyTorch does not compile: {error}")
+        made.replace(target)
+    return target
+
+
+def _cache() -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(folder) / "kernel-gym" / "torch_device"

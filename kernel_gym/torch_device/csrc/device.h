@@ -1,0 +1,81 @@
+// A `cuda` device for PyTorch whose memory and policy belong to its owner, in Python.
+
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Allocator.h>
+
+#include <cstdint>
+#include <string>
+
+namespace torch_device {
+
+constexpr int MOST_TEXT = 4096;  // bytes of an error text, with its final zero
+
+enum Status { DONE = 0, FAILED = 1, OUT_OF_MEMORY = 2 };
+
+enum Policy {
+  COMPUTE = 0,  // operators are computed by the CPU kernels of PyTorch in the device's memory
+  ASK = 1,      // the owner fills and copies, every other operator is refused
+};
+
+// A strided tensor in device memory.
+struct Piece {
+  uint64_t address;        // of its first element
+  const char* type;        // name of the dtype, such as "float32"
+  int64_t dimensions;
+  const int64_t* sizes;
+  const int64_t* strides;  // in elements
+};
+
+// What the owner provides. Each call returns a Status and writes a text when it is not DONE.
+struct Owner {
+  int (*allocate)(uint64_t bytes, uint64_t* address, char* error);
+  int (*copy)(const Piece* source, const Piece* target, char* error);
+  int (*upload)(uint64_t address, const void* data, uint64_t bytes, char* error);
+  int (*fill)(const Piece* target, double value, int64_t whole, int kind, char* error);
+  void (*refuse)(const char* name);
+};
+
+// The model of time: seconds of an operator and of a copy over the host link.
+struct Rates {
+  double launch;          // seconds of a launch
+  double bytes;           // device memory, bytes per second
+  double vector;          // FLOP/s without matrix units
+  double link;            // host link, bytes per second
+  double latency;         // seconds of a transfer besides
+};
+
+bool installed();
+Policy policy();
+const Owner& owner();
+
+// Throws if a graph is being captured: its replay would not run PyTorch's operators again.
+void check_not_capturing(const char* name);
+
+// Throws PyTorch's exception for a status of the owner.
+void check(int status, const char* error);
+[[noreturn]] void refuse(const std::string& name, const std::string& text);
+[[noreturn]] void refuse_operator(const std::string& name);
+[[noreturn]] void refuse_read(const std::string& name);
+
+c10::Allocator* allocator();
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* address);
+at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type);
+
+// Returns a CPU tensor over the memory of a device tensor.
+at::Tensor on_host(const at::Tensor& tensor);
+
+at::Generator host_generator(const at::Generator& generator);
+const at::Generator& default_generator();
+void register_device();
+void register_operators();
+void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// Adds the modelled time of one operator, or of one transfer.
+void charge(const char* name, const void* key, uint64_t bytes, double flops, at::ScalarType type);
+void charge_transfer(uint64_t bytes);
+
+}  // namespace torch_device

@@ -1,0 +1,94 @@
+"""Gives PyTorch's `cuda` device of this process its memory and its policy: a runtime's.
+
+Both users share it. A candidate's worker asks the device for memory, fills and copies, and refuses
+every other operator. A user's own program computes them in the device's memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from kernel_gym.hardware import DeviceSpec
+from kernel_gym.protocol.fields import TensorOnDevice
+from kernel_gym.torch_device import library
+from kernel_gym.worker.sim.runtime import SimRuntime
+
+
+def ask(runtime: SimRuntime) -> None:
+    """Makes the device of a worker: what computes is refused."""
+    runtime.released = library.released
+    library.connect(
+        library.ASK,
+        runtime.allocate,
+        copy=lambda source, target: runtime.copy(_described(source), _described(target)),
+        upload=runtime.upload,
+        fill=lambda target, value: runtime.fill(_described(target), value),
+        refuse=runtime.refuse,
+    )
+    torch.Tensor.__repr__ = _without_values  # type: ignore[assignment]
+    _accept_streams()
+
+
+def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) -> None:
+    """Makes the device of a user's own program: PyTorch computes in the device's memory.
+
+    Args:
+        runtime: Provides the memory, which this process can access.
+        spec: The peaks by which operators are charged.
+        link: Bytes/s of a copy between host and device.
+        latency: Seconds that each such copy takes besides.
+    """
+    runtime.released = library.released
+    library.connect(library.COMPUTE, runtime.allocate)
+    _accept_streams()
+    rates = library.Rates(
+        launch=spec.launch_seconds,
+        bytes=spec.memory_bandwidth * spec.achievable,
+        vector=spec.vector_rate * spec.achievable_rate,
+        link=link,
+        latency=latency,
+    )
+    matrix = {
+        str(dtype).removeprefix("torch."): rate * spec.achievable_rate
+        for dtype, rate in spec.matrix_rate.items()
+    }
+    library.set_rates(rates, matrix)
+
+
+def describe(tensor: torch.Tensor) -> TensorOnDevice:
+    """Describes a tensor for messages to the device and to the judge."""
+    return TensorOnDevice(
+        tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+    )
+
+
+def _accept_streams() -> None:
+    """Lets calls take the streams of `cuda_facade`, which are names and no streams of PyTorch."""
+    tensors: Any = torch.Tensor
+    tensors.record_stream = lambda tensor, stream: None
+    core: Any = torch._C
+    core._cuda_getCurrentRawStream = lambda device: 0  # modules of a build for GPUs import it
+    cuda: Any = torch.cuda
+    cuda._is_compiled = lambda: True
+
+
+def _described(piece: library.Piece) -> TensorOnDevice:
+    axes = range(piece.dimensions)
+    return TensorOnDevice(
+        piece.address or 0,
+        tuple(piece.sizes[i] for i in axes),
+        tuple(piece.strides[i] for i in axes),
+        getattr(torch, piece.type.decode()),
+    )
+
+
+_repr = torch.Tensor.__repr__
+
+
+def _without_values(tensor: torch.Tensor, *, tensor_contents: object = None) -> str:
+    """Shape and dtype of a device tensor: its values are on the device."""
+    if not tensor.is_cuda:
+        return _repr(tensor, tensor_contents=tensor_contents)  # type: ignore[call-arg]
+    return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype}, device='cuda:0')"

@@ -1,0 +1,263 @@
+"""Small programs for a GPU, as people write them, each of which must run on the simulated one."""
+
+SNIPPETS = {
+    "backward": """
+x = torch.randn(4, device="cuda", requires_grad=True)
+(x * 2).sum().backward()
+assert x.grad.device.type == "cuda" and x.grad.tolist() == [2, 2, 2, 2]
+""",
+    "training": """
+model = torch.nn.Sequential(
+    torch.nn.Linear(5, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 1)
+).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+x, losses = torch.randn(6, 5, device="cuda"), []
+for _ in range(20):
+    optimizer.zero_grad()
+    loss = (model(x) - 1).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < losses[0]
+""",
+    "autograd.Function": """
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return x * 2
+    @staticmethod
+    def backward(context, gradient):
+        (x,) = context.saved_tensors
+        assert x.is_cuda
+        return gradient * 2
+x = torch.ones(3, device="cuda", requires_grad=True)
+Double.apply(x).sum().backward()
+assert x.grad.tolist() == [2, 2, 2]
+""",
+    "mixed precision": """
+model, scaler = torch.nn.Linear(5, 8).cuda(), torch.amp.GradScaler("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with torch.autocast("cuda", dtype=torch.float16):
+    y = model(torch.randn(6, 5, device="cuda"))
+scaler.scale(y.float().pow(2).mean()).backward()
+scaler.step(optimizer)
+scaler.update()
+assert y.dtype == torch.float16
+""",
+    "attention": """
+q = torch.randn(1, 4, 8, 16, device="cuda", requires_grad=True)
+out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+host = torch.nn.functional.scaled_dot_product_attention(*[q.cpu()] * 3, is_causal=True)
+torch.testing.assert_close(out.cpu(), host)
+out.sum().backward()
+""",
+    "convolutions": """
+for kind, groups in ((torch.nn.Conv1d, 1), (torch.nn.Conv2d, 4), (torch.nn.Conv3d, 1)):
+    layer = kind(4, 4, 3, groups=groups).cuda()
+    x = torch.randn(2, 4, *[7] * (layer.weight.dim() - 2), device="cuda")
+    layer(x).sum().backward()
+    torch.testing.assert_close(layer(x).cpu(), layer.cpu()(x.cpu()))
+""",
+    "shapes in place": """
+x = torch.ones(1, 3, device="cuda")
+assert x.squeeze_(0) is x and x.shape == (3,)
+assert x.unsqueeze_(0).shape == (1, 3) and x.t_().shape == (3, 1)
+x = torch.arange(6.0, device="cuda").view(2, 3)
+assert x.resize_(6).shape == (6,) and x.resize_(8).shape == (8,) and x[5] == 5
+x.set_(torch.ones(4, device="cuda"))
+assert x.tolist() == [1, 1, 1, 1]
+x = torch.ones(2, 3, device="cuda")
+x.data = torch.zeros(4, device="cuda")
+assert x.tolist() == [0, 0, 0, 0]
+""",
+    "results given": """
+a, m = torch.ones(4, device="cuda"), torch.ones(4, 3, device="cuda")
+out = torch.empty(0, device="cuda")
+assert torch.add(a, a, out=out) is out and out.tolist() == [2, 2, 2, 2]
+assert (a @ m).shape == (3,) and (m.T @ a).shape == (3,) and (a @ a).shape == ()
+assert torch.add(m, 1, out=torch.empty(3, 4, device="cuda").T).stride() == (1, 4)
+""",
+    "indices": """
+x, i = torch.arange(30.0, device="cuda").view(6, 5), torch.tensor([0, 2, 3], device="cuda")
+host = x.cpu()
+for index in (i, (slice(None), i), (i, 1), (..., i), (None, i), [0, 2], x > 7, x[:, 0] > 3):
+    parts = index if isinstance(index, tuple) else (index,)
+    same = tuple(p.cpu() if isinstance(p, torch.Tensor) else p for p in parts)
+    assert torch.equal(x[index].cpu(), host[same if isinstance(index, tuple) else same[0]])
+y = x.clone()
+y[i] = 0
+y[y > 20] = 1
+y[0, i] = 5.0
+y[:2] = torch.ones(2, 5)
+assert y[:2].sum() == 10 and y[2].sum() == 0
+""",
+    "views alias": """
+x = torch.zeros(2, 2, dtype=torch.complex64, device="cuda")
+torch.view_as_real(x)[..., 1] = 3
+assert x.imag.sum().item() == 12 and x.conj().resolve_conj().imag.sum().item() == -12
+x = torch.zeros(8, device="cuda")
+x.view(torch.int32)[0] = 1065353216
+assert x[0] == 1
+""",
+    "conversions": """
+x = torch.randn(4, device="cuda")
+assert x.to(device="cuda", dtype=torch.bfloat16).dtype == torch.bfloat16
+assert x.to(torch.float8_e4m3fnuz).float().device.type == "cuda"
+assert x.type() == "torch.cuda.FloatTensor" and isinstance(x, torch.cuda.FloatTensor)
+assert x.cpu().numpy().shape == (4,) and not x.cpu().is_cuda
+""",
+    "generators": """
+def draw(seed):
+    return torch.randn(3, device="cuda", generator=torch.Generator("cuda").manual_seed(seed))
+assert torch.equal(draw(1), draw(1)) and not torch.equal(draw(1), draw(2))
+torch.manual_seed(5)
+first = torch.rand(3, device="cuda")
+state = torch.cuda.get_rng_state()
+second = torch.rand(3, device="cuda")
+torch.cuda.set_rng_state(state)
+assert torch.equal(second, torch.rand(3, device="cuda")) and not torch.equal(first, second)
+torch.cuda.manual_seed(5)
+assert torch.equal(first, torch.rand(3, device="cuda"))
+before = torch.get_rng_state()
+torch.rand(3, device="cuda")
+assert torch.equal(before, torch.get_rng_state())
+""",
+    "pinned memory": """
+pinned = torch.ones(3).pin_memory()
+assert pinned.is_pinned() and pinned[1:].is_pinned() and not torch.ones(3).is_pinned()
+assert torch.empty(3, pin_memory=True).is_pinned() and pinned.cuda(non_blocking=True).sum() == 3
+""",
+    "exchange": """
+x = torch.ones(3, device="cuda")
+torch.from_dlpack(x).add_(1)
+assert x.tolist() == [2, 2, 2]
+import copy, io
+buffer = io.BytesIO()
+torch.save({"x": x}, buffer)
+buffer.seek(0)
+assert torch.load(buffer)["x"].device == x.device
+layer = copy.deepcopy(torch.nn.Linear(2, 2).cuda())
+assert layer.weight.is_cuda
+""",
+    "assert_close says what differs": """
+a = torch.zeros(4, 2, device="cuda")
+b = a.clone()
+torch.testing.assert_close(a, b)
+b[0, 0] = 9
+try:
+    torch.testing.assert_close(a, b)
+except AssertionError as error:
+    assert "Mismatched elements: 1 / 8" in str(error)
+else:
+    raise SystemExit("nothing differed")
+""",
+    "streams": """
+side = torch.cuda.Stream()
+with torch.cuda.stream(side), torch.cuda.device(0):
+    x = torch.ones(3, device="cuda")
+    x.record_stream(side)
+torch.Stream(device="cuda").synchronize()
+torch.Event(device="cuda").record()
+assert torch.accelerator.current_accelerator().type == "cuda"
+""",
+    "memory": """
+before = torch.cuda.memory_allocated()
+x = torch.empty(1000, dtype=torch.uint8, device="cuda")
+assert torch.cuda.memory_allocated() == before + 1000
+del x
+assert torch.cuda.memory_allocated() == before
+assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == before
+assert torch.cuda.max_memory_allocated() >= before + 1000
+""",
+    "out of memory": """
+try:
+    torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+except torch.OutOfMemoryError as error:
+    assert str(1 << 45) in str(error) and "live" in str(error)
+else:
+    raise SystemExit("it was allocated")
+""",
+    "devices do not mix": """
+for wrong in (lambda x: x + torch.ones(3), lambda x: torch.mm(x[None], torch.ones(3, 1))):
+    try:
+        wrong(torch.ones(3, device="cuda"))
+    except RuntimeError as error:
+        assert "same device" in str(error)
+    else:
+        raise SystemExit("it was computed")
+assert (torch.ones(3, device="cuda") + torch.tensor(1.0)).sum() == 6
+try:
+    torch.ones(2, device="cuda:1")
+except RuntimeError as error:
+    assert "cuda:1" in str(error)
+""",
+    "what is not there has a name": """
+for call, name in (
+    (lambda: torch.nn.LSTMCell(5, 4).cuda()(torch.ones(2, 5, device="cuda")), "lstm_cell"),
+    (lambda: torch.eye(3, device="cuda").to_sparse(), "sparse"),
+):
+    try:
+        call()
+    except NotImplementedError as error:
+        assert name in str(error)
+    else:
+        raise SystemExit("it was computed")
+""",
+    "a kernel in a custom operator": """
+@torch.library.custom_op("snippets::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    doubling[(1,)](x, out, x.numel(), BLOCK=64)
+    return out
+assert double(torch.ones(4, device="cuda")).tolist() == [2, 2, 2, 2]
+""",
+    "a kernel gets a tensor of the host": """
+try:
+    doubling[(1,)](torch.ones(4), torch.empty(4), 4, BLOCK=64)
+except ValueError as error:
+    assert "cpu tensor?" in str(error)
+else:
+    raise SystemExit("it was launched")
+""",
+    "a graph of launches": """
+x, y = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    doubling[(1,)](x, y, 4, BLOCK=64)
+assert y.sum() == 0
+x.fill_(3)
+graph.replay()
+assert y.tolist() == [6, 6, 6, 6]
+try:
+    with torch.cuda.graph(graph):
+        x + 1
+except NotImplementedError as error:
+    assert "aten.add.Tensor cannot be captured" in str(error)
+else:
+    raise SystemExit("it was captured")
+assert (x + 1).tolist() == [4, 4, 4, 4]
+""",
+    "time passes": """
+start, middle, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+x = torch.ones(512, 512, device="cuda")
+flops = simulation.operators["aten.mm.default"]["flops"]
+start.record()
+x + x
+middle.record()
+x @ x
+end.record()
+assert 0.002 <= start.elapsed_time(middle) < middle.elapsed_time(end) < 1
+assert simulation.operators["aten.mm.default"]["flops"] == flops + 2 * 512**3
+""",
+    "a wrong access is found": """
+x = torch.ones(4, device="cuda")
+try:
+    doubling[(1,)](x, torch.empty(2, device="cuda"), 4, BLOCK=64)
+except RuntimeError as error:
+    assert "out of bounds" in str(error), error
+else:
+    raise SystemExit("it was not found")
+assert "out of bounds" in simulation.findings[0]["message"]
+""",  # the last one: the device is in error afterwards
+}

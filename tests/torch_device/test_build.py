@@ -1,0 +1,51 @@
+"""The library of the device: one for each PyTorch, and a reason where there is none."""
+
+import pytest
+
+from kernel_gym.torch_device import build
+
+
+@pytest.fixture
+def nothing_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_its_name_tells_the_pytorch(monkeypatch):
+    here = build.library_name()
+    monkeypatch.setattr(build.importlib.metadata, "version", lambda name: "2.9.1+cpu")
+    assert build.library_name() != here
+    assert build.library_name().startswith("_torch_device_2.9.1_cpu_")
+
+
+def test_a_library_in_the_cache_is_found(nothing_built):
+    assert build.find_library() is None
+    path = nothing_built / "kernel-gym" / "torch_device" / build.library_name()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    assert build.find_library() == path
+
+
+def test_a_missing_compiler_is_named(nothing_built, monkeypatch):
+    assert build.missing() is None
+    monkeypatch.setenv("PATH", str(nothing_built))
+    problem, fix = build.missing()
+    assert "no C++ compiler" in problem
+    assert "g++" in fix
+    with pytest.raises(build.DeviceBuildError, match=r"no C\+\+ compiler"):
+        build.build()
+
+
+def test_a_missing_pytorch_is_named(nothing_built, monkeypatch):
+    monkeypatch.setattr(build, "find_torch", lambda: None)
+    assert "no PyTorch" in build.missing()[0]
+
+
+def test_a_compiler_error_is_passed_on(nothing_built, monkeypatch):
+    sources = nothing_built / "csrc"
+    sources.mkdir()
+    (sources / "wrong.cpp").write_text("#error this is wrong")
+    monkeypatch.setattr(build, "SOURCES", sources)
+    with pytest.raises(build.DeviceBuildError, match="this is wrong"):
+        build.build()
