@@ -166,7 +166,8 @@ _freed = (_LONG * 256)()
 
 def refuse_to_compute(capturing: bool) -> None:
     """Refuses operators that compute while a graph is captured: a replay would leave them out."""
-    load().torch_device_capture(int(capturing))
+    if _library is not None:
+        _library.torch_device_capture(int(capturing))
 
 
 def set_rates(rates: Rates, matrix: dict[str, float]) -> None:
@@ -184,15 +185,16 @@ def set_rates(rates: Rates, matrix: dict[str, float]) -> None:
 
 def seconds() -> float:
     """Modelled seconds of all operators and transfers so far."""
-    return load().torch_device_seconds()
+    return 0.0 if _library is None else _library.torch_device_seconds()
 
 
 def operators() -> dict[str, dict[str, float]]:
     """Returns `calls`, `bytes`, `flops` and `seconds` of each operator by its name."""
-    library = load()
-    size = library.torch_device_operators(None, 0) + (1 << 16)
+    if _library is None:
+        return {}
+    size = _library.torch_device_operators(None, 0) + (1 << 16)
     buffer = ctypes.create_string_buffer(size)
-    library.torch_device_operators(buffer, size)
+    _library.torch_device_operators(buffer, size)
     charged: dict[str, dict[str, float]] = {}
     for line in buffer.value.decode().splitlines():
         name, *numbers = line.split("\t")

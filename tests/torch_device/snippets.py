@@ -45,6 +45,12 @@ scaler.step(optimizer)
 scaler.update()
 assert y.dtype == torch.float16
 """,
+    "statistics of small floats": """
+x = torch.randn(8, 64, device="cuda", dtype=torch.bfloat16)
+out, mean, rstd = torch.native_layer_norm(x, (64,), None, None, 1e-5)
+assert (out.dtype, mean.dtype, rstd.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+torch.testing.assert_close(mean[:, 0], x.float().mean(1))
+""",
     "attention": """
 q = torch.randn(1, 4, 8, 16, device="cuda", requires_grad=True)
 out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

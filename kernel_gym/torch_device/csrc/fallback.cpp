@@ -206,6 +206,7 @@ struct Facts {
   bool view = false;         // returns a view and writes nothing
   bool known = false;        // there is a CPU kernel that may stand for the GPU's
   bool mixes = false;        // GPUs accept CPU tensors beside theirs
+  bool sums = false;         // adds up many products, which GPUs do in float
   bool convolves = false;
   int factor = -1;           // the left factor of a product, or a weight, among the arguments
   int generator = -1;        // its generator among the arguments
@@ -243,6 +244,8 @@ Facts read_facts(const c10::OperatorHandle& op) {
   facts.mixes = mixing.count(name) > 0;
   const auto factor = factors.find(name);
   if (factor != factors.end()) facts.factor = factor->second;
+  facts.sums = name.find("native_layer_norm") != std::string::npos ||
+               name.find("native_group_norm") != std::string::npos;
   facts.convolves = name == "aten::convolution";
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -267,6 +270,28 @@ double count_flops(const Facts& facts, const at::Tensor& factor, const IValue& r
   return outputs * static_cast<double>(factor.numel()) / static_cast<double>(factor.size(0));
 }
 
+// Computes a norm or its gradients in float, as GPUs do: the statistics stay in float. The CPU's
+// kernels add up in the type of the arguments, which loses digits in bfloat16.
+void compute_in_float(const c10::OperatorHandle& op, Call& call, torch::jit::Stack* stack) {
+  const size_t base = stack->size() - op.schema().arguments().size();
+  const at::ScalarType type = call.type();
+  for (size_t i = base; i < stack->size(); ++i) {
+    auto& value = (*stack)[i];
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point())
+      value = value.toTensor().to(at::kFloat);
+  }
+  at::AutoDispatchBelowADInplaceOrView below;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  const bool backward = op.operator_name().name.find("backward") != std::string::npos;
+  const size_t first = stack->size() - op.schema().returns().size();
+  for (size_t i = first; i < stack->size(); ++i) {
+    auto& value = (*stack)[i];
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor made = value.toTensor();
+    value = call.to_device(backward || i == first ? made.to(type) : made);
+  }
+}
+
 void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stack* stack) {
   if (!facts.view) check_not_capturing(facts.name.c_str());
   const size_t count = op.schema().arguments().size();
@@ -282,6 +307,10 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
   }
   at::Tensor factor;
   if (facts.factor >= 0) factor = (*stack)[base + facts.factor].toTensor();
+  if (facts.sums && c10::isReducedFloatingType(call.type())) {
+    compute_in_float(op, call, stack);
+    return charge(facts.name.c_str(), &op.schema(), call.bytes(), 0, call.type());
+  }
   {
     at::AutoDispatchBelowADInplaceOrView below;
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);

@@ -9,6 +9,8 @@ import ctypes
 import os
 from typing import Any
 
+import torch
+
 from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
@@ -81,6 +83,8 @@ class LocalRuntime(SimRuntime):
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
         cuda_facade.install_for_program(self)
+        # A thread of PyTorch that still holds tensors when the interpreter ends would abort it.
+        torch.autograd.set_multithreading_enabled(False)
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile returns its argument
 
     @property
