@@ -9,7 +9,8 @@ A record names a kernel, how it was launched, and how long it took:
                 "options": {"num_warps": 4}}}
 
 ``group`` holds variants that solve one problem of one size, so that their times can be ranked.
-``floor_us`` is what an empty launch measures in the same way. Records of the public collection
+``floor_us`` is what an empty launch measures in the same way. ``overhead_us`` is the part of it
+that no work of the kernel hides behind; by default all of it. Records of the public collection
 (AMD-AGI/GEAK-eval) have no ``launch``; geak.py knows their launches.
 """
 
@@ -41,6 +42,7 @@ class Measured:
         launches: How it was launched. With several, the device's tuner took the fastest one.
         microseconds: The measured time.
         floor: What an empty launch measures, in microseconds.
+        overhead: What a measurement adds to the kernel's own time, in microseconds.
         raw: The whole record.
     """
 
@@ -51,6 +53,7 @@ class Measured:
     launches: tuple[Launch, ...]
     microseconds: float
     floor: float
+    overhead: float
     raw: dict[str, Any]
 
     def timed(
@@ -105,6 +108,7 @@ def parse_record(raw: dict[str, Any]) -> Measured | None:
             (Launch.from_json(raw["launch"]),),
             float(raw["time_us"]),
             float(raw.get("floor_us", 0.0)),
+            float(raw.get("overhead_us", raw.get("floor_us", 0.0))),
             raw,
         )
     known = geak.interpret(raw) if raw.get("set") == "geak" else None
@@ -118,6 +122,7 @@ def parse_record(raw: dict[str, Any]) -> Measured | None:
         known.launches,
         float(raw["time_us"]),
         geak.FLOOR_US,
+        geak.OVERHEAD_US,
         raw,
     )
 

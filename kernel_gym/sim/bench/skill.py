@@ -31,6 +31,7 @@ class Compared:
         measured: As measured, with the launch.
         modelled: Modelled, with the launch of the measurement.
         floor: What an empty launch measures.
+        overhead: What the measurement adds to the kernel's own time.
     """
 
     identity: str
@@ -39,13 +40,15 @@ class Compared:
     measured: float
     modelled: float
     floor: float
+    overhead: float
 
     @property
     def ratio(self) -> float | None:
-        """Modelled over measured time above the floor; None too close to it."""
+        """Modelled over measured time without the overhead; None too close to the floor."""
         if self.measured - self.floor < LEAST_ABOVE_FLOOR_US:
             return None
-        return max(self.modelled - self.floor, 1e-3) / (self.measured - self.floor)
+        own = max(self.modelled - self.overhead, 1e-3)
+        return own / (self.measured - self.overhead)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from kernel_gym.sim.bench.skill import Compared, pair_order, skill
 
 def rows(modelled, measured=(10.0, 20.0, 40.0), floor=6.0):
     return [
-        Compared(f"r{i}", "softmax", "softmax|64", a, b, floor)
+        Compared(f"r{i}", "softmax", "softmax|64", a, b, floor, floor)
         for i, (a, b) in enumerate(zip(measured, modelled, strict=True))
     ]
 
