@@ -233,8 +233,9 @@ class LaunchModel:
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
+        started = self.workgroups / hw.WORKGROUP_STARTS_PER_CYCLE
         return {
-            "cu": request.makespan / device.clock_hz,
+            "cu": max(request.makespan, started) / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
             "hbm": max(hbm, traffic.hbm / pull),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),

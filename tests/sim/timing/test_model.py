@@ -215,3 +215,16 @@ def test_latencies_are_those_of_the_device():
     for figures in hw.FIGURES.values():
         assert warm.miss_latency(figures.latencies) == pytest.approx(figures.latencies.l2, rel=0.01)
         assert cold.miss_latency(figures.latencies) == figures.latencies.hbm
+
+
+def test_small_workgroups_wait_for_their_start(engine):
+    x, out = torch.randn(1 << 19), torch.empty(1 << 19)
+    seconds = []
+    for block, warps in ((64, 1), (1024, 4)):
+        text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], warps=warps, BLOCK=block)
+        grid = ((1 << 19) // block,)
+        result = modelled(engine, text, shared, grid, [x, out, 1 << 19], warps)
+        seconds.append(result.seconds)
+    starts = 8192 / hw.WORKGROUP_STARTS_PER_CYCLE / hw.MI300X.clock_hz
+    assert seconds[0] > hw.LAUNCH_S + starts
+    assert seconds[0] > 1.3 * seconds[1]
