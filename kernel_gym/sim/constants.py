@@ -152,7 +152,7 @@ FIGURES = {
         _MI210_LATENCIES,
         32,
     ),
-    # SEEN but for the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
+    # SEEN, except the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
     # 1,307 TFLOP/s for f16, 2,614 for fp8 and i8, 653 for xf32, 163 for f32 and f64.
     "gfx942": Figures(
         *(304, 8, 64 << 10, 2.1e9, 5.3e12, 17.2e12, 256 << 20, 4 << 20, 16),
