@@ -114,7 +114,7 @@ def name_target() -> None:
     from triton.backends.driver import DriverBase
     from triton.runtime import driver
 
-    class Target(DriverBase):  # type: ignore[misc]
+    class Target(DriverBase):
         """A driver that only knows its target."""
 
         @classmethod
