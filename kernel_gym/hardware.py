@@ -9,6 +9,29 @@ from dataclasses import dataclass
 
 import torch
 
+# Limit of the share, side with half of it, largest share: for matrix and for vector types.
+_LIBRARY_SHARES = {True: (0.957, 4524.0, 0.62), False: (1.03, 624.0, 0.93)}
+
+
+def library_share(flops: int, matrix: bool) -> float:
+    """Share of the arithmetic peak that a library's matrix product reaches.
+
+    Computed from hipBLASLt's rates on an MI300X for products of 4096^3 and 8192^3: geometric means
+    of 0.503 and 0.640 (bf16), 0.411 and 0.599 (fp16), 0.455 and 0.611 (fp8) of the matrix peak;
+    0.893 and 0.956 (fp32) of the vector peak. Between and below: s / (1 + half / side), where side
+    is the cube root of FLOPs / 2. Larger ones stay below the power limit, 0.62. Source:
+    hibagus/SC25_AMD_CDNA3_Artifact@06e0811, data/7_1_GEMM/hipblaslt/MI300X_750W.
+
+    Args:
+        flops: FLOPs of the product; 0 gives the largest share.
+        matrix: Whether the type has a matrix rate of its own.
+    """
+    limit, half, most = _LIBRARY_SHARES[matrix]
+    if flops <= 0:
+        return most
+    side = (flops / 2) ** (1 / 3)
+    return min(most, limit / (1 + half / side))
+
 
 @dataclass(frozen=True)
 class DeviceSpec:
@@ -27,9 +50,6 @@ class DeviceSpec:
     """Device-side cost of one launch in a busy stream (assumed, not measured)."""
     achievable: float = 0.8
     """Share of the memory bandwidth that a good kernel reaches (assumed, not measured)."""
-    achievable_rate: float = 0.53
-    """Share of the arithmetic peaks that a library's matrix product sustains under the power limit
-    (fitted, see docs/timing-model.md)."""
 
     def roofline_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
         """Returns the roofline time in seconds: Williams et al., CACM 52(4), 2009."""
@@ -39,8 +59,8 @@ class DeviceSpec:
     def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
         """Returns the modelled time of a library operator: a launch and its achievable roofline."""
         moving = self.roofline_seconds(moved_bytes, 0, dtype) / self.achievable
-        computing = self.roofline_seconds(0, flops, dtype) / self.achievable_rate
-        return self.launch_seconds + max(moving, computing)
+        share = library_share(flops, dtype in self.matrix_rate)
+        return self.launch_seconds + max(moving, self.roofline_seconds(0, flops, dtype) / share)
 
     @property
     def facts(self) -> str:

@@ -17,6 +17,9 @@ from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret
 if TYPE_CHECKING:
     from kernel_gym.executors import Executor
 
+TIMING_MODEL = "timing_model"
+"""The name, among the versions of a record, of the model that computed its times."""
+
 
 def rescore(store: RunStore, reward: Reward) -> list[TurnRecord]:
     """The records of a run with another reward; nothing is evaluated.
@@ -83,6 +86,13 @@ class Replayed:
     def same(self) -> bool:
         """Whether all fields that must agree do."""
         return not self.differences
+
+    @property
+    def clocks(self) -> tuple[str, str] | None:
+        """The recorded and the present version of the timing model, if they differ."""
+        recorded = self.record.evaluation.versions.get(TIMING_MODEL, "before 1")
+        present = self.evaluation.versions.get(TIMING_MODEL)
+        return (recorded, present) if present and recorded != present else None
 
 
 def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:

@@ -58,6 +58,7 @@ def replay(
                 "sample": o.record.sample,
                 "turn": o.record.turn,
                 "differences": o.differences,
+                "timing_models": o.clocks,
             }
             for o in other
         ]
@@ -66,6 +67,11 @@ def replay(
         for one in other:
             fields = ", ".join(one.differences)
             note(f"{one.record.task} turn {one.record.turn} differs in {fields}")
+        for recorded, present in sorted({one.clocks for one in replayed if one.clocks}):
+            note(
+                f"recorded with version {recorded} of the timing model, replayed with {present}: "
+                "modelled times and speedups are not comparable"
+            )
         same = len(replayed) - len(other)
         console.print(f"{same} of {len(replayed)} came out the same; {skipped} left out (infra)")
     if other:

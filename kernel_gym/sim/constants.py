@@ -2,6 +2,12 @@
 
 Constants outside of :class:`Figures` were collected for the MI300X. The other GPUs use them too.
 
+MEASURED: computed from public measurements of an MI300X that split.toml in benchmarks/calibration
+lists under `fit`: [LAT] pointer chases, [CU] instructions on one compute unit, [GEMM] libraries,
+all three of the SC25 CDNA3 artifact (hibagus/SC25_AMD_CDNA3_Artifact@06e0811);
+[FLEET] cklxx/fleet-mi300x@093e8ce6; [GEAK] AMD-AGI/GEAK-eval@516e01b2; [HIST]
+LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8.
+
 SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
 hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white paper (2023), [ISA]
 AMD's CDNA3 instruction set manual or the data sheet, from memory. DERIVED: computed from published
@@ -15,6 +21,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TIMING_MODEL_VERSION = "2"
+"""Rises with every change of a modelled time. Records carry it; times of two versions differ."""
+
 # ---- layout
 SIMDS = 4  # RECALLED: a compute unit
 MAX_WAVES_PER_SIMD = 8  # RECALLED
@@ -27,44 +36,70 @@ WAVE_LANES = 64  # SEEN
 LINE_BYTES = 128  # RECALLED: cache line of L1, L2 and Infinity Cache
 
 # ---- rates
-HBM_EFFICIENCY = 0.80  # ASSUMED
-MALL_EFFICIENCY = 0.70  # RECALLED: 11.9 TB/s measured by [C&C]
-# FITTED: the share of the matrix peak that the power limit allows in a long run: 654 (fp16) and 708
-# (bf16) of 1,307 TFLOP/s in AMD's "Measuring max-achievable FLOPs" (ROCm blog, 2025; recalled).
-MATRIX_SUSTAINED = 0.53
+HBM_EFFICIENCY = 0.80  # MEASURED: 4.24 of 5.3 TB/s with 8 loads in flight [FLEET]
+MALL_EFFICIENCY = 0.70  # RECALLED: 11.9 TB/s measured by [C&C]; other programs measure 5 to 8.7
+# MEASURED: the share of the matrix peak that a library reaches in a product of 8192^3 under the
+# power limit: 837 (bf16) and 784 (fp16) of 1,307, 1,597 (fp8) of 2,615 TFLOP/s [GEMM].
+MATRIX_SUSTAINED = 0.62
 L2_EFFICIENCY = 0.70  # ASSUMED
 CU_BYTES_PER_CLOCK = 50  # ASSUMED: what one compute unit can read from beyond its L1
 
 # ---- fixed costs
-EXPOSED_SHARE = 0.1  # ASSUMED: part of the shorter terms that the longest one does not hide
+# How latency and bandwidth add up: T = (cu^p + memory^p)^(1/p). If the waves of a compute unit only
+# wait for memory, p is 2. MEASURED: with 1, 2, 4 and 8 loads in flight 304 workgroups read 2.59,
+# 3.40, 3.74 and 4.24 TB/s [FLEET]; p = 2 gives 2.45, 3.47, 4.00 and 4.17. If they never wait for
+# it, both overlap.
+WAITING_EXPONENT = 2.0
+HIDDEN_EXPONENT = 8.0  # ASSUMED: two equal terms take 9 % longer than one
+EXPOSED_SHARE = 0.1  # ASSUMED: part of the shorter memory terms that the longest one does not hide
+# MEASURED: blocks of 64 elements, 4,096 of them within the launch floor of 6.1 us and 16,384 in
+# 11.7 [GEAK block_copy]: 0.45 to 0.6 ns a workgroup. One a cycle is 0.48 ns.
+WORKGROUP_STARTS_PER_CYCLE = 1.0
 LAUNCH_S = 2e-6  # ASSUMED: from dispatch to the first wave, and the end of the kernel
 
 # ---- atomics and handovers between workgroups
-# FITTED to a histogram on an MI300X: 67,108,864 atomic additions to 4,096 bins, of which one gets
-# 12.5 %, take 86.4 ms (LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8,
-# reports/kernel-rocm.json). With one addition a wave and bin they take 73.2 ms. So the fullest bin
-# does not decide, and fewer lines are not assumed to be slower.
+# MEASURED: 67,108,864 atomic additions to 4,096 bins, of which one gets 12.5 %, take 86.4 ms: 0.78
+# G a second; with one addition a wave and bin they take 73.2 ms [HIST]. So neither the fullest bin
+# nor repeated addresses of a wave decide. A request is a 64-byte piece of an instruction, plus one
+# for each lane that comes to an address after another one: 0.91 a lane in that program. Fewer
+# lines are not assumed to be slower.
 ATOMIC_LINES = 128  # cache lines that those bins fill
-ATOMIC_REQUESTS_PER_S = 0.62e9  # to that many lines or fewer; ASSUMED to grow with more
+ATOMIC_REQUESTS_PER_S = 0.71e9  # to that many lines or fewer; ASSUMED to grow with more
 # A flag goes to another chiplet and back in 1.44 to 1.6 us (SEEN: fleet-mi300x@093e8ce6).
 HANDOVER_S = 0.72e-6
 
 # ---- cycles of a compute unit
-VECTOR_CYCLES = 4  # RECALLED: 64 lanes on 16
+VECTOR_CYCLES = 4  # MEASURED: 4.03 [CU]
+LONG_ENCODING_GAP = 5  # MEASURED: cycles between 8-byte instructions of one wave, v_fma_f32 [CU]
+PACKED_GAP = 8  # MEASURED: cycles between packed instructions of one wave; 4 for two waves [CU]
 SLOW_VECTOR_CYCLES = 16  # RECALLED: transcendental functions, 32-bit integer multiplication
-WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than fused multiply-add
+WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than sums, products and comparisons
 PERMUTE_CYCLES = 2  # ASSUMED: permutes pass 32 lanes a cycle through the LDS crossbar
 UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access that no sample ran
 LDS_LATENCY = 64  # ASSUMED
-L1_LATENCY = 120  # ASSUMED
-L2_LATENCY = 300  # ASSUMED
-MALL_LATENCY = 650  # ASSUMED
-HBM_LATENCY = 900  # ASSUMED
 SCALAR_LATENCY = 200  # ASSUMED
 STORE_LATENCY = 100  # ASSUMED: until a store no longer counts as outstanding
 WORKGROUP_LAUNCH = 200  # ASSUMED: between workgroups that start on one compute unit
 L2_BYTES_PER_CYCLE = 64  # RECALLED: L1 fill of one compute unit
 MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Cycles from a load to its value on an idle device, by where it hits."""
+
+    l1: float
+    l2: float
+    mall: float
+    hbm: float
+
+
+# MEASURED by pointer chases [LAT]. MI300X: 113 to 126; 197 to 225 up to 3 MB; 445 to 465 for 6 to
+# 100 MB; 862 to 884 above 400 MB, misses of the TLB included.
+_MI300X_LATENCIES = Latencies(117, 208, 455, 870)
+# The same on an MI210, which is one die of an MI250X: 128 up to 16 KB, 250 up to 4 MB, 587 to 604
+# for 17 to 80 MB. It has no Infinity Cache.
+_MI210_LATENCIES = Latencies(128, 250, 592, 592)
 
 
 @dataclass(frozen=True)
@@ -85,6 +120,8 @@ class Figures:
             :mod:`kernel_gym.sim.compiler.matrix_ops`: 16-bit floats 0 and 1, i8 2, 8-bit floats 3
             to 6, f32 7, xf32 8, f64 9. DERIVED from the published dense peaks at these units and
             clocks.
+        latencies: Of loads.
+        l1_sets: Sets of a compute unit's L1, of 4 lines each.
     """
 
     compute_units: int
@@ -97,6 +134,8 @@ class Figures:
     l2_bytes: int
     l2_channels: int
     matrix_operations: tuple[int, ...]
+    latencies: Latencies
+    l1_sets: int
 
     @property
     def l2_bytes_per_s(self) -> float:
@@ -110,12 +149,16 @@ FIGURES = {
     "gfx90a": Figures(
         *(110, 1, 64 << 10, 1.7e9, 1.638e12, math.inf, 0, 8 << 20, 32),
         (1024, 1024, 1024, 0, 0, 0, 0, 256, 0, 256),
+        _MI210_LATENCIES,
+        32,
     ),
     # SEEN, except the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
     # 1,307 TFLOP/s for f16, 2,614 for fp8 and i8, 653 for xf32, 163 for f32 and f64.
     "gfx942": Figures(
         *(304, 8, 64 << 10, 2.1e9, 5.3e12, 17.2e12, 256 << 20, 4 << 20, 16),
         (2048, 2048, 4096, 4096, 4096, 4096, 4096, 256, 1024, 256),
+        _MI300X_LATENCIES,
+        64,
     ),
     # RECALLED: AMD's CDNA4 white paper and data sheet; the rate of the Infinity Cache ASSUMED as of
     # the MI300X. 2,500 TFLOP/s for 16 bits, 5,000 for fp8 and i8, 157 for f32, 79 for f64. The
@@ -123,6 +166,8 @@ FIGURES = {
     "gfx950": Figures(
         *(256, 8, 160 << 10, 2.4e9, 8.0e12, 17.2e12, 256 << 20, 4 << 20, 16),
         (4096, 4096, 8192, 8192, 8192, 8192, 8192, 256, 0, 128),
+        _MI300X_LATENCIES,  # ASSUMED
+        64,
     ),
 }
 MI300X = FIGURES["gfx942"]

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from kernel_gym.analysis.replay import rescore
+from kernel_gym.analysis.replay import TIMING_MODEL, Replayed, rescore
 from kernel_gym.cli import app
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import Recipe, get_reward
@@ -87,6 +87,14 @@ def test_replay_finds_what_differs(tmp_path):
     (differs,) = data["differ"]
     assert differs["turn"] == 2
     assert {"source_sha256", "outcome", "stage"} <= set(differs["differences"])
+
+
+def test_a_replay_names_the_versions_of_the_timing_model(store):
+    recorded = store.records()[0]
+    now = passing(1.5, 1.5).model_copy(update={"versions": {TIMING_MODEL: "2"}})
+    assert Replayed(recorded, now, ("versions",)).clocks == ("before 1", "2")
+    same = recorded.model_copy(update={"evaluation": now})
+    assert Replayed(same, now, ()).clocks is None
 
 
 def test_a_replay_needs_the_secret_of_the_run(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from rich.table import Table
 from kernel_gym.commands.bench import gpu as bench_gpu
 from kernel_gym.commands.bench import hostile as bench_hostile
 from kernel_gym.commands.bench import scale as bench_scale
+from kernel_gym.commands.bench import simulator as bench_simulator
 from kernel_gym.commands.bench import table as bench_table
 from kernel_gym.commands.bench.outside import app as bench_outside
 from kernel_gym.commands.common import (
@@ -89,86 +89,6 @@ def envs(
     _show(rates, json)
 
 
-@app.command("sim")
-def simulator(
-    interpreter: Annotated[
-        bool, typer.Option(help="Time Triton's interpreter too (a minute or more).")
-    ] = True,
-    json: JsonOption = False,
-) -> None:
-    """Compare the simulator's speed with Triton's interpreter, and check its timing model.
-
-    Times are processor seconds of this machine (wall clock for two threads). Modelled ones are
-    compared with a full trace, and with published figures of an MI300X.
-
-    Example: kernel-gym bench sim --no-interpreter
-    """
-    from rich.progress import Progress
-
-    from kernel_gym.sim.bench.benchmark import Bench, interpret, simulate, validate
-    from kernel_gym.sim.bench.kernels import speed_cases
-
-    cases = speed_cases()
-    bench = Bench()
-    rows, slow = [], {}
-    with Progress(console=messages, transient=True) as progress:
-        bar = progress.add_task("", total=len(cases) * (1 + interpreter) + 1)
-        for case in cases:
-            progress.update(bar, description=case.name)
-            rows.append(simulate(case, bench))
-            progress.advance(bar)
-        for found in interpret() if interpreter else ():
-            slow[found["name"]] = found["s"]
-            progress.update(bar, description=f"interpreter: {found['name']}", advance=1)
-        progress.update(bar, description="published figures")
-        validation = validate(bench)
-    for row in rows:
-        seconds = slow.get(row["name"])
-        row["over_interpreter"] = seconds / row["plain_s"] if seconds else None
-    if json:
-        print_json({"speed": rows, "validation": validation})
-    else:
-        _show_simulator(rows, validation)
-
-
-def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> None:
-    table = Table(title="the simulator on this machine, one thread unless said")
-    headers = ("kernel", "workgroups", "ms", "over interpreter", "two threads", "with the model")
-    for header in (*headers, "modelled us", "sampling error"):
-        table.add_column(header, justify="left" if header == "kernel" else "right")
-    for row in rows:
-        ratio = row["over_interpreter"]
-        table.add_row(
-            row["name"],
-            str(row["workgroups"]),
-            f"{row['plain_s'] * 1e3:.1f}",
-            "" if ratio is None else f"{ratio:,.0f}x",
-            f"{row['two_threads']:.2f}x",
-            f"{row['instrumented']:.2f}x",
-            f"{row['modelled_us']:.2f}",
-            f"{row['sampling_error']:+.1%}",
-        )
-    console.print(table)
-    ratios = [row["over_interpreter"] for row in rows if row["over_interpreter"]]
-    if ratios:
-        low = f"{min(ratios):,.0f}x"
-        console.print(
-            f"over the interpreter: median {statistics.median(ratios):,.0f}x, least {low}"
-        )
-    table = Table(title="modelled against published figures of an MI300X")
-    for header in ("figure", "published", "modelled", "error", "source"):
-        table.add_column(header, justify="left" if header in ("figure", "source") else "right")
-    for row in validation["figures"]:
-        published, modelled = f"{row['value']:g} {row['unit']}", f"{row['modelled']:.3g}"
-        name = f"{row['kind']} {row['name']}"
-        table.add_row(name, published, modelled, f"{row['error']:+.0%}", row["source"])
-    console.print(table)
-    console.print(
-        f"median error {validation['median_error']:.0%}; order of pairs that differ by 1.3x: "
-        f"{validation['pairs_in_order']} of {validation['pairs']}"
-    )
-
-
 def _rates(
     ways: dict[str, tuple[Any, int]], rounds: int, source: Callable[[], str]
 ) -> dict[str, float]:
@@ -209,6 +129,8 @@ def _show(rates: dict[str, float], json: bool) -> None:
     console.print(table)
 
 
+app.command("sim")(bench_simulator.simulator)
+app.command()(bench_simulator.record)
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
 app.command()(bench_scale.scale)

@@ -53,6 +53,7 @@ from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
+from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.tasks.problem import Scale, Value
 from kernel_gym.tasks.task import Task
 
@@ -96,6 +97,7 @@ class SimDevice:
             "torch": torch.__version__,
             "triton": triton.__version__,
             "clang": clang,
+            "timing_model": TIMING_MODEL_VERSION,
         }
 
     def held(self, exclusivity: Exclusivity) -> contextlib.AbstractContextManager[None]:

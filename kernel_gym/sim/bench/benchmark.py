@@ -157,7 +157,7 @@ def _interpret_here() -> None:
         print(json.dumps({"name": case.name, "s": spent / programs * case.workgroups}), flush=True)
 
 
-def validate(bench: Bench) -> dict[str, Any]:
+def compare_published(bench: Bench) -> dict[str, Any]:
     """Compares the model with published figures: errors, and order of pairs 1.3x apart."""
     published = json.loads(VALIDATION.read_text(encoding="utf-8"))["figures"]
     rows = []

@@ -25,6 +25,18 @@ _LAYOUT = packer(TimedInst)
 _BLOCK = packer(BlockRange)
 _SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
 _WIDE = re.compile(r"_(f64|i64|u64|b64)$")
+_FULL_RATE_WIDE = re.compile(r"^v_(add|mul|fma|fmac|max|min)_f64|^v_(cmpx?|mov)_")
+_PACKED = re.compile(r"^v_pk_(add|mul|fma)_f(32|16)$")
+# Cycles of AMD's matrix instruction calculator. These shapes of earlier generations do not run at
+# the full rate.
+_SMALL_DEPTH = re.compile(
+    r"^v_mfma_[fi]32_(32x32|16x16|4x4)x(?:[24]_\d+b_(?:f16|bf16|i8)$|\d+bf16$)"
+)
+_SMALL_DEPTH_CYCLES = {"32x32": 64, "16x16": 32, "4x4": 8}
+_F64_4X4_CYCLES = 16
+_ONLY_SHORT = ("v_readfirstlane_b32", "v_nop", "v_swap_b32")
+_INLINE = re.compile(r"^-?([0-9]|[1-5][0-9]|6[0-4])$|^-?(0\.5|1\.0|2\.0|4\.0|0\.15915494)$")
+_NUMBER = re.compile(r"^-?(0x[0-9a-f]+|[0-9.]+(e[-+]?[0-9]+)?)$")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
 _GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
 _SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
@@ -76,6 +88,7 @@ class TimedInstruction:
     dst_rows: int = 0
     src_rows: tuple[int, ...] = ()
     sharing: int = 0
+    gap: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the C++ struct."""
@@ -123,13 +136,33 @@ def vector_cycles(mnemonic: str) -> int:
     """Cycles a vector instruction holds its SIMD."""
     if _SLOW.match(mnemonic):
         return hw.SLOW_VECTOR_CYCLES
-    if _WIDE.search(mnemonic) and "fma" not in mnemonic and not mnemonic.startswith("v_mov"):
+    if _WIDE.search(mnemonic) and not _FULL_RATE_WIDE.match(mnemonic):
         return hw.WIDE_VECTOR_CYCLES
     return hw.VECTOR_CYCLES
 
 
+def has_long_encoding(instruction: Instruction) -> bool:
+    """Whether a vector instruction takes 8 bytes. Assembler text of LLVM names all short ones."""
+    if instruction.encoding != "e32":
+        return instruction.mnemonic not in _ONLY_SHORT
+    sources = instruction.operands[1:]
+    return any(_NUMBER.match(x) and not _INLINE.match(x) for x in sources)
+
+
+def vector_gap(instruction: Instruction) -> int:
+    """Cycles until the same wave can issue its next vector instruction."""
+    if _PACKED.match(instruction.mnemonic):
+        return hw.PACKED_GAP
+    return hw.LONG_ENCODING_GAP if has_long_encoding(instruction) else hw.VECTOR_CYCLES
+
+
 def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
     """Cycles a matrix instruction holds its SIMD's matrix unit."""
+    old = _SMALL_DEPTH.match(mnemonic)
+    if old:
+        return _SMALL_DEPTH_CYCLES[old[1]]
+    if mnemonic == "v_mfma_f64_4x4x4_4b_f64":
+        return _F64_4X4_CYCLES
     shape = matrix_shape(mnemonic)
     assert shape
     per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
@@ -162,7 +195,8 @@ def timed_instruction(
     unit = unit_of(mnemonic)
     if unit == "vector":
         rows = tuple(_rows(instruction, vector_registers)[:3])
-        return TimedInstruction(unit, cycles=vector_cycles(mnemonic), src_rows=rows)
+        cycles, gap = vector_cycles(mnemonic), vector_gap(instruction)
+        return TimedInstruction(unit, cycles=cycles, src_rows=rows, gap=gap)
     if unit == "matrix":
         destination = parse_operand(instruction.operands[0])
         offset = vector_registers if destination.kind == "a" else 0
@@ -183,7 +217,8 @@ def timed_instruction(
     if unit == "idle":
         return TimedInstruction(unit, cycles=idle_cycles(instruction))
     if unit == "lds":  # the cycles of the others depend on their addresses
-        return TimedInstruction(unit, cycles=hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0)
+        cycles = hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0
+        return TimedInstruction(unit, is_store="_write" in mnemonic, cycles=cycles)
     sharing = sharing_of(instruction)
     is_store = unit == "memory" and not sharing & SharingKind.SHARES_READS
     return TimedInstruction(unit, is_store=is_store, sharing=sharing)

@@ -1,10 +1,13 @@
 """The time a launch would take on an MI300X, modelled from what the launch did.
 
-``T = launch + max(compute units, sustained matrix rate, HBM, L2, Infinity Cache)``, plus a tenth of
-the shorter terms because overlap is never perfect. Sampled workgroups are replayed on one compute
-unit (csrc/timing/), which gives each basic block a cost. The blocks, accesses and distinct lines of
-*all* workgroups are counted exactly and multiply these costs. So the samples decide the cost of
-work, never the amount of work. A block that no sample ran costs its full latencies.
+``T = launch + (units^p + memory^p)^(1/p)``. ``units`` is the larger one of compute units and
+sustained matrix rate, ``memory`` the longest of HBM, L2, Infinity Cache and atomics with a tenth of
+the others. The exponent p goes from 2, if waves only wait for memory, to 8, if they never do.
+
+Sampled workgroups are replayed on one compute unit (csrc/timing/), which gives each basic block a
+cost. The blocks, accesses and distinct lines of *all* workgroups are counted exactly and multiply
+these costs. So the samples decide the cost of work, never the amount of work. A block that no
+sample ran costs its full latencies.
 
 docs/timing-model.md states the assumptions and compares them with published figures.
 """
@@ -12,6 +15,7 @@ docs/timing-model.md states the assumptions and compares them with published fig
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -108,6 +112,29 @@ class Trace(Enum):
             request.sample_seed = seed & (1 << 64) - 1
 
 
+def memory_wait_share(request: layouts.ModelRequest) -> float:
+    """Share of the waves' time in the replays that goes to waiting for vector memory."""
+    total = sum(request.stalls)
+    return request.stalls[layouts.Stall.MEMORY] / total if total else 0.0
+
+
+def combined(terms: Mapping[str, float], waiting: float) -> float:
+    """Seconds of a launch from the seconds of its parts.
+
+    Args:
+        terms: From :meth:`LaunchModel._terms`.
+        waiting: Share of the waves' time that goes to waiting for memory.
+    """
+    memory = [terms[name] for name in ("hbm", "mall", "l2", "atomics")]
+    moving = max(memory) + hw.EXPOSED_SHARE * (sum(memory) - max(memory))
+    working = max(terms["cu"], terms["matrix"])
+    inverse = waiting / hw.WAITING_EXPONENT + (1 - waiting) / hw.HIDDEN_EXPONENT
+    larger, smaller = max(moving, working), min(moving, working)
+    if not larger:
+        return 0.0
+    return float(larger * (1 + (smaller / larger) ** (1 / inverse)) ** inverse)
+
+
 class LaunchModel:
     """Models the launch that an engine has just run with samples.
 
@@ -144,9 +171,7 @@ class LaunchModel:
         self._api.sim_model(self._engine, self._program, ct.byref(request))
         spent = self._read("sim_spent", len(self.timing.units))
         terms = self._terms(request, traffic)
-        longest = max(terms.values())
-        hidden = sum(terms.values()) - longest
-        total = hw.LAUNCH_S + longest + hw.EXPOSED_SHARE * hidden
+        total = hw.LAUNCH_S + combined(terms, memory_wait_share(request))
         profile = describe_profile(
             terms, total, request, traffic, self.residency, self.launch, spent
         )
@@ -174,6 +199,7 @@ class LaunchModel:
             self.launch.read_lines,
             self.launch.written_lines,
             self.timing.figures,
+            min(self.workgroups, self.timing.figures.chiplets),
         )
 
     def _request(self, traffic: Traffic) -> layouts.ModelRequest:
@@ -183,8 +209,8 @@ class LaunchModel:
         threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
         return layouts.ModelRequest(
             lds_latency=hw.LDS_LATENCY,
-            l1_latency=hw.L1_LATENCY,
-            miss_latency=traffic.miss_latency,
+            l1_latency=self.timing.figures.latencies.l1,
+            miss_latency=traffic.miss_latency(self.timing.figures.latencies),
             scalar_latency=hw.SCALAR_LATENCY,
             store_latency=hw.STORE_LATENCY,
             workgroup_launch=hw.WORKGROUP_LAUNCH,
@@ -207,8 +233,9 @@ class LaunchModel:
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
+        started = self.workgroups / hw.WORKGROUP_STARTS_PER_CYCLE
         return {
-            "cu": request.makespan / device.clock_hz,
+            "cu": max(request.makespan, started) / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
             "hbm": max(hbm, traffic.hbm / pull),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),

@@ -29,15 +29,10 @@ class Traffic:
     far_fraction: float
     memory_fraction: float
 
-    @property
-    def miss_latency(self) -> float:
+    def miss_latency(self, idle: hw.Latencies) -> float:
         """Mean cycles of a load that misses the L1."""
-        beyond = (
-            hw.MALL_LATENCY
-            - hw.L2_LATENCY
-            + self.memory_fraction * (hw.HBM_LATENCY - hw.MALL_LATENCY)
-        )
-        return hw.L2_LATENCY + self.far_fraction * beyond
+        far = idle.mall + self.memory_fraction * (idle.hbm - idle.mall)
+        return idle.l2 + self.far_fraction * (far - idle.l2)
 
 
 def estimate_traffic(
@@ -46,6 +41,7 @@ def estimate_traffic(
     read_lines: int,
     written_lines: int,
     figures: hw.Figures = hw.MI300X,
+    chiplets: int | None = None,
 ) -> Traffic:
     """Estimates traffic from requests and distinct lines, with cold caches.
 
@@ -58,15 +54,17 @@ def estimate_traffic(
         read_lines: Distinct lines read.
         written_lines: Distinct lines written.
         figures: Constants of the device.
+        chiplets: How many of its dies have workgroups; by default all.
 
     Returns:
         The bytes.
     """
     line = hw.LINE_BYTES
+    chiplets = chiplets or figures.chiplets
     footprint = (read_lines + written_lines) * line
-    l2_fits = min(1.0, figures.chiplets * figures.l2_bytes / footprint) if footprint else 1.0
+    l2_fits = min(1.0, chiplets * figures.l2_bytes / footprint) if footprint else 1.0
     mall_fits = min(1.0, figures.mall_bytes / footprint) if footprint else 1.0
-    first = min(read_requests, float(read_lines * figures.chiplets))
+    first = min(read_requests, float(read_lines * chiplets))
     l2_misses = first + (read_requests - first) * (1 - l2_fits)
     cold = min(float(read_lines), l2_misses)
     mall_misses = cold + (l2_misses - cold) * (1 - mall_fits)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernel_gym.hardware import MI300X
+from kernel_gym.hardware import MI300X, library_share
 from kernel_gym.judge.timing.torch_model import reference_seconds
 
 
@@ -36,6 +36,31 @@ def test_views_are_free_and_operators_add_up():
 def test_a_large_product_is_bound_by_its_flops():
     n = 4096
     a = torch.empty(n, n, dtype=torch.float16)
-    rate = MI300X.matrix_rate[torch.float16] * MI300X.achievable_rate
+    rate = MI300X.matrix_rate[torch.float16] * library_share(2 * n**3, matrix=True)
     expected = MI300X.launch_seconds + 2 * n**3 / rate
     assert _seconds(lambda a: (a @ a,), a=a) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("side", "dtype", "measured"),  # TFLOP/s of hipBLASLt on an MI300X
+    [
+        (4096, torch.bfloat16, 657.1),
+        (8192, torch.bfloat16, 836.8),
+        (4096, torch.float16, 537.9),
+        (8192, torch.float16, 783.5),
+        (4096, torch.float8_e4m3fnuz, 1188.9),
+        (8192, torch.float8_e4m3fnuz, 1597.3),
+        (4096, torch.float32, 146.0),
+        (8192, torch.float32, 156.2),
+    ],
+)
+def test_products_meet_the_rates_of_the_library(side, dtype, measured):
+    flops = 2 * side**3
+    rate = flops / MI300X.operator_seconds(0, flops, dtype) / 1e12
+    assert rate == pytest.approx(measured, rel=0.16)
+
+
+def test_small_products_are_further_from_the_peak():
+    shares = [library_share(2 * side**3, matrix=True) for side in (256, 1024, 4096, 8192)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1

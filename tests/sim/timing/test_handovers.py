@@ -68,7 +68,7 @@ def test_a_chain_costs_by_its_length(engine, kernel):
         assert (out == 1).all()
     link = (took[128] - took[64]) / 64
     assert link == pytest.approx((took[64] - took[32]) / 32, rel=0.1)
-    assert link > 0.3e-6
+    assert link > 0.25e-6  # an operation on a warm L2 takes 208 cycles, not 300 as before
 
 
 def test_chains_side_by_side_cost_as_one(engine):

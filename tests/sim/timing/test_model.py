@@ -9,7 +9,7 @@ import triton.language as tl
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.engine.engine import Engine
-from kernel_gym.sim.timing.model import estimate_traffic
+from kernel_gym.sim.timing.model import combined, estimate_traffic
 from kernel_gym.sim.timing.occupancy import occupancy
 from tests.sim import triton_kernels as kernels
 from tests.sim.support import launch
@@ -199,3 +199,32 @@ def test_sampling_agrees_with_a_full_trace(engine):
         for full in (False, True)
     ]
     assert times[0] == pytest.approx(times[1], rel=0.03)
+
+
+def test_latency_and_bandwidth_add_up_as_squares_where_waves_only_wait():
+    terms = {"cu": 3.0, "matrix": 0.0, "hbm": 4.0, "mall": 0.0, "l2": 0.0, "atomics": 0.0}
+    assert combined(terms, waiting=1) == pytest.approx(5)
+    assert 4 < combined(terms, waiting=0) < 4.1
+    assert combined({**terms, "cu": 0.0}, waiting=1) == 4
+    assert combined(dict.fromkeys(terms, 0.0), waiting=0.5) == 0
+
+
+def test_latencies_are_those_of_the_device():
+    warm = estimate_traffic(1e9, 0, 1000, 0)
+    cold = estimate_traffic(1000, 0, 1000, 0)
+    for figures in hw.FIGURES.values():
+        assert warm.miss_latency(figures.latencies) == pytest.approx(figures.latencies.l2, rel=0.01)
+        assert cold.miss_latency(figures.latencies) == figures.latencies.hbm
+
+
+def test_small_workgroups_wait_for_their_start(engine):
+    x, out = torch.randn(1 << 19), torch.empty(1 << 19)
+    seconds = []
+    for block, warps in ((64, 1), (1024, 4)):
+        text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], warps=warps, BLOCK=block)
+        grid = ((1 << 19) // block,)
+        result = modelled(engine, text, shared, grid, [x, out, 1 << 19], warps)
+        seconds.append(result.seconds)
+    starts = 8192 / hw.WORKGROUP_STARTS_PER_CYCLE / hw.MI300X.clock_hz
+    assert seconds[0] > hw.LAUNCH_S + starts
+    assert seconds[0] > 1.3 * seconds[1]

@@ -1,0 +1,60 @@
+"""Measures the launches of records on a real GPU, for `kernel-gym bench record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.sim.bench.launches import Argument, Launch, Tensor, kernel_function, positional
+from kernel_gym.sim.bench.records import Measured
+
+
+class MeasuringDevice:
+    """The first GPU of PyTorch, which may be one of AMD or NVIDIA.
+
+    Attributes:
+        name: Its name.
+        floor: Median time of a launch of an empty kernel, in microseconds.
+    """
+
+    def __init__(self) -> None:
+        """Find the GPU and measure its launch floor.
+
+        Raises:
+            RuntimeError: If PyTorch sees no GPU.
+        """
+        if not torch.cuda.is_available():
+            raise RuntimeError("PyTorch sees no GPU here; install its build for ROCm or CUDA")
+        self.name = torch.cuda.get_device_name(0)
+        from kernel_gym.sim.bench.kernels import empty
+
+        target = torch.zeros(1, device="cuda")
+        self.floor = self._median(lambda: empty[(1,)](target))
+
+    def measure(self, record: Measured, folder: Path) -> dict[str, Any]:
+        """The record with the time of its fastest launch on this device."""
+        times = [self._launch(folder / record.kernel, launch) for launch in record.launches]
+        best = min(range(len(times)), key=times.__getitem__)
+        return record.timed(times[best], self.floor, self.name, record.launches[best])
+
+    def _launch(self, path: Path, launch: Launch) -> float:
+        function = kernel_function(path, launch.function)
+        arguments = [_on_device(value) for value in positional(function, launch)]
+        return self._median(lambda: function[launch.grid](*arguments, **launch.options))
+
+    @staticmethod
+    def _median(call: Any) -> float:
+        """Median microseconds of calls with a cleared L2, by events on the stream."""
+        import triton
+
+        return float(triton.testing.do_bench(call, return_mode="median")) * 1e3
+
+
+def _on_device(value: Argument | Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    if value.kind.is_floating_point:
+        return torch.randn(value.shape, device="cuda").to(value.kind)
+    return torch.zeros(value.shape, dtype=value.kind, device="cuda")

@@ -1,0 +1,83 @@
+"""The side table of the timing model against measured figures of an MI300X."""
+
+import pytest
+
+from kernel_gym.sim import constants as hw
+from kernel_gym.sim.asm.text import Instruction
+from kernel_gym.sim.compiler.timing_tables import (
+    has_long_encoding,
+    matrix_cycles,
+    timed_instruction,
+    vector_cycles,
+    vector_gap,
+)
+
+# Cycles of AMD's matrix instruction calculator for CDNA3.
+MATRIX_CYCLES = {
+    "v_mfma_f32_16x16x8_xf32": 16,
+    "v_mfma_f32_32x32x4_xf32": 32,
+    "v_mfma_f32_32x32x1_2b_f32": 64,
+    "v_mfma_f32_16x16x1_4b_f32": 32,
+    "v_mfma_f32_4x4x1_16b_f32": 8,
+    "v_mfma_f32_32x32x2_f32": 64,
+    "v_mfma_f32_16x16x4_f32": 32,
+    "v_mfma_f32_32x32x4_2b_f16": 64,
+    "v_mfma_f32_16x16x4_4b_f16": 32,
+    "v_mfma_f32_4x4x4_16b_f16": 8,
+    "v_mfma_f32_32x32x8_f16": 32,
+    "v_mfma_f32_16x16x16_f16": 16,
+    "v_mfma_i32_32x32x16_i8": 32,
+    "v_mfma_i32_16x16x32_i8": 16,
+    "v_mfma_f32_32x32x8_bf16": 32,
+    "v_mfma_f32_16x16x16_bf16": 16,
+    "v_mfma_f64_16x16x4_f64": 32,
+    "v_mfma_i32_32x32x4_2b_i8": 64,
+    "v_mfma_i32_4x4x4_16b_i8": 8,
+    "v_mfma_f32_16x16x4_4b_bf16": 32,
+    "v_smfmac_f32_16x16x32_f16": 16,
+    "v_smfmac_f32_32x32x16_bf16": 32,
+    "v_smfmac_i32_16x16x64_i8": 16,
+    "v_smfmac_f32_32x32x32_fp8_bf8": 32,
+    "v_mfma_f64_4x4x4_4b_f64": 16,
+    "v_mfma_f32_16x16x32_fp8_fp8": 16,
+    "v_mfma_f32_32x32x16_bf8_fp8": 32,
+}
+
+
+def instruction(mnemonic, encoding, *operands):
+    return Instruction(mnemonic, encoding, operands, {}, 1, mnemonic)
+
+
+@pytest.mark.parametrize(("mnemonic", "cycles"), MATRIX_CYCLES.items())
+def test_matrix_cycles_are_those_of_the_calculator(mnemonic, cycles):
+    assert matrix_cycles(mnemonic, hw.MI300X) == cycles
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sources", "long"),
+    [
+        ("e32", ("v1", "v2"), False),
+        ("e32", ("1.0", "v2"), False),
+        ("e32", ("64", "v2"), False),
+        ("e32", ("65", "v2"), True),
+        ("e32", ("0x3fb8aa3b", "v2"), True),
+        ("e64", ("v1", "v2"), True),
+        ("sdwa", ("v1", "v2"), True),
+    ],
+)
+def test_literals_and_modifiers_take_eight_bytes(encoding, sources, long):
+    assert has_long_encoding(instruction("v_mul_f32", encoding, "v0", *sources)) == long
+
+
+def test_one_wave_pays_for_long_and_packed_instructions():
+    three, pair = ("v0", "v1", "v2", "v0"), ("v[0:1]", "v[2:3]", "v[4:5]")
+    assert vector_gap(instruction("v_fma_f32", "", *three)) == 5
+    assert vector_gap(instruction("v_fmac_f32", "e32", "v0", "v1", "v2")) == 4
+    assert vector_gap(instruction("v_pk_add_f32", "", *pair)) == 8
+    assert timed_instruction(instruction("v_pk_add_f32", "", *pair), 8, hw.MI300X).cycles == 4
+
+
+def test_sums_and_products_of_doubles_run_at_full_rate():
+    assert {vector_cycles(f"v_{name}_f64") for name in ("add", "mul", "fma", "max")} == {4}
+    assert vector_cycles("v_lshlrev_b64") == hw.WIDE_VECTOR_CYCLES
+    assert vector_cycles("v_exp_f32") == hw.SLOW_VECTOR_CYCLES
