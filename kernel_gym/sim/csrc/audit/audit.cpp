@@ -37,7 +37,7 @@ void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
   lds_.begin(lds_size);
 }
 
-void Audit::barrier() {
+void Audit::barrier(const std::vector<Wave>& waves) {
   state_.epoch++;
   u32 acquired = 0;
   for (const WaveState& state : state_.waves) acquired = std::max(acquired, state.acquired);
@@ -49,10 +49,11 @@ void Audit::barrier() {
     state.landed[1] = state.issued[1] - (u32)state.vector.size();
     for (int i = 0; i < 2; i++) state_.late |= state.last_write[i] > state.landed[i];
   }
+  lds_.barrier(waves);
 }
 
-void Audit::grid_barrier() {
-  barrier();
+void Audit::grid_barrier(const std::vector<Wave>& waves) {
+  barrier(waves);
   state_.launch->releases[state_.workgroup].push_back(state_.launch->tick + 1);
   for (WaveState& state : state_.waves) state.acquired = state_.launch->tick + 1;
 }
