@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
     "__init__ errors",
-    "formatting hardware inert symbols tasks",
+    "formatting hardware inert symbols tasks triton_versions",
     "records sim",
     "advice protocol rewards storage",
     "benchmarks feedback sandbox",

@@ -54,8 +54,12 @@ void Audit::barrier(const std::vector<Wave>& waves) {
 
 void Audit::grid_barrier(const std::vector<Wave>& waves) {
   barrier(waves);
-  state_.launch->releases[state_.workgroup].push_back(state_.launch->tick + 1);
-  for (WaveState& state : state_.waves) state.acquired = state_.launch->tick + 1;
+  const u32 tick = state_.launch->tick + 1;
+  for (u32 wave = 0; wave < state_.waves.size(); wave++) {
+    WaveState& state = state_.waves[wave];
+    state_.launch->releases[state_.workgroup].add(tick, wave, state_.epoch, state.issued[1]);
+    state.acquired = tick;
+  }
 }
 
 // ---- instructions in order. The table also has those without an operation: waits, fences.
@@ -90,8 +94,12 @@ bool Audit::step(Wave& wave, WaveState& state, u32 index, const Inst* inst) {
   const AuditInst& info = state_.table[index];
   if (info.quiet() && !state.under_way()) return true;
   if (info.kind & kWaits) registers_.wait(state, info);
-  if (info.kind & kReleases)
-    state_.launch->releases[state_.workgroup].push_back(++state_.launch->tick);
+  if (info.kind & kReleases) {
+    // An atomic may overtake what its wave has not waited for. A fence waits.
+    const u32 done = state.issued[1] - (info.kind & kAtomicAccess ? (u32)state.vector.size() : 0);
+    state_.launch->releases[state_.workgroup].add(++state_.launch->tick, wave.number, state_.epoch,
+                                                  done);
+  }
   if (info.kind & kAcquires) {
     state.acquired = state_.launch->tick;
     state.acquired_in_epoch = true;
