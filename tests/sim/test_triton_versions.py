@@ -75,7 +75,9 @@ def fresh_cache(monkeypatch, tmp_path):
 def product(engine):
     """The matrix product of triton-lang/triton#11696: whether its waits are proven, its fault."""
     types = ["*fp32"] * 3 + ["i32"] * 3
-    text, shared = compiled(triton_kernels.matmul, types, 8, 2, TOTAL=triton.language.float32, **TILES)
+    text, shared = compiled(
+        triton_kernels.matmul, types, 8, 2, TOTAL=triton.language.float32, **TILES
+    )
     kernel = engine.load(text, shared=shared)
     a, b, out = torch.randn(128, 192), torch.randn(192, 128), torch.empty(128, 128)
     result = launch(engine, kernel, (1, 1), (512,), [a, b, out, 128, 128, 192], audit=True)
@@ -96,7 +98,9 @@ def test_as_we_set_triton_up_the_product_is_right(engine, fresh_cache):
     assert fault is None, fault.message
 
 
-@pytest.mark.parametrize(("warps", "ordered", "races"), [(1, 0, 0), (4, 0, 1), (8, 0, 1), (4, 1, 0)])
+@pytest.mark.parametrize(
+    ("warps", "ordered", "races"), [(1, 0, 0), (4, 0, 1), (8, 0, 1), (4, 1, 0)]
+)
 def test_waves_that_read_what_others_have_just_stored(engine, warps, ordered, races):
     sizes = {"K": 32, "N": 64, "TILE": 64, "ORDER": bool(ordered)}
     types = ["*fp16"] * 4 + ["*fp32"]
