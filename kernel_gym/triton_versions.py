@@ -13,7 +13,7 @@ ENVIRONMENT = {
 }
 """The settings of every process in which Triton compiles.
 
-The pass "block ping-pong" of Triton 3.6 to 3.8 lets a wave pass a barrier while it still reads LDS
+The pass "block ping-pong" of Triton 3.5 to 3.8 lets a wave pass a barrier while it still reads LDS
 (triton-lang/triton#11696), so that results on gfx942 are wrong. It is off in all versions.
 """
 
