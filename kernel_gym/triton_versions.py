@@ -44,10 +44,10 @@ def numbers(version: str) -> tuple[int, int]:
     Raises:
         ValueError: The text does not start with two numbers.
     """
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if not found:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match:
         raise ValueError(f"found {version!r}, expected a version such as 3.8.0")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def has_block_pointers(version: str) -> bool:
@@ -70,11 +70,11 @@ def lacking(message: str, version: str) -> str:
             f"Triton {version} has no {_BLOCK_POINTERS}: Triton 3.5 to 3.8 have them; "
             "use tl.make_tensor_descriptor here"
         )
-    found = _NO_FUNCTION.search(message)
-    since = _SINCE.get(found[1]) if found else None
-    if not found or since is None or numbers(version) >= since:
+    function = _NO_FUNCTION.search(message)
+    since = _SINCE.get(function[1]) if function else None
+    if not function or since is None or numbers(version) >= since:
         return ""
-    return f"Triton {version} has no tl.{found[1]}: Triton {since[0]}.{since[1]} or later has it"
+    return f"Triton {version} has no tl.{function[1]}: Triton {since[0]}.{since[1]} or later has it"
 
 
 def problem(version: str) -> str:

@@ -76,14 +76,14 @@ def triton_setup() -> dict[str, Any]:
         ``version``; ``problem`` (empty if that version is one of the tested ones);
         ``block_pointers``: whether it has them; ``environment``: the settings it compiles with.
     """
-    found = versions()["triton"]
-    if found == "missing":
+    name = versions()["triton"]
+    if name == "missing":
         problem, block_pointers = "Triton is not installed: pip install triton", False
     else:
-        problem = triton_versions.problem(found)
-        block_pointers = triton_versions.has_block_pointers(found)
+        problem = triton_versions.problem(name)
+        block_pointers = triton_versions.has_block_pointers(name)
     return {
-        "version": found,
+        "version": name,
         "problem": problem,
         "block_pointers": block_pointers,
         "environment": dict(triton_versions.ENVIRONMENT),

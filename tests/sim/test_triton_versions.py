@@ -162,8 +162,8 @@ def test_under_each_version(version):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *UNDER_EACH]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    found = subprocess.run(
+    asked = subprocess.run(
         [sys.executable, "-c", "import triton; print(triton.__version__)"],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert found.stdout.strip() == version
+    assert asked.stdout.strip() == version
