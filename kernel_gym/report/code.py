@@ -2,6 +2,7 @@
 
 Only what helps to read is coloured: comments, texts, numbers, keywords and, in a diff, lines. An
 element for each token, as highlighters make them, is most of the size of a page with many sources.
+For the same reason the elements have the shortest name, `i`.
 """
 
 from __future__ import annotations
@@ -73,6 +74,6 @@ def _elements(parts: Iterable[tuple[str, str]]) -> Iterator[Markup]:
     for kind, run in groupby(parts, key=lambda part: part[0]):
         text = "".join(text for _, text in run)
         if kind and text.strip():
-            yield Markup('<span class="{}">{}</span>').format(kind, text)
+            yield Markup('<i class="{}">{}</i>').format(kind, text)
         else:
             yield escape(text)

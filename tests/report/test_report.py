@@ -190,7 +190,7 @@ class _FirstView(HTMLParser):
 
 
 def test_a_page_of_200_tasks_is_small_and_folded(large):
-    assert len(large.encode()) < 4_000_000
+    assert len(large.encode()) < 3_000_000
     assert len(re.sub(r"<noscript>.*?</noscript>", "", large, flags=re.DOTALL)) < 1_000_000
     view = _FirstView()
     view.feed(large)
