@@ -110,8 +110,8 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
         is_best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
         diff = highlight_diff(before, source) if before else Markup()
         text = highlight_source(source, task.language)
-        if is_best:  # its text is shown above; changes of most of it would repeat the text
-            text, diff = Markup(), diff if 2 * len(diff) < len(text) else Markup()
+        if is_best:
+            text = Markup()  # it is shown above
         else:
             text, diff = _shorter(text, diff)
         told = feedback(task, record.evaluation)
