@@ -29,7 +29,7 @@ _FORMATS = {
 }
 
 
-class TextBackend(backends["amd"].compiler):  # type: ignore[misc, name-defined]
+class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
     """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
 
     def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
