@@ -63,7 +63,7 @@ HIDDEN_CAUSES = {
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",
     "lost write": "lanes store different values to one address at once",
-    "s_waitcnt": "a register is used before its load has arrived",
+    "s_waitcnt": "a load or a write is not waited for before its register or address is used",
     "deadlock": "waves wait for each other for ever",
     "not aligned": "an access is not aligned as its instruction needs",
     "launched": "no kernel of yours was launched",

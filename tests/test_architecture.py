@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
     "__init__ errors",
-    "formatting hardware inert symbols tasks torch_device",
+    "formatting hardware inert symbols tasks torch_device triton_versions",
     "records sim",
     "advice protocol rewards storage",
     "benchmarks feedback sandbox",

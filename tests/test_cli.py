@@ -59,8 +59,12 @@ def test_doctor_tells_devices_and_versions():
     assert data["devices"][0]["clock"] == "modelled"
     assert data["versions"]["torch"] != "missing"
     assert set(data["confinement"]) == {"active", "missing"}
+    assert data["triton"]["version"] == data["versions"]["triton"]
+    assert data["triton"]["problem"] == ""
+    assert data["triton"]["environment"]["TRITON_HIP_USE_BLOCK_PINGPONG"] == "0"
     shown = run("doctor").stdout
     assert DEVICE in shown
+    assert f"triton {data['triton']['version']} with" in shown
     assert "workers are confined by" in shown
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from kernel_gym import triton_versions
 from kernel_gym.commands.common import FAILED, JsonOption, console, messages, print_json
 
 PACKAGES = ("kernel-gym", "torch", "triton", "gymnasium", "numpy")
@@ -26,9 +27,17 @@ def doctor(json: JsonOption = False) -> None:
         devices, barriers = list(device_statuses()), confinement()
     if json:
         rows = [_as_dict(device) for device in devices]
-        print_json({"versions": versions(), "devices": rows, "confinement": barriers})
+        print_json(
+            {
+                "versions": versions(),
+                "triton": triton_setup(),
+                "devices": rows,
+                "confinement": barriers,
+            }
+        )
     else:
         _show(devices)
+        _show_triton(triton_setup())
         _show_confinement(barriers)
     if not any(device.usable for device in devices):
         raise typer.Exit(FAILED)
@@ -60,6 +69,27 @@ def versions() -> dict[str, str]:
     return result
 
 
+def triton_setup() -> dict[str, Any]:
+    """Returns which Triton is used and how.
+
+    Returns:
+        ``version``; ``problem`` (empty if that version is one of the tested ones);
+        ``block_pointers``: whether it has them; ``environment``: the settings it compiles with.
+    """
+    name = versions()["triton"]
+    if name == "missing":
+        problem, block_pointers = "Triton is not installed: pip install triton", False
+    else:
+        problem = triton_versions.problem(name)
+        block_pointers = triton_versions.has_block_pointers(name)
+    return {
+        "version": name,
+        "problem": problem,
+        "block_pointers": block_pointers,
+        "environment": dict(triton_versions.ENVIRONMENT),
+    }
+
+
 def _as_dict(device: Any) -> dict[str, Any]:
     return {
         "name": device.name,
@@ -88,6 +118,15 @@ def _show(devices: list[Any]) -> None:
             console.print(f"[yellow]{device.name}[/]: {escape(problem)}", highlight=False)
         for fix in device.fixes:
             console.print(f"  to fix it: [bold]{escape(fix)}[/]", highlight=False, soft_wrap=True)
+
+
+def _show_triton(setup: dict[str, Any]) -> None:
+    pointers = "with" if setup["block_pointers"] else "without"
+    settings = " ".join(f"{name}={value}" for name, value in setup["environment"].items())
+    text = f"triton {setup['version']} {pointers} block pointers, compiles with {settings}"
+    console.print(text, highlight=False, soft_wrap=True)
+    if setup["problem"]:
+        console.print(f"[yellow]triton[/]: {escape(setup['problem'])}", highlight=False)
 
 
 def _show_confinement(found: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from kernel_gym import triton_versions
 from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox import landlock, seccomp, view
 
@@ -91,7 +92,7 @@ def private_environment(home: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(home / "cache"),
         "TRITON_HOME": str(home),
         "TRITON_CACHE_DIR": str(home / "triton"),
-        "TRITON_DEFAULT_FP_FUSION": "1",
+        **triton_versions.ENVIRONMENT,
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         **ONE_THREAD,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import Any
 
 from kernel_gym.formatting import anonymous
+from kernel_gym.triton_versions import lacking
 
 COMPILE, RUNTIME = "compile", "runtime"
 MAX_TEXT = 6000
@@ -35,12 +37,19 @@ def describe(error: BaseException) -> dict[str, Any]:
     text = str(error).strip() or type(error).__name__
     lines = [part.strip() for part in text.splitlines() if part.strip()] or [type(error).__name__]
     line = lines[-1] if "CompilationError" in names else lines[0]  # Triton quotes source first
+    missing = _lacking_in_triton(text)
+    line = f"{line} ({missing})" if missing else line
     return {
         "kind": COMPILE if failed_build else RUNTIME,
         "type": type(error).__name__,
         "message": anonymous(line)[:500],
         "detail": anonymous(text if "\n" in text else _trace(error))[-MAX_TEXT:],
     }
+
+
+def _lacking_in_triton(text: str) -> str:
+    triton = sys.modules.get("triton")
+    return lacking(text, triton.__version__) if triton else ""
 
 
 def _trace(error: BaseException) -> str:

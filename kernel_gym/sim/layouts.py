@@ -202,6 +202,7 @@ class FaultKind(enum.IntEnum):
     UNINITIALISED_LDS = 14
     UNINITIALISED_REGISTER = 15
     UNWAITED_WRITE = 16
+    UNWAITED_READ = 17
 
 
 # ---- audits

@@ -19,6 +19,7 @@ from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from kernel_gym import triton_versions
 from kernel_gym.devices.gpu.vendors import device_files, vendor_here
 
 
@@ -74,7 +75,7 @@ def warm() -> None:
     Afterwards it excludes all existing objects from garbage collection, since forks share them.
     """
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DEFAULT_FP_FUSION": "1"}
+        os.environ |= {"TRITON_CACHE_DIR": folder, **triton_versions.ENVIRONMENT}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
         _warm_gpu(source)

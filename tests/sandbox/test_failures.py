@@ -1,6 +1,7 @@
 """Descriptions of failures in a worker."""
 
 import pytest
+import triton
 
 from kernel_gym.formatting import anonymous
 from kernel_gym.sandbox.failures import describe
@@ -41,6 +42,18 @@ def test_triton_quotes_the_source_first_and_the_reason_last():
         "raise CompilationError('at 2:8:\\n  x = y\\nno y')"
     )
     assert _raised(code)["message"] == "no y"
+
+
+@pytest.mark.parametrize(("version", "explained"), [("3.9.0", True), ("3.8.0", False)])
+def test_what_the_version_of_triton_lacks_is_named(monkeypatch, version, explained):
+    monkeypatch.setattr(triton, "__version__", version)
+    code = (
+        "class CompilationError(Exception): pass\n"
+        "raise CompilationError('at 2:8:\\n  p = x\\nBlock pointers have been removed')"
+    )
+    message = _raised(code)["message"]
+    assert message.startswith("Block pointers have been removed")
+    assert ("Triton 3.9.0 has no block pointers" in message) is explained
 
 
 def test_folders_and_addresses_are_removed():

@@ -95,7 +95,8 @@ def test_the_environment_is_scrubbed(ask, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_JUDGE", "1")
     assert set(ask("sorted(k.decode() for k in posix.environ)")) == {
         "HOME", "LANG", "OMP_NUM_THREADS", "PATH", "TMPDIR", "TRITON_CACHE_DIR",
-        "TRITON_DEFAULT_FP_FUSION", "TRITON_HOME", "XDG_CACHE_HOME",
+        "TRITON_DEFAULT_FP_FUSION", "TRITON_HIP_USE_BLOCK_PINGPONG", "TRITON_HOME",
+        "XDG_CACHE_HOME",
     }  # fmt: skip
 
 

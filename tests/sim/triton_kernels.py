@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,10 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+
+from kernel_gym.triton_versions import ENVIRONMENT
+
+os.environ.update(ENVIRONMENT)
 
 
 def compiled(

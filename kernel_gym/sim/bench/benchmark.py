@@ -22,6 +22,7 @@ import torch
 
 from kernel_gym.sim.bench.kernels import Case, speed_cases, stream_case
 from kernel_gym.sim.engine.engine import Engine, Kernel, LaunchResult, pack_kernarg
+from kernel_gym.triton_versions import ENVIRONMENT
 
 INTERPRETED_PROGRAMS = 4
 REPEATS = 31
@@ -84,6 +85,7 @@ def compiled(engine: Engine, case: Case) -> Kernel:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
+    os.environ.update(ENVIRONMENT)
     names = case.kernel.arg_names
     signature = dict(zip([n for n in names if n not in case.constants], case.types, strict=True))
     signature = {name: signature.get(name, "constexpr") for name in names}

@@ -19,7 +19,7 @@ from kernel_gym.sim.layouts import AuditKind
 _CALLS = frozenset({"s_swappc_b64", "s_setpc_b64", "s_call_b64"})
 _ENDS = frozenset({"s_endpgm", "s_trap"})
 _COUNTED = AuditKind.VECTOR_COUNTER | AuditKind.LOCAL_COUNTER | AuditKind.SCALAR_COUNTER
-_LDS_WRITE = -1  # stands for LDS that a write under way will change
+_LDS = -1  # stands for what an operation under way reads or writes there
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class _Flights:
             self.ordered = {r: age for r, age in self.ordered.items() if age < wait.local}
 
     def start(self, step: _Step) -> None:
-        lds_write = AuditKind.WRITES_MEMORY in step.kind and AuditKind.LOCAL_COUNTER in step.kind
-        targets = (*step.writes, _LDS_WRITE) if lds_write else step.writes
+        memory = AuditKind.READS_MEMORY | AuditKind.WRITES_MEMORY
+        targets = (*step.writes, _LDS) if step.kind & memory else step.writes
         if step.kind & AuditKind.VECTOR_COUNTER:
             self.vector = {r: a + 1 for r, a in self.vector.items() if a + 1 < MOST_VECTOR}
             self.vector.update(dict.fromkeys(step.writes, 0))
@@ -184,6 +184,6 @@ def _runs(flights: _Flights, steps: Sequence[_Step]) -> bool:
             return False
         if step.kind & _COUNTED:
             flights.start(step)
-        if step.barrier and _LDS_WRITE in flights.ordered:
+        if step.barrier and _LDS in flights.ordered:
             return False
     return True

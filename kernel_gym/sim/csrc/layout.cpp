@@ -237,6 +237,7 @@ const Number kNumbers[] = {
     VALUE(FaultKind, kUninitialisedLds),
     VALUE(FaultKind, kUninitialisedRegister),
     VALUE(FaultKind, kUnwaitedWrite),
+    VALUE(FaultKind, kUnwaitedRead),
 
     VALUE(AuditKind, kReadsMemory),
     VALUE(AuditKind, kWritesMemory),

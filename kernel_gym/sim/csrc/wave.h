@@ -82,6 +82,7 @@ enum class FaultKind : u32 {
   kUninitialisedLds,  // decided by the Python side (kernel_gym/sim/engine/suspects.py)
   kUninitialisedRegister,  // likewise
   kUnwaitedWrite,
+  kUnwaitedRead,
 };
 
 struct Fault {

@@ -112,8 +112,13 @@ def describe(
         ),
         "missing_waitcnt": "a register is used before its load has arrived: s_waitcnt is missing",
         "unwaited_write": (
-            f"{where} is read after a barrier, but the write of another wave need not have landed: "
+            f"{where} is used after a barrier, but the write of another wave need not have landed: "
             "s_waitcnt is missing between that write and the barrier, which does not wait itself"
+        ),
+        "unwaited_read": (
+            f"{where} is overwritten after a barrier, but the read of another wave may still be "
+            "under way: s_waitcnt is missing between that read and the barrier, which does not "
+            "wait itself"
         ),
         "uninitialised_lds": (
             f"uninitialised LDS: {where} is read before anything was written there, and the result "
@@ -133,6 +138,8 @@ def describe_other(kind: str, instruction: str, source: str, wave: int, workgrou
         return f"the load is at {place}"
     if kind == "unwaited_write":
         return f"the write is by wave {wave} at {place}"
+    if kind == "unwaited_read":
+        return f"the read is by wave {wave} at {place}"
     if kind == "deadlock":
         return f"others wait at {place}"
     return f"the other access is by wave {wave} of workgroup {workgroup} at {place}"

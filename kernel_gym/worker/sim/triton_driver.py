@@ -1,17 +1,19 @@
 """Triton's driver for the simulated device: it compiles for the true target and sends launches.
 
-It uses Triton's own hooks and patches nothing. A stage inspection hook keeps the assembler text as
-the binary, and a subclass of `DriverBase` loads and launches it.
+A backend derived from Triton's own keeps the assembler text as the binary, and a subclass of
+`DriverBase` loads and launches it. Both are interfaces that all supported versions of Triton have.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 import triton
+from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
@@ -25,6 +27,19 @@ _FORMATS = {
     "fp16": "<e",
     "f16": "<e",
 }
+
+
+class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
+    """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
+
+    def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
+        """Adds the stages from the source to the binary."""
+        super().add_stages(stages, *args)
+        stages["hsaco"] = lambda text, metadata: text.encode()
+
+    def hash(self) -> str:
+        """Returns the backend's part of cache keys: its binaries are of no use to others."""
+        return f"kernel-gym-sim-{super().hash()}"
 
 
 class SimUtils:
@@ -158,16 +173,8 @@ class SimDriver(DriverBase):
 
 def install(runtime: SimRuntime) -> None:
     """Makes the simulated device Triton's active one in this process."""
-    triton.knobs.runtime.add_stages_inspection_hook = _keep_assembler
+    backends["amd"] = replace(backends["amd"], compiler=TextBackend)
     triton.runtime.driver.set_active(SimDriver(runtime))
-
-
-def _keep_assembler(*args: Any) -> tuple[str, str] | None:
-    """Stage hook: the `hsaco` stage keeps the text. Without arguments, it returns cache keys."""
-    if not args:
-        return "kernel-gym-sim", "kernel-gym-sim"
-    args[1]["hsaco"] = lambda text, metadata: text.encode() if isinstance(text, str) else text
-    return None
 
 
 def pack(kind: str, value: Any, size: int, place: int = 0) -> bytes:

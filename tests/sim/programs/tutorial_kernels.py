@@ -207,7 +207,9 @@ def layer_norm_backward(
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
     at = group * n + j
-    if tl.load(filled) == 0:
+    first = tl.load(filled) == 0
+    tl.debug_barrier()  # Triton before 3.9 sets none between the load and the exchange
+    if first:
         tl.atomic_xchg(filled, 1)
         part_w, part_b = g * unit, g
     else:

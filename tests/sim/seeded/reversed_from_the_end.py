@@ -1,4 +1,4 @@
-# fault: out_of_bounds_read at 11
+# fault: out_of_bounds_read at 11+12
 # launch: 1 | 2 | f32(128), zeros(128), 128 | BLOCK=128
 # counts back from n instead of n - 1
 import triton

@@ -37,7 +37,7 @@ void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
   lds_.begin(lds_size);
 }
 
-void Audit::barrier() {
+void Audit::barrier(const std::vector<Wave>& waves) {
   state_.epoch++;
   u32 acquired = 0;
   for (const WaveState& state : state_.waves) acquired = std::max(acquired, state.acquired);
@@ -49,12 +49,17 @@ void Audit::barrier() {
     state.landed[1] = state.issued[1] - (u32)state.vector.size();
     for (int i = 0; i < 2; i++) state_.late |= state.last_write[i] > state.landed[i];
   }
+  lds_.barrier(waves);
 }
 
-void Audit::grid_barrier() {
-  barrier();
-  state_.launch->releases[state_.workgroup].push_back(state_.launch->tick + 1);
-  for (WaveState& state : state_.waves) state.acquired = state_.launch->tick + 1;
+void Audit::grid_barrier(const std::vector<Wave>& waves) {
+  barrier(waves);
+  const u32 tick = state_.launch->tick + 1;
+  for (u32 wave = 0; wave < state_.waves.size(); wave++) {
+    WaveState& state = state_.waves[wave];
+    state_.launch->releases[state_.workgroup].add(tick, wave, state_.epoch, state.issued[1]);
+    state.acquired = tick;
+  }
 }
 
 // ---- instructions in order. The table also has those without an operation: waits, fences.
@@ -89,8 +94,12 @@ bool Audit::step(Wave& wave, WaveState& state, u32 index, const Inst* inst) {
   const AuditInst& info = state_.table[index];
   if (info.quiet() && !state.under_way()) return true;
   if (info.kind & kWaits) registers_.wait(state, info);
-  if (info.kind & kReleases)
-    state_.launch->releases[state_.workgroup].push_back(++state_.launch->tick);
+  if (info.kind & kReleases) {
+    // An atomic may overtake what its wave has not waited for. A fence waits.
+    const u32 done = state.issued[1] - (info.kind & kAtomicAccess ? (u32)state.vector.size() : 0);
+    state_.launch->releases[state_.workgroup].add(++state_.launch->tick, wave.number, state_.epoch,
+                                                  done);
+  }
   if (info.kind & kAcquires) {
     state.acquired = state_.launch->tick;
     state.acquired_in_epoch = true;

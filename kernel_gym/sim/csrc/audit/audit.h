@@ -32,8 +32,8 @@ class Audit {
   }
   bool after(Wave& wave, const Inst* inst) { return LIKELY(!write_count_) || look(wave, inst); }
   void block(Wave& wave, const Inst* head);
-  void barrier();  // all waves have arrived
-  void grid_barrier();  // all waves of all workgroups have arrived
+  void barrier(const std::vector<Wave>& waves);  // all have arrived
+  void grid_barrier(const std::vector<Wave>& waves);  // and those of all other workgroups
 
   // From the handlers, before an access that is within bounds; false after a fault.
   bool global(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size);

@@ -22,7 +22,28 @@ AuditLaunch::AuditLaunch(const std::vector<AuditInst>& table, u64 workgroups, u3
 
 // Whether the workgroup of an event has released what it did, before tick `acquired`.
 bool AuditLaunch::released(const Event& event, u32 acquired) const {
-  const auto& ticks = releases[event.workgroup];
-  const auto first = std::upper_bound(ticks.begin(), ticks.end(), event.tick);
-  return first != ticks.end() && *first <= acquired;
+  return releases[event.workgroup].after(event) <= acquired;
+}
+
+void Releases::add(u32 tick, u32 wave, u32 epoch, u32 landed) {
+  if (epochs_.empty() || epochs_.back().epoch != epoch) epochs_.push_back({epoch, tick});
+  if (waves_.size() <= wave) waves_.resize(wave + 1);
+  std::vector<OfWave>& own = waves_[wave];
+  if (!own.empty()) landed = std::max(landed, own.back().landed);
+  own.push_back({tick, landed});
+}
+
+// A release covers what its own wave has done, and what other waves did before a barrier that both
+// have passed.
+u32 Releases::after(const Event& event) const {
+  u32 found = ~0u;
+  const auto epoch = std::partition_point(epochs_.begin(), epochs_.end(),
+                                          [&](const OfEpoch& r) { return r.epoch <= event.epoch; });
+  if (epoch != epochs_.end()) found = epoch->tick;
+  if (event.wave >= waves_.size()) return found;
+  const std::vector<OfWave>& own = waves_[event.wave];
+  const auto release = std::partition_point(own.begin(), own.end(), [&](const OfWave& r) {
+    return r.tick <= event.tick || r.landed < event.sequence;
+  });
+  return release == own.end() ? found : std::min(found, release->tick);
 }

@@ -39,6 +39,26 @@ struct Event {
   u32 epoch;  // barriers that the workgroup had passed
   u32 instruction;
   u32 wave;
+  u32 sequence;  // among the wave's operations that vmcnt counts; 0: of another kind
+};
+
+// The releases of one workgroup: what makes its earlier accesses visible to those who acquire later.
+class Releases {
+ public:
+  // `landed`: how many of the wave's operations that vmcnt counts are done.
+  void add(u32 tick, u32 wave, u32 epoch, u32 landed);
+  // The tick of the first release that follows an event of the workgroup; ~0: there is none.
+  u32 after(const Event& event) const;
+
+ private:
+  struct OfEpoch {
+    u32 epoch, tick;
+  };
+  struct OfWave {
+    u32 tick, landed;
+  };
+  std::vector<OfEpoch> epochs_;             // the first release in each
+  std::vector<std::vector<OfWave>> waves_;  // all releases, by wave
 };
 
 constexpr u32 kMostEvents = 1u << 26;
@@ -57,7 +77,7 @@ class AuditLaunch {
   const u32 rows;
   bool compares = false;  // compare-and-swap loops begin with a plain load of what they update
   u32 tick = 0;
-  std::vector<std::vector<u32>> releases;  // ticks, by workgroup
+  std::vector<Releases> releases;          // by workgroup
   std::vector<Event> events{1};            // number 0 stands for no event
   std::vector<Suspect> suspects;
   std::vector<std::unique_ptr<std::vector<u8>>> maps;

@@ -55,8 +55,10 @@ bool GlobalAudit::lost(Wave& wave, const Inst* inst, const Write& write) {
 
 Mark GlobalAudit::mark(const Wave& wave, const Inst* inst, u8 flags) {
   if (state_.launch->events.size() < kMostEvents) {
-    state_.launch->events.push_back(
-        {(u32)state_.workgroup, state_.launch->tick, state_.epoch, inst->index, wave.number});
+    const bool counted = state_.table[inst->index].kind & kVectorCounter;
+    state_.launch->events.push_back({(u32)state_.workgroup, state_.launch->tick, state_.epoch,
+                                     inst->index, wave.number,
+                                     counted ? state_.waves[wave.number].issued[1] : 0});
   }
   return (Mark)(state_.launch->events.size() - 1) << 6 | flags;
 }

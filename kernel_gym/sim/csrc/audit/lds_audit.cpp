@@ -28,10 +28,12 @@ void LdsAudit::begin(u32 lds_size) {
   }
   defined_.assign(4 * words, 0);
   defined_until_ = 0;
+  late_reads_.begin(lds_size);
 }
 
 bool LdsAudit::read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes,
                     u32 size) {
+  if (state_.waves.size() > 1) late_reads_.note(wave.number, inst->index, places, runs, size);
   if (read_words(wave, inst->index, places, runs, size)) return true;
   for (u64 rest = runs.starts; rest; rest &= rest - 1) {
     const u32 l = __builtin_ctzll(rest), length = runs.length(l);
@@ -86,6 +88,23 @@ bool LdsAudit::in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 
   wave.fault.other_wave = write.wave;
   wave.fault.other_workgroup = state_.workgroup;
   return true;
+}
+
+// A barrier does not wait for LDS: a read that was under way when its wave came to the last one may
+// still fetch what is written now.
+bool LdsAudit::overtakes_read(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size,
+                              u32 changed) {
+  if (LIKELY(!late_reads_.any()) || state_.waves[wave.number].acquired_in_epoch) return false;
+  for (; changed; changed &= changed - 1) {
+    const auto* read = late_reads_.at(place + __builtin_ctz(changed), wave.number);
+    if (!read) continue;
+    raise_fault(wave, inst, FaultKind::kUnwaitedRead, lane, place, size);
+    wave.fault.other_instruction = read->instruction;
+    wave.fault.other_wave = __builtin_ctz(read->waves & ~(1u << wave.number));
+    wave.fault.other_workgroup = state_.workgroup;
+    return true;
+  }
+  return false;
 }
 
 // Reads of whole words that nobody else has written, which are the usual ones; false, and nothing
@@ -186,7 +205,7 @@ bool LdsAudit::wrote(Wave& wave, const Inst* inst, const Write& write) {
 // Writes of whole words that nobody else has touched; false, and nothing is done, if any of them
 // asks for a closer look.
 bool LdsAudit::wrote_words(const Wave& wave, u32 instruction, const Write& write) {
-  if (atomic_only(state_.table[instruction].kind)) return false;
+  if (state_.late || late_reads_.any() || atomic_only(state_.table[instruction].kind)) return false;
   const u64 mine = kEachByte << wave.number, base = (u64)wave.lds;
   u64 others = 0;
   for (u64 rest = write.runs.starts; rest; rest &= rest - 1) {
@@ -222,6 +241,7 @@ bool LdsAudit::wrote_span(Wave& wave, const Inst* inst, const Span& span, const 
   for (u32 place = start; place < end; place += size, old += size, lane++) {
     u32 changed = 0;
     for (u32 b = 0; b < size; b++) changed |= (u32)(wave.lds[place + b] != old[b]) << b;
+    if (overtakes_read(wave, inst, lane, place, size, changed)) return false;
     for (u32 w = place / 4; w <= (place + size - 1) / 4; w++) {
       if (!wrote_word(wave, inst, lane, place, size, changed, w)) return false;
     }
@@ -237,6 +257,7 @@ bool LdsAudit::wrote_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32
   const i32 shift = (i32)(4 * word - place);
   const u64 bytes = kSpread[touched];
   const u64 now = kSpread[(shift >= 0 ? changed >> shift : changed << -shift) & touched];
+  if (now && in_flight_at_barrier(wave, inst, lane, place, size, word)) return false;
   LdsWord& state = word_at(word);
   const u64 wrote = atomic ? state.writers : state.writers | state.atomics;
   const u64 read = atomic && state_.launch->compares ? 0 : state.readers;

@@ -1,13 +1,14 @@
 // The audit of LDS: which waves have touched each byte since the last barrier.
 #pragma once
 
-#include "audit/audit_state.h"
+#include "audit/late_reads.h"
 
 class LdsAudit {
  public:
-  explicit LdsAudit(AuditState& state) : state_(state) {}
+  explicit LdsAudit(AuditState& state) : state_(state), late_reads_(state) {}
 
   void begin(u32 lds_size);
+  void barrier(const std::vector<Wave>& waves) { late_reads_.barrier(waves); }
   // Before a load that is within bounds and aligned; false after a fault.
   bool read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes, u32 size);
   // After a write. Lanes that store different values to one place are no fault here: compilers let
@@ -44,10 +45,12 @@ class LdsAudit {
   LdsWrite write_of(const Wave& wave, u32 instruction);
   void suspect(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
   bool in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 word);
+  bool overtakes_read(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed);
   bool race(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u64 others,
             u32 instruction);
 
   AuditState& state_;
+  LateReads late_reads_;
   std::vector<LdsWord> words_;
   std::vector<LdsWrite> written_;  // the last write that changed the word
   std::vector<u8> defined_;  // by byte

@@ -36,7 +36,7 @@ void Launch::release_grid(Worker& worker) {
     for (Wave& wave : slot->waves) {
       if (wave.status == Status::kGridBarrier) wave.status = Status::kRunning;
     }
-    if (slot->audit) slot->audit->grid_barrier();
+    if (slot->audit) slot->audit->grid_barrier(slot->waves);
   }
   if (engine_.audit) engine_.audit->tick++;
 }

@@ -136,7 +136,7 @@ SliceEnd Launch::run_slice(Worker& worker, Slot& slot) {
       for (Wave& wave : slot.waves) {
         if (wave.status == Status::kBarrier) wave.status = Status::kRunning;
       }
-      if (slot.audit) slot.audit->barrier();
+      if (slot.audit) slot.audit->barrier(slot.waves);
     }
     if (!preempted) continue;
     const FaultKind limit = exceeded(worker, slot);

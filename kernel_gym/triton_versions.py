@@ -1,0 +1,85 @@
+"""The Triton versions that work here: how they are set up, and what each lacks."""
+
+from __future__ import annotations
+
+import re
+
+FIRST, LAST = (3, 5), (3, 9)
+"""The versions that are tested, from and to."""
+
+ENVIRONMENT = {
+    "TRITON_DEFAULT_FP_FUSION": "1",
+    "TRITON_HIP_USE_BLOCK_PINGPONG": "0",
+}
+"""The settings of every process in which Triton compiles.
+
+The pass "block ping-pong" of Triton 3.5 to 3.8 lets a wave pass a barrier while it still reads LDS
+(triton-lang/triton#11696), so that results on gfx942 are wrong. It is off in all versions.
+"""
+
+_BLOCK_POINTERS = "block pointers (tl.make_block_ptr, tl.advance, boundary_check)"
+_SINCE = {
+    "mul": (3, 6),
+    "sub": (3, 6),
+    "squeeze": (3, 7),
+    "to_tensor": (3, 7),
+    "unsqueeze": (3, 7),
+    "aggregate_replace": (3, 8),
+    "expect_zero": (3, 8),
+    "atomic_load": (3, 9),
+    "atomic_poll": (3, 9),
+    "atomic_store": (3, 9),
+}
+"""Functions of `triton.language`, by the first of the versions that has them."""
+_NO_FUNCTION = re.compile(r"(?:module 'triton\.language'|'tensor' object) has no attribute '(\w+)'")
+_NO_BLOCK_POINTERS = re.compile(
+    r"Block pointers have been removed|unexpected keyword argument '(boundary_check|padding_option)"
+    r"|has no attribute '(make_block_ptr|advance)'"
+)
+
+
+def numbers(version: str) -> tuple[int, int]:
+    """Returns major and minor number of a version.
+
+    Raises:
+        ValueError: The text does not start with two numbers.
+    """
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match:
+        raise ValueError(f"found {version!r}, expected a version such as 3.8.0")
+    return int(match[1]), int(match[2])
+
+
+def has_block_pointers(version: str) -> bool:
+    """Whether a version has `tl.make_block_ptr`."""
+    return numbers(version) < (3, 9)
+
+
+def lacking(message: str, version: str) -> str:
+    """Returns one sentence if an error of Triton means that its version lacks something.
+
+    Args:
+        message: What Triton has raised.
+        version: The version of Triton.
+
+    Returns:
+        What is missing, and which versions have it; empty if the error has another reason.
+    """
+    if _NO_BLOCK_POINTERS.search(message) and not has_block_pointers(version):
+        return (
+            f"Triton {version} has no {_BLOCK_POINTERS}: Triton 3.5 to 3.8 have them; "
+            "use tl.make_tensor_descriptor here"
+        )
+    function = _NO_FUNCTION.search(message)
+    since = _SINCE.get(function[1]) if function else None
+    if not function or since is None or numbers(version) >= since:
+        return ""
+    return f"Triton {version} has no tl.{function[1]}: Triton {since[0]}.{since[1]} or later has it"
+
+
+def problem(version: str) -> str:
+    """Returns why a version may not work; empty if it is one of those that are tested."""
+    if FIRST <= numbers(version) <= LAST:
+        return ""
+    spans = f"{FIRST[0]}.{FIRST[1]} to {LAST[0]}.{LAST[1]}"
+    return f"found Triton {version}, tested are {spans}; install one of these"
