@@ -215,8 +215,9 @@ void record_stream(Tensor&, at::Stream) {}
 
 }  // namespace
 
-// Operators whose composition for CUDA would choose kernels of CUDA's libraries.
-static const char* const WHOLE[] = {"convolution", "convolution_backward"};
+// Operators whose composition would choose kernels of CUDA or keep statistics in small floats.
+static const char* const WHOLE[] = {"convolution", "convolution_backward", "native_layer_norm",
+                                    "native_group_norm"};
 
 // Replaces every kernel of a build of PyTorch for GPUs: this device stands for its GPU.
 static void replace_kernels() {

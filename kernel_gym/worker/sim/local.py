@@ -15,11 +15,12 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
+from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import Message
 from kernel_gym.torch_device import library
-from kernel_gym.worker.sim.runtime import SimRuntime
+from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 MOST_DEVICE_MEMORY = 8 << 30
 """Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
@@ -112,10 +113,13 @@ class LocalRuntime(SimRuntime):
         return ctypes.string_at(address, size)
 
     def _allocate(self, size: int) -> int:
-        return self.checked(encode_answer(self.gpu.allocate(size)))["address"]
+        return self.checked(encode_answer(self.gpu.allocate_for_worker(size)))["address"]
 
     def _free(self, address: int) -> None:
-        self.gpu.free(address)
+        try:
+            self.gpu.free_for_worker(address)
+        except RefusedError as error:
+            raise DeviceError(str(error)) from None
 
     def _ask(self, request: Request) -> dict[str, Any]:
         message = Message(*encode(request))
