@@ -52,7 +52,8 @@ def run_program(program: Program, settings: Settings, timeout: float) -> dict[st
     if result["exit_code"]:
         reason, detail = reason_of(result, printed)
         return record | _failed(reason + tolerant, detail, result)
-    if not result["seconds"]:
+    queried = any(process["host"] == "hip" for process in result["processes"])
+    if not result["seconds"] and not queried:
         return record | _failed("nothing computed on the GPU", printed.strip()[-200:], result)
     return record | _ended("passed", "", "", result)
 
