@@ -89,6 +89,7 @@ def test_arguments_are_reduced():
         ("assert False\nE   AssertionError: x", "its own assertion"),
         ("main.cu:5:3: error: use of undeclared identifier", "does not compile"),
         ("TypeError: unexpected", "an exception"),
+        ("make: /opt/rocm/llvm/bin/llvm-mc: No such file or directory", "needs a tool or a file"),
         ("core.py: UserWarning: tl.make_block_ptr is old\nValueError: no", "an exception"),
         (
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 81920",

@@ -16,6 +16,10 @@ _EXCEPTION = re.compile(
 _RULES = (
     (r"cannot find -l(\S+)|unable to find library -l(\S+)", "needs a library"),
     (r"fatal error: '?(\S+?)'? (?:file not found|No such file)", "needs a header"),
+    (
+        r".*(?:command not found|: not found|: No such file or directory).*",
+        "needs a tool or a file",
+    ),
     (r"make.*: \*\*\* No rule to make target.*", "cannot be built here"),
     (r"No module named '?([\w.]+)'?", "needs a package"),
     (r"cannot import name .*", "needs another version of a package"),

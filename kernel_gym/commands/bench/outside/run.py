@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.commands.bench.outside.reasons import of_text, reason_of
+from kernel_gym.commands.bench.outside.reasons import LONGEST, of_text, reason_of
 from kernel_gym.commands.bench.outside.suites import Program
+from kernel_gym.inert import inert_line
 from kernel_gym.programs.command import CommandError, Ended, run_command
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
@@ -53,7 +54,10 @@ def run_program(program: Program, settings: Settings, timeout: float) -> dict[st
         reason, detail = reason_of(result, printed)
         return record | _failed(reason + tolerant, detail, result)
     if not result["seconds"]:
-        return record | _failed("nothing computed on the GPU", printed.strip()[-200:], result)
+        last = inert_line(printed.strip().rpartition("\n")[2], LONGEST)
+        asked = any(process["host"] == "hip" for process in result["processes"])
+        outcome = "skipped" if asked else "failed"  # it has asked the device and may not need it
+        return record | _ended(outcome, "nothing computed on the GPU", last, result)
     return record | _ended("passed", "", "", result)
 
 
