@@ -123,7 +123,7 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
         if len(sources) != self.num_envs:
             raise ValueError(f"actions: found {len(sources)}, expected {self.num_envs}")
         requests = [env.request(source) for env, source in zip(self.envs, sources, strict=True)]
-        answers = [self.executor.submit(*request) for request in requests]
+        answers = [self.executor.submit(r.task, r.source, r.seed) for r in requests]
         observations: list[dict[str, Any]] = []
         infos: dict[str, Any] = {}
         rewards = np.zeros(self.num_envs, dtype=np.float64)

@@ -15,8 +15,6 @@ from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
 from kernel_gym.devices.sim import device as sim
-from kernel_gym.envs.adapters.episode import TextEpisode
-from kernel_gym.executors import make_executor
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task, load_suite
 
@@ -261,8 +259,3 @@ def test_a_file_with_a_secret_repeats_an_episode_where_the_process_is_another(tm
     assert seeds_and_secret(deterministic=True) == (0, "")
     with pytest.raises(ValueError, match="no secret"):
         gymnasium.make("KernelOpt-v0", task=TASK, secret=str(path), deterministic=True)
-    with (
-        make_executor("inline", device="sim:gfx942") as executor,
-        pytest.raises(ValueError, match="its own secret"),
-    ):
-        TextEpisode(executor, task=TASK, secret=str(path))
