@@ -21,6 +21,7 @@ from kernel_gym.commands import (
     replay,
     report,
     rescore,
+    serve,
     sim,
     tasks,
     train,
@@ -67,6 +68,7 @@ app.command()(check.check)
 app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)
+app.command()(serve.serve)
 app.command()(exploits.exploits)
 app.command()(admit.admit)
 app.command()(report.report)

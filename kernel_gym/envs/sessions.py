@@ -17,7 +17,7 @@ from kernel_gym.envs.choice import TaskChoice, Tasks, View
 from kernel_gym.episodes.conversation import full_prompt
 from kernel_gym.episodes.session import FEEDBACK_CHARS, EpisodeSession, require_room
 from kernel_gym.episodes.starts import Starts, improve_prompt
-from kernel_gym.executors import Executor, default_workers, make_executor
+from kernel_gym.executors import Executor, default_workers, is_service, make_executor
 from kernel_gym.executors.shared import shared_executor
 from kernel_gym.rewards import Context, get_reward
 
@@ -162,6 +162,6 @@ class Sessions(AbstractContextManager["Sessions"]):
 def _made(executor: str, device: str, workers: int | None) -> Executor:
     if executor == "inline":
         return make_executor(executor, device=device)
-    if executor.startswith(("http://", "https://")):
+    if is_service(executor):
         return make_executor(executor)
     return make_executor(executor, device=device, workers=workers or default_workers(device))
