@@ -1,7 +1,7 @@
 """Executors run evaluations side by side and return the results as they finish.
 
 There are four behind one interface (:class:`~kernel_gym.executors.base.Executor`): `inline` in the
-caller's thread, `local` with a pool on this machine, `ray` with actors on a cluster, and the address
+caller's thread, `local` with a pool on this machine, `ray` with actors on a cluster, and the URL
 of a service (`kernel-gym serve`). All give the same records: an executor places evaluations and
 decides nothing.
 """

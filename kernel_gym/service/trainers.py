@@ -65,7 +65,9 @@ def add_trainers(app: FastAPI, service: Service, token: Any) -> None:
             for query, prompt in zip(body.query, body.prompts, strict=True)
         ]
         rewards = await _rewards(service, replies, body.labels, token)
-        return {"rewards": rewards, "scores": rewards, "extra_logs": {}}
+        # OpenRLHF sends one reply at a time and takes its reward as a number.
+        shown = rewards[0] if len(rewards) == 1 else rewards
+        return {"rewards": shown, "scores": shown, "extra_logs": {}}
 
     @app.post("/v1/slime")
     async def slime(body: Sample, token: Token = token) -> float:
