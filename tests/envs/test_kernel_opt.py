@@ -93,9 +93,17 @@ def test_equal_seeds_give_equal_episodes(make):
 def test_other_turns_draw_other_unseen_workloads(make):
     env = make(max_turns=2)
     env.reset(seed=0)
-    source = get_task(TASK).start_source
-    seeds = {env.step(source)[4]["evaluation"]["seed"] for _ in range(2)}
+    seeds = {env.step(source)[4]["evaluation"]["seed"] for source in ("x(", "y(")}
     assert len(seeds) == 2
+
+
+def test_a_repeated_source_is_not_drawn_again(make):
+    env = make(max_turns=2)
+    env.reset(seed=0)
+    source = get_task(TASK).start_source
+    one, other = env.step(source)[4], env.step(source)[4]
+    assert one["evaluation"] == other["evaluation"]
+    assert (one["increment"], other["increment"]) == (one["episode_reward"], 0.0)
 
 
 def test_deterministic_turns_are_evaluated_once(make):

@@ -42,11 +42,13 @@ class KernelTools:
         self._sessions = Sessions(**kwargs)
         self._session: EpisodeSession | None = None
 
-    def reset(self, task: str | None = None, **_: Any) -> str:
+    def reset(self, task: str | None = None, seed: int | None = None, **_: Any) -> str:
         """Begins an episode; TRL calls it with the columns of a row.
 
         Args:
             task: A task id.
+            seed: Seed of unseen workloads and data; by default the system's randomness. Rollouts
+                of a group that should draw the same need it.
 
         Returns:
             The prompt.
@@ -61,7 +63,7 @@ class KernelTools:
                 f"the row has no column 'task', and the environment has {len(known)} tasks: "
                 "give the dataset that column, or the environment one task"
             )
-        self._session = self._sessions.begin(task)
+        self._session = self._sessions.begin(task, seed)
         return self._session.prompt
 
     def submit_kernel(self, source: str) -> str:
