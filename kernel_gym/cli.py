@@ -17,6 +17,7 @@ from kernel_gym.commands import (
     compare,
     doctor,
     eval,
+    exchange,
     exploits,
     replay,
     report,
@@ -74,6 +75,8 @@ app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
+app.command()(exchange.export)
+app.command("import")(exchange.import_)
 app.command("sim")(sim.sim)
 app.add_typer(bench.app, name="bench")
 

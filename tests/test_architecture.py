@@ -22,7 +22,7 @@ FLOORS = (
     "executors",
     "episodes exploits",
     "analysis",
-    "admission policies report",
+    "admission exchange policies report",
     "envs",
     "service training",
     "commands",
