@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from kernel_gym.commands.common import (
     DeviceOption,
     JsonOption,
     OptionalSuiteOption,
+    SuiteOption,
     TaskArgument,
     console,
     one_line_errors,
