@@ -35,6 +35,8 @@ from kernel_gym.service.store import KeyConflict
 from kernel_gym.service.trainers import add_trainers
 from kernel_gym.tasks.names import UnknownName
 
+MAX_MESSAGE = 1000
+"""Most characters of an error."""
 PING = 30.0
 """Seconds between two looks at a submission whose events are streamed."""
 
@@ -221,16 +223,23 @@ def _status(error: InputError) -> int:
 
 
 def _refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"detail": message}, status, headers)
+    return JSONResponse({"detail": message[:MAX_MESSAGE]}, status, headers)
 
 
 def validation_line(errors: Sequence[Any]) -> str:
     """The errors of a request in one line, without the values that were given."""
-    # A body is one of two models: the errors of the one that was not meant are left out.
-    names = {Batch.__name__, Submission.__name__}
+    # A body is a batch or one submission: the errors of the one that was not meant are left out.
+    batch, single = Batch.__name__, Submission.__name__
+    no_batch = any(
+        error["type"] == "missing" and tuple(error["loc"][-2:]) == (batch, "evaluations")
+        for error in errors
+    )
+    other = batch if no_batch else single
     told = []
     for error in errors:
-        where = [str(part) for part in error["loc"] if part not in names]
+        if other in error["loc"]:
+            continue
+        where = [str(part) for part in error["loc"] if part not in (batch, single)]
         told.append(f"{'.'.join(where)}: {error['msg']}")
     shown = list(dict.fromkeys(told))[:4]
     return "; ".join(shown)
