@@ -1,7 +1,7 @@
 """Reinforcement-learning environments for GPU-kernel optimisation on AMD GPUs.
 
 Importing the package registers its Gymnasium environments by name. It loads neither PyTorch nor a
-device: each public name below is imported from its module when it is first used (PEP 562).
+device: the public names, which are in `__init__.pyi`, are imported on first use (PEP 562).
 
 Example:
     >>> import kernel_gym
@@ -13,74 +13,11 @@ Example:
     0.02
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 import gymnasium
-
-if TYPE_CHECKING:
-    from kernel_gym.analysis.replay import replay, rescore
-    from kernel_gym.errors import InputError
-    from kernel_gym.evaluator import Evaluator, evaluate
-    from kernel_gym.executors import make_executor
-    from kernel_gym.policies import make_policy
-    from kernel_gym.policies.evaluate import evaluate_policy
-    from kernel_gym.records import Evaluation, Outcome
-    from kernel_gym.rewards import get_reward, register_reward
-    from kernel_gym.storage.run_store import RunStore
-    from kernel_gym.tasks import Task, add_tasks_path, get_task, load_suite
+import lazy_loader
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Evaluation",
-    "Evaluator",
-    "InputError",
-    "Outcome",
-    "RunStore",
-    "Task",
-    "__version__",
-    "add_tasks_path",
-    "evaluate",
-    "evaluate_policy",
-    "get_reward",
-    "get_task",
-    "load_suite",
-    "make_executor",
-    "make_policy",
-    "register_reward",
-    "replay",
-    "rescore",
-]
-
-_MODULES = {
-    "analysis.replay": "replay rescore",
-    "errors": "InputError",
-    "evaluator": "Evaluator evaluate",
-    "executors": "make_executor",
-    "policies": "make_policy",
-    "policies.evaluate": "evaluate_policy",
-    "records": "Evaluation Outcome",
-    "rewards": "get_reward register_reward",
-    "storage.run_store": "RunStore",
-    "tasks": "Task add_tasks_path get_task load_suite",
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name from the module that defines it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Lists the public names and what the module holds."""
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 # A GPU's times differ from run to run, so the registration says that the environments are not
 # deterministic. On the simulator equal seeds give equal observations, rewards and infos.

@@ -16,7 +16,7 @@ from typing import Any
 MAX_LINE = 1000
 """Most characters of a message of one line."""
 MAX_TEXT = 8000
-"""Most characters of a text of many lines, such as that of a compiler."""
+"""Most characters of a text of many lines, such as a compiler's messages."""
 QUOTE = "| "
 """Begins each line that a candidate or its tools may have written."""
 _CUT = " [...]"

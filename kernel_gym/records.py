@@ -73,7 +73,7 @@ Name = Annotated[str, BeforeValidator(partial(inert_line, limit=400))]
 Text = Annotated[str, BeforeValidator(inert_text)]
 """The same for many lines."""
 Profile = Annotated[dict[str, JsonValue], BeforeValidator(inert_json)]
-"""What a device tells of a launch, with names and lines of the candidate's source."""
+"""The profile of a launch, with names and lines of the candidate's source."""
 
 
 def _few(labels: Sequence[object]) -> Sequence[object]:
@@ -156,7 +156,7 @@ class KernelFacts(Record):
     waves_per_simd: float | None = None
     occupancy_limiter: Name | None = None
     bound_by: Name | None = None
-    """What limits its longest launch there: compute, hbm, l2, latency, launch or others."""
+    """The limit of its longest launch there: compute, hbm, l2, latency, launch or others."""
     profile: Profile = Field(default_factory=dict)
     """The device's profile of that launch. Only the slowest kernel has one."""
 
@@ -181,7 +181,7 @@ class Evaluation(Record):
     workloads: tuple[WorkloadResult, ...] = ()
     kernels: tuple[KernelFacts, ...] = ()
     cross_kernels: tuple[KernelFacts, ...] = ()
-    """What compilers for other architectures make of the kernels, where that was asked for."""
+    """The kernels as compiled for other architectures, if the evaluator was asked for them."""
     speedup: float | None = None
     """Geometric mean over train workloads, each clamped to [0.1, 10] (rule 24)."""
     speedup_low: float | None = None
@@ -190,7 +190,7 @@ class Evaluation(Record):
     retention: float | None = None
     """Unseen speedup over train speedup."""
     seed: int | None = None
-    """What unseen workloads and data were drawn from, with the secret of the run."""
+    """The seed of unseen workloads and data. They also depend on the secret of the run."""
     secret_sha256: str = ""
     """SHA-256 of the run's secret, which replays need; empty where the seed alone decided."""
     versions: dict[str, str] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Options and arguments that are names: checked before heavy imports, and completed by shells.
 
 PyTorch takes seconds to load, and a typing error is to be answered at once. Whether a name that may
-exist does, such as that of a GPU, is found out later.
+exist does, such as a GPU's name, is checked later.
 """
 
 from __future__ import annotations

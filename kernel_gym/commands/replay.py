@@ -29,7 +29,7 @@ def replay(
 ) -> None:
     """Evaluate every submission of a run again. Exit code 1 when a record comes out otherwise.
 
-    On the simulator records must agree bit for bit, but for wall-clock times; on a GPU only the
+    On the simulator records must agree bit for bit, except wall-clock times; on a GPU only the
     outcomes must.
 
     Example: kernel-gym replay runs/demo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind, InfraError
 from kernel_gym.formatting import anonymous
 from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.spawn import Child
@@ -13,9 +13,32 @@ from kernel_gym.symbols import plain_name
 
 
 def describe_exit(worker: Child) -> str:
-    """Ends a worker that has closed its pipe, and describes how it ended."""
-    status = worker.close(grace=0.5)
-    return f"the candidate {worker.ended_for}" if worker.ended_for else exit_text(status)
+    """Ends a worker that has closed its pipe, and describes how it ended.
+
+    Raises:
+        DeviceLostError: It was killed by SIGKILL. A machine that is out of memory sends this
+            signal, and so does a candidate that ends itself. If it happens again, the candidate is
+            blamed.
+        InfraError: The template has died, and its children with it.
+    """
+    status = exit_status(worker)
+    if worker.ended_for:
+        return f"the candidate {worker.ended_for}"
+    if status == -signal.SIGKILL:
+        raise DeviceLostError(exit_text(status))
+    return exit_text(status)
+
+
+def exit_status(child: Child) -> int | None:
+    """Ends a process that has closed its pipe, and returns its status, as `exit_text` takes it.
+
+    Raises:
+        InfraError: The template has died, and its children with it.
+    """
+    status = child.close(grace=0.5)
+    if not child.template_alive:
+        raise InfraError("the worker template died, and its children with it")
+    return status
 
 
 def exit_text(status: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Builds a HIP source in a separate process that sees nothing but the compiler."""
+"""Builds a HIP source in a separate process that sees only the compiler."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kernel_gym.sandbox import failures
 from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
 from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_template
+from kernel_gym.tasks.problem import Problem
 
 LIMITS = Limits(
     memory=1 << 30, file_size=32 << 20, home_size=256 << 20, processes=64, cpu_seconds=120
@@ -109,6 +110,11 @@ def compile_hip(
     commands = hip.commands({"device": chain.device, "host": chain.host})
     recipe = Recipe(hip.files(source), commands, (hip.ASSEMBLER, hip.LIBRARY))
     return compile_source(recipe, limit, budget, family)
+
+
+def launcher_outputs(problem: Problem) -> list[int]:
+    """Returns which arguments of a C launcher are outputs: they follow the inputs."""
+    return [*range(len(problem.args), len(problem.args) + len(problem.outputs))]
 
 
 def _toolchain(arch: str) -> HipToolchain:

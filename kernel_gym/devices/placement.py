@@ -101,12 +101,20 @@ def place(
             bytes_ = storage_bytes(value)
             pieces[name] = memory.take(bytes_.numel(), f"input {name!r}", guarded)
             memory.view(pieces[name]).copy_(bytes_)
-    shapes = task.problem.output_shapes(dims)
-    outputs = []
-    for output in task.problem.outputs:
-        like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-        outputs.append(memory.take(like.nbytes, f"output {output.name!r}", guarded))
+    outputs = [
+        memory.take(like.nbytes, f"output {name!r}", guarded)
+        for name, like in sketched_outputs(task.problem, dims).items()
+    ]
     return Placed(inputs, pieces, tuple(outputs))
+
+
+def sketched_outputs(problem: Problem, dims: Mapping[str, int]) -> dict[str, torch.Tensor]:
+    """Returns tensors without memory that have the shapes and dtypes of the outputs, by name."""
+    shapes = problem.output_shapes(dims)
+    return {
+        output.name: torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
+        for output in problem.outputs
+    }
 
 
 def arguments(
@@ -126,10 +134,8 @@ def arguments(
     ]
     if not outputs:
         return args
-    shapes = problem.output_shapes(dims)
-    for output, piece in zip(problem.outputs, placed.outputs, strict=True):
-        like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-        args.append(describe(piece, like))
+    likes = sketched_outputs(problem, dims).values()
+    args += map(describe, placed.outputs, likes)
     return args + [Scalar(size) for size in problem.c_sizes(dims).values()]
 
 

@@ -99,7 +99,7 @@ def evaluate_policy(
         The metrics of the run.
 
     Raises:
-        PolicyError: The policy cannot be made or cannot go on.
+        PolicyError: The policy cannot be made or cannot continue.
         StoreError: The folder has another run.
         ValueError: A name is unknown.
 

@@ -23,7 +23,7 @@ here, since their modules are imported on first use;
 
 
 class PolicyError(InputError, ValueError):
-    """A policy cannot be made or cannot go on; the message says why."""
+    """A policy cannot be made or cannot continue. The message gives the reason."""
 
 
 def require_policy(name: str) -> str:

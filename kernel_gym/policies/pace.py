@@ -33,7 +33,7 @@ class Pace:
         self._next, self._lock = 0.0, threading.Lock()
 
     def wait(self) -> None:
-        """Blocks until the caller may go on."""
+        """Blocks until the caller may continue."""
         if not self._gap:
             return
         with self._lock:

@@ -76,7 +76,7 @@ class Reflective(Policy):
     Args:
         policy: Writes reflections and kernels; it must read messages.
         modules: The parts that are switched on.
-        arch: The architecture whose guide is used until :meth:`begin` names that of the device.
+        arch: The architecture whose guide is used until :meth:`begin` names the device's.
     """
 
     def __init__(

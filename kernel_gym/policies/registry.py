@@ -48,7 +48,7 @@ def register_policy(kind: str) -> Callable[[AnyMaker], AnyMaker]:
         A decorator that registers the maker and returns it unchanged.
 
     Raises:
-        ValueError: The name is taken.
+        ValueError: The name is taken, or is listed with another argument.
         TypeError: The maker has more than one required parameter.
 
     With this, `constant:PATH` is the name of a policy::
@@ -64,9 +64,14 @@ def register_policy(kind: str) -> Callable[[AnyMaker], AnyMaker]:
 
     def register(maker: AnyMaker) -> AnyMaker:
         entry = _entry(kind, maker)
-        known = {name.partition(":")[0]: module for name, module in POLICIES.items()}
-        if kind in _ENTRIES or known.get(kind, maker.__module__) != maker.__module__:
+        listed = {name.partition(":")[0]: name for name in POLICIES}.get(kind, entry.name)
+        if kind in _ENTRIES or POLICIES.get(listed, maker.__module__) != maker.__module__:
             raise ValueError(f"policy {kind!r} is registered already")
+        if listed != entry.name:
+            raise ValueError(
+                f"policy {kind!r} is listed as {listed!r} in kernel_gym/policies/names.py, but its "
+                f"maker's required parameters say {entry.name!r}; change one of them"
+            )
         _ENTRIES[kind] = entry
         POLICIES.setdefault(entry.name, maker.__module__)
         return maker

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.fields import TensorOnDevice
@@ -12,27 +11,21 @@ from kernel_gym.protocol.request import Answer, Request, parsed, raw
 # -- requests of a worker
 
 
-@dataclass(frozen=True)
-class Allocate(Request):
+class Allocate(Request, verb="allocate"):
     """Asks for `size` bytes of device memory. The answer is `Allocated`."""
 
-    verb: ClassVar[str] = "allocate"
     size: int = parsed(fields.whole)
 
 
-@dataclass(frozen=True)
-class Free(Request):
+class Free(Request, verb="free"):
     """Frees an allocation by its address. A worker can free what it has allocated itself."""
 
-    verb: ClassVar[str] = "free"
     address: int = parsed(fields.whole)
 
 
-@dataclass(frozen=True)
-class LoadKernel(Request):
+class LoadKernel(Request, verb="load"):
     """Loads a kernel of an assembler text. The answer is `LoadedKernel`."""
 
-    verb: ClassVar[str] = "load"
     text: str = parsed(fields.assembler)
     name: str | None = parsed(fields.or_none(fields.symbol))
     """The first kernel of the text when it is None."""
@@ -40,70 +33,53 @@ class LoadKernel(Request):
     """Bytes of LDS that replace those of the text, as Triton states them at load time."""
 
 
-@dataclass(frozen=True)
-class KernelNames(Request):
+class KernelNames(Request, verb="names"):
     """Asks for the names of the kernels in an assembler text."""
 
-    verb: ClassVar[str] = "names"
     text: str = parsed(fields.assembler)
 
 
-@dataclass(frozen=True)
-class FindVariable(Request):
+class FindVariable(Request, verb="variable"):
     """Asks where a device variable of an assembler text lies. The answer is `Variable`."""
 
-    verb: ClassVar[str] = "variable"
     text: str = parsed(fields.assembler)
     name: str = parsed(fields.symbol)
 
 
-@dataclass(frozen=True)
-class Fill(Request):
+class Fill(Request, verb="fill"):
     """Sets all elements of a tensor to one value."""
 
-    verb: ClassVar[str] = "fill"
     tensor: TensorOnDevice = parsed(fields.device_tensor)
     value: float | int | bool = parsed(fields.number)
 
 
-@dataclass(frozen=True)
-class Copy(Request):
+class Copy(Request, verb="copy"):
     """Copies a tensor to another one of the same dtype."""
 
-    verb: ClassVar[str] = "copy"
     source: TensorOnDevice = parsed(fields.device_tensor)
     target: TensorOnDevice = parsed(fields.device_tensor)
 
 
-@dataclass(frozen=True)
-class NoteRefusal(Request):
+class NoteRefusal(Request, verb="refuse"):
     """Reports that the worker has refused a torch operator, for the labels of the record."""
 
-    verb: ClassVar[str] = "refuse"
     operator: str = parsed(fields.label)
 
 
-@dataclass(frozen=True)
-class ReadClock(Request):
+class ReadClock(Request, verb="clock"):
     """Asks for the modelled seconds in which the device has been busy, for autotuning."""
 
-    verb: ClassVar[str] = "clock"
 
-
-@dataclass(frozen=True)
-class Upload(Request):
+class Upload(Request, verb="upload"):
     """Copies bytes of the host to the device."""
 
-    verb: ClassVar[str] = "upload"
     address: int = parsed(fields.whole)
     data: bytes = raw()
 
 
-@dataclass(frozen=True)
-class Launch(Request):
+class Launch(Request, verb="launch"):
     """Launches a loaded kernel."""
 
-    verb: ClassVar[str] = "launch"
     kernel: int = parsed(fields.whole)
     """The number that `LoadedKernel` has given."""
     grid: tuple[int, int, int] = parsed(fields.three)
@@ -120,73 +96,56 @@ class Launch(Request):
 # -- requests of the judge
 
 
-@dataclass(frozen=True)
-class SeedSamples(Request):
+class SeedSamples(Request, verb="sample_from"):
     """Seeds the draws of sampled workgroups and of audited launches."""
 
-    verb: ClassVar[str] = "sample_from"
     seed: int = parsed(fields.integer)
 
 
-@dataclass(frozen=True)
-class BeginCall(Request):
+class BeginCall(Request, verb="begin"):
     """Opens the device for the worker and clears all counters."""
 
-    verb: ClassVar[str] = "begin"
     noop: bool = parsed(fields.truth)
     """Whether kernels are accepted and not run."""
     audit: str = parsed(fields.text, "off")
     """A value of `Audit`."""
 
 
-@dataclass(frozen=True)
-class EndCall(Request):
+class EndCall(Request, verb="end"):
     """Closes the device for the worker. The answer is `CallRecord`."""
 
-    verb: ClassVar[str] = "end"
 
-
-@dataclass(frozen=True)
-class AllocateForJudge(Request):
+class AllocateForJudge(Request, verb="allocate"):
     """Asks for memory of an input or output, with its name in messages of faults."""
 
-    verb: ClassVar[str] = "allocate"
     size: int = parsed(fields.whole)
     label: str = parsed(fields.text)
 
 
-@dataclass(frozen=True)
-class Locate(Request):
+class Locate(Request, verb="locate"):
     """Asks which live allocation holds a range whole. The answer is `Located`."""
 
-    verb: ClassVar[str] = "locate"
     address: int = parsed(fields.whole)
     size: int = parsed(fields.whole)
 
 
-@dataclass(frozen=True)
-class ReadFacts(Request):
+class ReadFacts(Request, verb="facts"):
     """Asks what the compiler made of the kernels of the last call. The answer is `Facts`."""
-
-    verb: ClassVar[str] = "facts"
 
 
 # -- answers
 
 
-@dataclass(frozen=True)
 class Done(Answer):
     """The request was carried out and has no result."""
 
 
-@dataclass(frozen=True)
 class Allocated(Answer):
     """The device address of new memory, all bytes of which are 0xFF."""
 
     address: int
 
 
-@dataclass(frozen=True)
 class OutOfMemory(Answer):
     """An allocation that does not fit."""
 
@@ -196,7 +155,6 @@ class OutOfMemory(Answer):
     kind: str = "memory"
 
 
-@dataclass(frozen=True)
 class Refused(Answer):
     """A request that the device does not carry out."""
 
@@ -206,7 +164,6 @@ class Refused(Answer):
     """The type of the error: the worker's driver raises by it."""
 
 
-@dataclass(frozen=True)
 class LoadedKernel(Answer):
     """A loaded kernel: its number, the layout of its arguments, and what it uses."""
 
@@ -222,14 +179,12 @@ class LoadedKernel(Answer):
     scratch: int
 
 
-@dataclass(frozen=True)
 class Names(Answer):
     """The kernels in an assembler text."""
 
     names: list[str]
 
 
-@dataclass(frozen=True)
 class Variable(Answer):
     """Address and bytes of a device variable; zeros when there is none."""
 
@@ -237,28 +192,24 @@ class Variable(Answer):
     size: int
 
 
-@dataclass(frozen=True)
 class Clock(Answer):
     """Modelled busy seconds since the start of the device."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
 class Located(Answer):
     """The allocation that holds a range: its start, size and label; None when there is none."""
 
     allocation: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
 class Facts(Answer):
     """Registers, LDS and occupancy of kernels, one JSON object each."""
 
     kernels: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
 class CallRecord(Answer):
     """What the device has seen of a call. The judge believes this, not the worker."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from kernel_gym.inert import inert_line
 
@@ -24,16 +24,36 @@ class BadRequestError(Exception):
     """A request does not have the form of the protocol. The message is inert."""
 
 
-@dataclass(frozen=True)
+@dataclass_transform(frozen_default=True)
 class Request:
-    """A request of one kind; a subclass states its verb and its fields."""
+    """A request of one kind. Each subclass is a frozen dataclass and states its verb.
+
+    Example:
+        >>> class Greet(Request, verb="greet"):
+        ...     name: str = parsed(lambda value, what: str(value))
+        >>> encode(Greet("world"))
+        ({'do': 'greet', 'name': 'world'}, ())
+    """
 
     verb: ClassVar[str]
 
+    def __init_subclass__(cls, verb: str) -> None:
+        """Makes the subclass a dataclass.
 
-@dataclass(frozen=True)
+        Args:
+            verb: The value of the key `do`.
+        """
+        cls.verb = verb
+        dataclass(frozen=True)(cls)
+
+
+@dataclass_transform(frozen_default=True)
 class Answer:
-    """An answer of one kind; its fields are the keys of the JSON object."""
+    """An answer of one kind: each subclass is a frozen dataclass. Its fields are the JSON keys."""
+
+    def __init_subclass__(cls) -> None:
+        """Makes the subclass a dataclass."""
+        dataclass(frozen=True)(cls)
 
 
 Kind = TypeVar("Kind", bound=Request)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.request import Answer, Request, parsed
 
 
-@dataclass(frozen=True)
-class Fork(Request):
+class Fork(Request, verb="fork"):
     """Forks a child. The descriptors of the child come with the message."""
 
-    verb: ClassVar[str] = "fork"
     role: str = parsed(fields.text)
     options: dict[str, Any] = parsed(fields.mapping)
     home: str = parsed(fields.text)
@@ -29,24 +26,20 @@ class Fork(Request):
     """The fields of `Family`; empty for a child without a memory budget."""
 
 
-@dataclass(frozen=True)
-class Kill(Request):
+class Kill(Request, verb="kill"):
     """Ends a child and everything that it started."""
 
-    verb: ClassVar[str] = "kill"
     pid: int = parsed(fields.whole)
     grace: float = parsed(fields.number)
     """Seconds to wait for its own end."""
 
 
-@dataclass(frozen=True)
 class Forked(Answer):
     """The new child."""
 
     pid: int
 
 
-@dataclass(frozen=True)
 class Killed(Answer):
     """The end of a child."""
 

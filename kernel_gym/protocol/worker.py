@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -96,11 +96,9 @@ _ranges = fields.listed(fields.wholes)
 # -- a worker on a simulated GPU
 
 
-@dataclass(frozen=True)
-class LoadOnSimulator(Request):
+class LoadOnSimulator(Request, verb="load"):
     """Builds and loads a candidate. For HIP the compiler has made two files of it."""
 
-    verb: ClassVar[str] = "load"
     language: str = parsed(fields.text)
     entry: str = parsed(fields.text)
     """Name of the function to call."""
@@ -113,29 +111,22 @@ class LoadOnSimulator(Request):
     """For HIP: the shared object of the host side."""
 
 
-@dataclass(frozen=True)
-class CallOnSimulator(Request):
+class CallOnSimulator(Request, verb="call"):
     """Calls the candidate once. The answer describes each returned value."""
 
-    verb: ClassVar[str] = "call"
     args: DeviceArguments = parsed(_device_arguments)
 
 
 # -- a worker on a real GPU
 
 
-@dataclass(frozen=True)
-class OpenGpu(Request):
+class OpenGpu(Request, verb="open"):
     """Makes the GPU context and opens the arena."""
 
-    verb: ClassVar[str] = "open"
 
-
-@dataclass(frozen=True)
-class Precompile(Request):
+class Precompile(Request, verb="precompile"):
     """Compiles a Triton candidate before there is a GPU context."""
 
-    verb: ClassVar[str] = "precompile"
     entry: str = parsed(fields.text)
     source: str = parsed(fields.text)
     properties: dict[str, Any] = parsed(fields.mapping)
@@ -143,11 +134,9 @@ class Precompile(Request):
     calls: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
 
 
-@dataclass(frozen=True)
-class LoadOnGpu(Request):
+class LoadOnGpu(Request, verb="load"):
     """Builds and loads a candidate, a baseline or a reference."""
 
-    verb: ClassVar[str] = "load"
     language: str = parsed(fields.text)
     entry: str = parsed(fields.text)
     source: str = parsed(fields.text)
@@ -159,19 +148,15 @@ class LoadOnGpu(Request):
     """For HIP: the shared object."""
 
 
-@dataclass(frozen=True)
-class CompileCalls(Request):
+class CompileCalls(Request, verb="compile"):
     """Compiles what calls need, without running it."""
 
-    verb: ClassVar[str] = "compile"
     calls: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
 
 
-@dataclass(frozen=True)
-class CallOnGpu(Request):
+class CallOnGpu(Request, verb="call"):
     """Calls the candidate once and copies its outputs to places in the arena."""
 
-    verb: ClassVar[str] = "call"
     args: ArenaArguments = parsed(_arena_arguments)
     output_places: Ranges = parsed(_ranges)
     output_sizes: list[int] = parsed(fields.wholes)
@@ -180,83 +165,58 @@ class CallOnGpu(Request):
     """Whether launches are counted and not made."""
 
 
-@dataclass(frozen=True)
-class UseInputs(Request):
+class UseInputs(Request, verb="use_inputs"):
     """Sets the pool of inputs for timed calls and warms up on them."""
 
-    verb: ClassVar[str] = "use_inputs"
     sets: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
     output_sizes: list[int] = parsed(fields.wholes)
 
 
-@dataclass(frozen=True)
-class TimeCalls(Request):
+class TimeCalls(Request, verb="block"):
     """Times calls with cold caches."""
 
-    verb: ClassVar[str] = "block"
     count: int = parsed(fields.whole)
     lead: int = parsed(fields.whole)
     """Flushes of the caches before the first call, in which the host gets ahead of the GPU."""
 
 
-@dataclass(frozen=True)
-class CaptureGraph(Request):
+class CaptureGraph(Request, verb="capture"):
     """Captures one call for each set of inputs as one graph."""
 
-    verb: ClassVar[str] = "capture"
 
-
-@dataclass(frozen=True)
-class TimeReplays(Request):
+class TimeReplays(Request, verb="replay"):
     """Times replays of the graph, each with cold caches."""
 
-    verb: ClassVar[str] = "replay"
     count: int = parsed(fields.whole)
 
 
-@dataclass(frozen=True)
-class CopyArena(Request):
-    """Does nothing but the copies of the arena that go with every request."""
-
-    verb: ClassVar[str] = "copy_arena"
+class CopyArena(Request, verb="copy_arena"):
+    """Makes only the copies of the arena that go with every request."""
 
 
-@dataclass(frozen=True)
-class ChangeCpu(Request):
+class ChangeCpu(Request, verb="change_cpu"):
     """Continues on another CPU."""
 
-    verb: ClassVar[str] = "change_cpu"
 
-
-@dataclass(frozen=True)
-class ReleaseMemory(Request):
+class ReleaseMemory(Request, verb="release"):
     """Forgets the inputs and graphs of timed calls and releases their memory."""
 
-    verb: ClassVar[str] = "release"
 
-
-@dataclass(frozen=True)
-class CopyOutputs(Request):
+class CopyOutputs(Request, verb="copy_outputs"):
     """Copies the outputs of some of the last timed calls to places in the arena."""
 
-    verb: ClassVar[str] = "copy_outputs"
     calls: list[int] = parsed(fields.wholes)
     """Each call, counted backwards from the last one."""
     output_places: list[Ranges] = parsed(fields.listed(_ranges))
 
 
-@dataclass(frozen=True)
-class ReadGpuFacts(Request):
+class ReadGpuFacts(Request, verb="facts"):
     """Asks what the compiler made of the kernels."""
 
-    verb: ClassVar[str] = "facts"
 
-
-@dataclass(frozen=True)
-class CrossCompile(Request):
+class CrossCompile(Request, verb="cross_compile"):
     """Compiles the Triton kernels seen so far for an AMD architecture and describes them."""
 
-    verb: ClassVar[str] = "cross_compile"
     arch: str = parsed(fields.text)
 
 
@@ -287,11 +247,9 @@ class ArenaCopies:
 # -- the process of the HIP compiler
 
 
-@dataclass(frozen=True)
-class BuildHip(Request):
+class BuildHip(Request, verb="build"):
     """Runs compilers over source files. The answer holds their messages; buffers hold the files."""
 
-    verb: ClassVar[str] = "build"
     files: dict[str, str] = parsed(fields.mapping)
     """Texts by file name."""
     commands: list[list[str]] = parsed(fields.listed(fields.listed(fields.text)))

@@ -2,6 +2,7 @@
 
 Only what helps to read is coloured: comments, texts, numbers, keywords and, in a diff, lines. An
 element for each token, as highlighters make them, is most of the size of a page with many sources.
+For the same reason the elements have the shortest name, `i`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pygments.token import Token, _TokenType
 from kernel_gym.inert import inert_text
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 
+LEAST_KEPT = 0.2
+"""The least share of lines that two sources have in common for a diff of them to be shown."""
 _KINDS = {
     "c": Token.Comment,
     "s": Token.Literal.String,
@@ -49,13 +52,22 @@ def highlight_diff(before: str, after: str) -> Markup:
         after: The later text.
 
     Returns:
-        A block of HTML; empty when nothing changed.
+        A block of HTML; empty when nothing changed, or so much that a diff would repeat the source.
     """
     old, new = (inert_text(text, MAX_SOURCE_BYTES).split("\n") for text in (before, after))
+    if _kept(old, new) < LEAST_KEPT:
+        return Markup()
     lines = difflib.unified_diff(old, new, n=3, lineterm="")
     changed = list(lines)[2:]
     kinds = {"+": "gi", "-": "gd", "@": "gu"}
     return _block((kinds.get(line[:1], ""), f"{line}\n") for line in changed)
+
+
+def _kept(old: list[str], new: list[str]) -> float:
+    """Returns the share of the new lines that the old text has too; blank lines do not count."""
+    known = set(old)
+    written = [line for line in new if line.strip()]
+    return sum(line in known for line in written) / max(1, len(written))
 
 
 def _kind(token: _TokenType) -> str:
@@ -73,6 +85,6 @@ def _elements(parts: Iterable[tuple[str, str]]) -> Iterator[Markup]:
     for kind, run in groupby(parts, key=lambda part: part[0]):
         text = "".join(text for _, text in run)
         if kind and text.strip():
-            yield Markup('<span class="{}">{}</span>').format(kind, text)
+            yield Markup('<i class="{}">{}</i>').format(kind, text)
         else:
             yield escape(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
@@ -139,11 +140,32 @@ def _for_page(svg: str, name: str, says: str) -> str:
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(says)}"', 1)
-    svg = re.sub(r'(\bid="|<use xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = _short_ids(svg, name)
     svg = re.sub(r"font-family: [^;]*; ", "", svg)
     svg = re.sub(r'<a xlink:href="#([\w-]+)"[^>]*>', r'<a href="#\1"><title>\1</title>', svg)
     svg = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found.group()), svg)
     svg = re.sub(r"\s*\n\s*", "\n", svg)
     for color, variable in _VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")
-    return svg.strip()
+    return _shared_styles(svg.strip(), name)
+
+
+def _short_ids(svg: str, name: str) -> str:
+    """Gives ids that are referred to a short name, unique on the page, and drops the others."""
+    used = dict.fromkeys(re.findall(r'(?:<use xlink:href="#|url\(#)([\w-]+)', svg))
+    short = {old: f"{name}-{number}" for number, old in enumerate(used)}
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{short[m[1]]}"' if m[1] in short else "", svg)
+    svg = re.sub(r'(<use xlink:href="#|url\(#)([\w-]+)', lambda m: m[1] + short[m[2]], svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    return re.sub(r"<g/>\s*", "", svg)
+
+
+def _shared_styles(svg: str, name: str) -> str:
+    """States styles that several elements have once, as classes."""
+    counts = Counter(re.findall(r' style="([^"]*)"', svg))
+    classes = {style: f"{name}-c{n}" for n, style in enumerate(counts) if counts[style] > 1}
+    svg = re.sub(
+        r' style="([^"]*)"', lambda m: f' class="{classes[m[1]]}"' if m[1] in classes else m[0], svg
+    )
+    rules = "\n".join(f".{label} {{ {style} }}" for style, label in classes.items())
+    return re.sub(r"(<svg[^>]*>)", rf"\1\n<style>\n{rules}\n</style>", svg, count=1)

@@ -1,6 +1,6 @@
 """Makes the page of a run: gathers the data and fills the template.
 
-Equal runs give equal pages, but for when they were made: nothing in it depends on the folder or the
+Equal runs give equal pages, except for their date: nothing in a page depends on the folder or the
 machine, or on when the page is made.
 """
 

@@ -20,7 +20,7 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
-from kernel_gym.records import Evaluation, KernelFacts, Outcome
+from kernel_gym.records import Evaluation, KernelFacts, Outcome, WorkloadResult
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
 from kernel_gym.storage.run_records import EpisodeEnd
@@ -109,8 +109,10 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
         source = store.source(record)
         is_best = (record.sample, record.turn) == (summary.best_sample, summary.best_turn)
         diff = highlight_diff(before, source) if before else Markup()
-        text = Markup() if is_best else highlight_source(source, task.language)
-        if not is_best and diff:
+        text = highlight_source(source, task.language)
+        if is_best:
+            text = Markup()  # it is shown above
+        else:
             text, diff = _shorter(text, diff)
         told = feedback(task, record.evaluation)
         turns.append(TurnView(record, is_best, told, text, name, diff))
@@ -130,8 +132,8 @@ def task_view(store: RunStore, summary: TaskSummary) -> TaskView:
 
 
 def _shorter(source: Markup, diff: Markup) -> tuple[Markup, Markup]:
-    """Returns a source, or its changes if they are shorter."""
-    return (Markup(), diff) if len(diff) < len(source) else (source, Markup())
+    """Returns a source, or its changes if there are any and they are shorter."""
+    return (Markup(), diff) if diff and len(diff) < len(source) else (source, Markup())
 
 
 def _states(store: RunStore, summary: TaskSummary) -> Iterator[str]:
@@ -182,21 +184,37 @@ def _kernel(kernel: KernelFacts) -> dict[str, str]:
 
 
 def _workloads(evaluation: Evaluation) -> list[dict[str, str]]:
-    """Returns all workloads as rows, including those hidden from the policy."""
-    return [
-        {
-            "split": str(result.split),
-            "kind": "" if str(result.kind) == str(result.split) else str(result.kind),
-            "workload": describe(result),
-            "verdict": "right" if result.passed else result.message or "wrong",
-            "baseline": duration(result.baseline_seconds),
-            "candidate": duration(result.candidate_seconds),
-            "launch": launch_part(result),
-            "speedup": factor(result.speedup),
-            "roofline": percent(roofline_share(result)),
-        }
-        for result in evaluation.workloads
-    ]
+    """Returns all workloads as rows, including those hidden from the policy.
+
+    Right workloads of a kind that were not timed share one row.
+    """
+    rows: list[dict[str, str]] = []
+    shared: dict[tuple[str, str], dict[str, str]] = {}
+    for result in evaluation.workloads:
+        row = _workload(result)
+        key = (row["split"], row["kind"])
+        if result.passed and result.candidate_seconds is None:
+            if key in shared:
+                shared[key]["workload"] += f"; {row['workload']}"
+                continue
+            shared[key] = row
+        rows.append(row)
+    return rows
+
+
+def _workload(result: WorkloadResult) -> dict[str, str]:
+    """Returns one workload as a row."""
+    return {
+        "split": str(result.split),
+        "kind": "" if str(result.kind) == str(result.split) else str(result.kind),
+        "workload": describe(result),
+        "verdict": "right" if result.passed else result.message or "wrong",
+        "baseline": duration(result.baseline_seconds),
+        "candidate": duration(result.candidate_seconds),
+        "launch": launch_part(result),
+        "speedup": factor(result.speedup),
+        "roofline": percent(roofline_share(result)),
+    }
 
 
 def _profile(kernel: KernelFacts) -> list[Bar]:

@@ -51,6 +51,11 @@ class Child:
         self._template = template
         self._home = home
 
+    @property
+    def template_alive(self) -> bool:
+        """Whether the template lives. The kernel kills the children of one that died."""
+        return self._template.alive
+
     def stop_all(self) -> bool:
         """Stops the process and its descendants; returns whether there were unknown ones.
 
@@ -88,7 +93,7 @@ class Template:
         self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernel_gym.sandbox.template", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "kernel_gym.worker.template", str(theirs.fileno())],
             env={**os.environ, **ONE_THREAD},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -122,7 +127,7 @@ class Template:
         """Forks a child. Its descriptor 3 is the other end of `Child.channel`; `fds` follow.
 
         Args:
-            role: A key of :data:`kernel_gym.sandbox.template.ROLES`.
+            role: A key of :data:`kernel_gym.worker.template.ROLES`.
             fds: Descriptors for the child.
             options: Options of the role.
             limits: Resource limits of a worker.

@@ -1,8 +1,8 @@
-"""The template process: imports the heavy libraries once and forks children in milliseconds.
+"""Serves the template process: it has all libraries loaded, and forks children in milliseconds.
 
-It is started as `python -m kernel_gym.sandbox.template FD`. It never uses a GPU and never runs
-candidate code; its children do. When the judge's end of the pipe closes, it ends its children and
-exits.
+`kernel_gym.worker.template` is its program and states what the children can become. The process
+never uses a GPU and never runs candidate code; its children do. When the judge's end of the pipe
+closes, it ends its children and returns.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import selectors
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.protocol.request import Answer, decode, encode_answer
@@ -27,50 +28,49 @@ from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox.watch import PERIOD, Watch
 
-ROLES = {
-    "worker": "kernel_gym.worker.sim.main",
-    "compiler": "kernel_gym.worker.hip.compiler",
-    "gpu": "kernel_gym.worker.gpu.main",
-    "device": "kernel_gym.devices.sim.server",
-    "script": "kernel_gym.worker.sim.script",
-}
-WORKERS = ("worker", "compiler", "gpu", "script")
-"""Roles that run untrusted code and are confined."""
-PRELOAD = ("numpy", "torch", "triton", "triton.backends.amd.compiler", *ROLES.values())
+
+@dataclass(frozen=True)
+class Role:
+    """What a child can become.
+
+    Args:
+        module: The name of a module with `main(descriptors, options)`.
+        confined: Whether the child runs untrusted code.
+    """
+
+    module: str
+    confined: bool = True
 
 
-def main() -> None:
-    """Loads the libraries, then serves fork and kill requests until the judge is gone."""
-    control = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge handles Ctrl-C
-    for name in PRELOAD:
-        importlib.import_module(name)
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(1)  # no thread pool may exist when children are forked
-    importlib.import_module("kernel_gym.worker.preload").warm()
+def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
+    """Serves fork and kill requests until the judge is gone.
+
+    Args:
+        control: The pipe to the judge.
+        roles: What children can become, by the name in requests.
+    """
     kernel.become_subreaper()
     needed = view.needed_folders()
     control.send(b"ready")
     children: dict[int, int | None] = {}
     homes: set[str] = set()
-    watch = Watch()
     try:
-        _serve(control, children, needed, homes, watch)
+        _serve(control, roles, children, needed, homes)
     finally:
         for pid in list(children):
             _end(children, pid)
         for home in homes:  # of workers whose judge could not clean up
             shutil.rmtree(home, ignore_errors=True)
-    os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze
 
 
 def _serve(
     control: socket.socket,
+    roles: Mapping[str, Role],
     children: dict[int, int | None],
     needed: tuple[str, ...],
     homes: set[str],
-    watch: Watch,
 ) -> None:
+    watch = Watch()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
@@ -94,11 +94,11 @@ def _serve(
         pid = os.fork()
         if pid == 0:
             control.close()
-            _child(request, fds, needed)
+            _child(request, roles[request.role], fds, needed)
         children[pid] = None
         if request.family:
             watch.add(pid, **request.family)
-        if request.role in WORKERS:
+        if roles[request.role].confined:
             homes.add(request.home)
         for fd in fds:
             os.close(fd)
@@ -109,17 +109,16 @@ def _send(control: socket.socket, answer: Answer) -> None:
     control.send(json.dumps(encode_answer(answer)).encode())
 
 
-def _child(request: Fork, fds: list[int], needed: tuple[str, ...]) -> None:
+def _child(request: Fork, role: Role, fds: list[int], needed: tuple[str, ...]) -> None:
     """Becomes the requested role; never returns."""
     status = 1
     try:
         confine.die_with_parent()
         os.setsid()
         fds = _keep_only(fds)
-        if request.role in WORKERS:
+        if role.confined:
             _become_worker(request, needed)
-        role = importlib.import_module(ROLES[request.role])
-        role.main(fds, request.options)
+        importlib.import_module(role.module).main(fds, request.options)
         status = 0
     except BaseException:
         with contextlib.suppress(BaseException):
@@ -230,7 +229,3 @@ def _reap(children: dict[int, int | None]) -> None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             children[pid] = os.waitstatus_to_exitcode(status)
-
-
-if __name__ == "__main__":
-    main()

@@ -100,7 +100,7 @@ def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> N
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = str(home)
     kernel.mount("root", root, "tmpfs", _PRIVATE, "size=1m,mode=755")
-    for path in (*needed, os.devnull):
+    for path in (*_outermost(set(needed)), os.devnull):  # a folder shows all that lies in it
         _show(path, root)
     inside = root + str(home)
     os.makedirs(inside)
@@ -111,14 +111,15 @@ def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> N
 
 
 def _show(path: str, root: str) -> None:
-    """Adds a folder or file to a new root. A link is copied, and its target is added too."""
+    """Adds a folder or file to a new root. For a link, adds its final target and a link to it."""
     place = root + path
     if not os.path.exists(path) or os.path.lexists(place):
         return
     os.makedirs(os.path.dirname(place), exist_ok=True)
     if os.path.islink(path):
-        os.symlink(os.readlink(path), place)
-        _show(os.path.realpath(path), root)
+        target = os.path.realpath(path)  # links between the two are not in the view
+        os.symlink(target, place)
+        _show(target, root)
         return
     if os.path.isdir(path):
         os.mkdir(place)

@@ -111,7 +111,7 @@ FIGURES = {
         *(110, 1, 64 << 10, 1.7e9, 1.638e12, math.inf, 0, 8 << 20, 32),
         (1024, 1024, 1024, 0, 0, 0, 0, 256, 0, 256),
     ),
-    # SEEN but for the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
+    # SEEN, except the clock, the rate of the Infinity Cache [WP] and the L2 channels (RECALLED).
     # 1,307 TFLOP/s for f16, 2,614 for fp8 and i8, 653 for xf32, 163 for f32 and f64.
     "gfx942": Figures(
         *(304, 8, 64 << 10, 2.1e9, 5.3e12, 17.2e12, 256 << 20, 4 << 20, 16),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -56,10 +57,23 @@ def write_lines(path: Path, records: Iterable[Record]) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replaces a file atomically. After a crash it has the old or the new content."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
+    """Replaces a file atomically. After a crash it has the old or the new content.
+
+    Each call writes a draft of its own name beside the file, so the last of several writers wins. A
+    failed call removes its draft.
+
+    Raises:
+        OSError: The draft cannot be written, for instance because the disk is full.
+    """
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def first_line(error: ValidationError) -> str:

@@ -190,7 +190,9 @@ def test_a_problem_whose_code_raises_is_refused_with_the_place(
 
 def test_a_start_kernel_that_is_wrong_is_refused(outside, executor, monkeypatch):
     monkeypatch.setenv(TASKS_PATH, str(outside))
-    copy_problem("gelu", "wrong_gelu", outside, baseline="0.044715 -> 0.1")
+    # In bfloat16, 0.05 has 1.6 times the reference's error, which is within the tolerance of 2.5
+    # except in rare draws; 0.06 has 3.4 times.
+    copy_problem("gelu", "wrong_gelu", outside, baseline="0.044715 -> 0.06")
     verdict = admit(get_problem("wrong_gelu"), executor)
     verdict_of_mode = verdict.devices[DEVICE][Mode.TRITON2TRITON]
     assert "its start kernel: wrong_values" in verdict_of_mode.refused[0]

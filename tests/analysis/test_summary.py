@@ -1,4 +1,4 @@
-"""What a run comes to."""
+"""Tests the summary of a run."""
 
 import io
 

@@ -25,7 +25,7 @@ from kernel_gym.devices.answers import (
     parse_failure,
     stated_outputs,
 )
-from kernel_gym.devices.base import Call, Failed
+from kernel_gym.devices.base import Call, DeviceLostError, Failed
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.device import MEMORY, SimDevice
@@ -98,7 +98,7 @@ def test_answers(seed):
 class ScriptedWorker:
     """The worker's end of a session, which sends bytes of a test."""
 
-    pid, ended_for = os.getpid(), ""
+    pid, ended_for, template_alive = os.getpid(), "", True
 
     def __init__(self, sent, status):
         ours, theirs = socket.socketpair()
@@ -134,8 +134,12 @@ def play_session(session, seed):
         sent = hostile.framed(draws, answer)
         child = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
         session._worker = SimWorker(child, session._device, HostBudget())
-        result = session.call(inputs, DIMS)
-        child.close()
+        try:
+            result = session.call(inputs, DIMS)
+        except DeviceLostError:  # the drawn status is that of SIGKILL
+            continue
+        finally:
+            child.close()
         assert isinstance(result, Call | Failed)
         if isinstance(result, Call):
             message = check_metadata(TASK.problem, result)

@@ -1,4 +1,4 @@
-"""A candidate's seconds: what they are paid for, and that no pool's deadline is ever reached."""
+"""The time budget of a candidate: what counts, and that it ends before the pool's deadline."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_candidate_that_runs_out_of_seconds_frees_the_pool(short):
         assert pool.replaced == 0
 
 
-def test_a_simulated_gpu_lost_in_a_call_is_the_candidates_failure():
+def test_a_simulated_gpu_that_is_lost_in_a_call_twice_is_the_candidates_failure():
     task = get_task(TASK)
     tries = []
 
@@ -118,4 +118,5 @@ def test_a_simulated_gpu_lost_in_a_call_is_the_candidates_failure():
         evaluator.device = Counting()
         result = evaluator.evaluate(task, task.kernel_source)
     assert result.outcome is Outcome.RUNTIME_ERROR
-    assert len(tries) == 1
+    assert "in each of 2 tries: the simulated device failed" in result.message
+    assert len(tries) == 2

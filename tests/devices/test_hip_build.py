@@ -1,4 +1,4 @@
-"""The compiler of HIP sources: what it sees of the machine, what it may take, what it answers."""
+"""The compiler of HIP sources: the files that it sees, its limits, and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes: what a turn keeps, what the next reward may know, and which submission is the best."""
+"""Episodes: the content of a turn, the context of the next reward, and the best submission."""
 
 import dataclasses
 

@@ -1,5 +1,7 @@
 """Executors with real evaluations. Most submissions fail early, to save time."""
 
+import os
+import signal
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ from kernel_gym.executors import EvaluationCache, Request, UnknownExecutor, make
 from kernel_gym.executors.local import LocalExecutor
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox import spawn
+from kernel_gym.sandbox.pause import children_of
 from kernel_gym.tasks import UnknownName, get_task
 
 TASK = "triton2triton/softmax"
@@ -105,6 +108,49 @@ def test_a_dead_template_costs_nothing():
         again = [executor.submit(TASK, f"{wrong}# {i}") for i in range(2)]
         assert [future.result().outcome for future in again] == [expected] * 2
         assert expected is not Outcome.INFRA
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("with_template", [False, True], ids=["children", "template too"])
+def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template):
+    """The kernel of Linux may do so when the machine is out of memory."""
+    gelu = "torch2triton/gelu"
+    submissions = [(TASK, "def softmax(x): return x\n"), (TASK, get_task(TASK).start_source)]
+    submissions += [(gelu, get_task(gelu).kernel_source), (gelu, "def gelu(x): return x\n")]
+    with make_executor("inline", seed=3, **SIM) as inline:
+        expected = [inline.evaluate(*submission).canonical() for submission in submissions]
+
+    forks, fork = [], spawn.Template.fork
+
+    def fork_and_kill(template, role, *args, **kwargs):
+        child = fork(template, role, *args, **kwargs)
+        forks.append(role)
+        if role == "worker" and forks.count("worker") == 3:
+            killed.append(kill(descendants(template._process.pid)))
+            if with_template:
+                template._process.kill()
+        return child
+
+    killed = []
+    monkeypatch.setattr(spawn.Template, "fork", fork_and_kill)
+    with make_executor("local", workers=2, seed=3, **SIM) as local:
+        futures = [local.submit(*submission) for submission in submissions]
+        assert [future.result().canonical() for future in futures] == expected
+    assert len(killed) == 1
+    assert killed[0] >= 4  # two workers and two simulated GPUs
+
+
+def descendants(pid):
+    """The processes that a process has started, and theirs."""
+    return [one for child in children_of(pid) for one in (child, *descendants(child))]
+
+
+def kill(pids):
+    """Kills processes and returns how many."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return len(pids)
 
 
 def test_a_full_executor_makes_the_caller_wait_and_closing_frees_it():

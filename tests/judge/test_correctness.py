@@ -165,7 +165,7 @@ def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(("left", "passes"), [(1e-6, True), (2e-5, False)])
 def test_a_row_of_which_a_relu_leaves_little_has_the_error_of_its_terms(dtype, left, passes):
-    """Terms of 4 are added in fp32: what is left of them is as exact as they are, not as itself."""
+    """Terms near 4 cancel in fp32: the error of the difference is that of the terms."""
     oracle, _, _ = _case(rows=64, columns=512, dtype=dtype)
     oracle[3], oracle[5] = 0.0, 0.0
     oracle[3, 228] = 1e-5  # of the other row's sum the sign may be wrong

@@ -1,4 +1,4 @@
-"""The static screen: what it must stop, and what it must not."""
+"""The static screen stops forbidden sources and no other ones."""
 
 import pytest
 

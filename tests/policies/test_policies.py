@@ -1,4 +1,4 @@
-"""Policies: what they submit."""
+"""The submissions of the scripted policies."""
 
 import pytest
 

@@ -24,8 +24,9 @@ def played(folder):
     wrong = failure(Outcome.WRONG_VALUES, Stage.TRAIN, detail=MARKUP)
     kernel = KernelFacts(name="softmax", vgprs=8, sgprs=8, profile=PROFILE)
     fast = passing(2.0, 1.5).model_copy(update={"kernels": (kernel,)})
-    source = "def softmax(x):\n    return x + 1  # " + "long " * 60 + "\n"
-    store.append(record(TASKS[0], 1, wrong), "def softmax(x):\n    return '<b>'\n")
+    start = get_task(TASKS[0]).start_source
+    source = f"{start}# {'long ' * 60}\n"
+    store.append(record(TASKS[0], 1, wrong), f"{start}# '<b>'\n")
     store.append(record(TASKS[0], 2, fast), source)
     store.append(record(TASKS[1], 1, passing(0.5, 4.0)), "// hip\n")
     hack = failure(Outcome.HACK, Stage.SCREEN).model_copy(update={"message": MARKUP})

@@ -9,6 +9,7 @@ import pytest
 
 from kernel_gym.analysis.summary import summarise
 from kernel_gym.report import write_report
+from kernel_gym.report.code import highlight_diff
 from kernel_gym.storage.json_lines import write_lines
 from kernel_gym.storage.run_records import Session
 from kernel_gym.storage.run_store import RunStore
@@ -190,7 +191,7 @@ class _FirstView(HTMLParser):
 
 
 def test_a_page_of_200_tasks_is_small_and_folded(large):
-    assert len(large.encode()) < 4_000_000
+    assert len(large.encode()) < 3_000_000
     assert len(re.sub(r"<noscript>.*?</noscript>", "", large, flags=re.DOTALL)) < 1_000_000
     view = _FirstView()
     view.feed(large)
@@ -266,5 +267,19 @@ def test_a_hostile_source_stays_text_when_a_folded_task_is_opened(tmp_path):
     (tmp_path / store.records()[2].source).write_text(bad)
     text = rendered(store)
     assert bad not in text
-    shown = re.sub(r"</?span[^>]*>", "", text)
+    shown = re.sub(r"</?(span|i)( [^>]*)?>", "", text)
     assert "&lt;/noscript&gt;&lt;img src=x onerror=alert(1)&gt;" in shown
+
+
+def test_a_source_that_was_rewritten_is_shown_once_and_not_as_a_diff():
+    lines = [f"y{i} = x{i}" for i in range(20)]
+    before, after = "\n".join(lines), "\n".join(line.upper() for line in lines)
+    assert highlight_diff(before, after) == ""
+    assert "Y3 = X3" in highlight_diff(before, "\n".join([*lines[:3], "Y3 = X3", *lines[4:]]))
+
+
+def test_right_workloads_that_are_not_timed_share_a_row(tmp_path):
+    text = rendered(many(tmp_path, 21))
+    rows = re.findall(r"<tr><td>adversarial</td><td>([^<]+)</td>", text)
+    assert len(rows) == 21
+    assert all(row.count("; ") == 3 for row in rows)

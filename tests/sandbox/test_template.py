@@ -1,4 +1,4 @@
-"""Workers: what they are denied, and that nothing of them stays."""
+"""Workers: their barriers, and that they leave no process, file or descriptor."""
 
 import json
 import os

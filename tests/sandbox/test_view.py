@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym.devices.hip_build import Built, Recipe, compile_source
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.sandbox import landlock, view
 from kernel_gym.tasks import get_task
@@ -83,3 +84,22 @@ def test_landlock_alone_refuses_to_read_sealed_folders(tmp_path):
         check=False,
     )
     assert json.loads(done.stdout) == [True, True, False, False], done.stderr
+
+
+def test_the_view_of_a_compiler_shows_folders_whatever_their_order_and_chains_of_links(tmp_path):
+    kit = tmp_path / "kit-13.0"
+    (kit / "lib" / "stubs").mkdir(parents=True)
+    (kit / "lib" / "library.txt").write_text("library\n")
+    (kit / "lib" / "stubs" / "stub.txt").write_text("stub\n")
+    tmp_path.joinpath("alternative").symlink_to(kit)
+    link = tmp_path / "kit"
+    link.symlink_to(tmp_path / "alternative")
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+
+    for orders in ([f"{link}/lib/stubs", f"{link}/lib"], [f"{link}/lib/stubs", str(link)]):
+        read = f"cat {link}/lib/library.txt {link}/lib/stubs/stub.txt > all.txt"
+        recipe = Recipe({}, [["/bin/sh", "-c", read]], ["all.txt"], orders)
+        built = compile_source(recipe, 20)
+        assert isinstance(built, Built), built
+        assert built.results == (b"library\nstub\n",)

@@ -1,4 +1,4 @@
-"""What a modelled launch notes of memory accesses: lines, segments and bank conflicts, exactly."""
+"""A modelled launch counts lines, segments and bank conflicts of memory accesses exactly."""
 
 from __future__ import annotations
 

@@ -1,9 +1,19 @@
 """Files of records: reading after a crash at any byte."""
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from kernel_gym.records import Record
-from kernel_gym.storage.json_lines import StoreError, append_line, drop_cut_off, read_lines
+from kernel_gym.storage.json_lines import (
+    StoreError,
+    append_line,
+    drop_cut_off,
+    read_lines,
+    write_whole,
+)
 
 
 class Named(Record):
@@ -49,3 +59,27 @@ def test_a_broken_line_is_named(path, line):
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(StoreError, match=r"names.jsonl, line 3: .*found"):
         read_lines(path, Named)
+
+
+def test_writers_at_the_same_time_leave_the_whole_text_of_one(tmp_path, monkeypatch):
+    """Both have written their draft before either replaces the file."""
+    path = tmp_path / "config.json"
+    texts = ["a" * 100_000, "b" * 50_000]
+    both, replace = threading.Barrier(2, timeout=60), os.replace
+
+    def replace_when_both_are_written(source, target):
+        both.wait()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_when_both_are_written)
+    with ThreadPoolExecutor(2) as writers:
+        list(writers.map(write_whole, [path, path], texts))
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_draft_that_cannot_replace_its_file_is_removed(tmp_path):
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(OSError, match=r"config\.json"):
+        write_whole(tmp_path / "config.json", "text")
+    assert list(tmp_path.iterdir()) == [tmp_path / "config.json"]

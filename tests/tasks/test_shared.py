@@ -1,4 +1,4 @@
-"""What problems share is part of their content."""
+"""Code that problems share is part of the content of each."""
 
 from kernel_gym.tasks import get_problem
 

@@ -1,4 +1,4 @@
-"""The configuration: what is refused, and that the ones that come with us are accepted."""
+"""The configuration: malformed ones are refused, and the ones of the repository are accepted."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit
 
 
 def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():
-    """All are of the form that its rule names; what is left out of that has little head-room."""
+    """All tasks have the form that the rule names. Those that it omits have little head-room."""
     tasks = read_config(CONFIGS / "tiny_cpu.toml").tasks
     for side, suite in ((tasks.train, "train"), (tasks.held_out, "test")):
         of_the_form = {

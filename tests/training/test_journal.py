@@ -1,4 +1,4 @@
-"""The journal of a run that was interrupted: what it holds, and what a resumed run adds."""
+"""The journal of an interrupted run: its content, and what a resumed run adds."""
 
 import json
 

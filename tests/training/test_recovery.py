@@ -58,7 +58,7 @@ def ended(pids):
 
 
 def content(folder):
-    """What a run holds, but for times on the clock."""
+    """The content of a run, without wall-clock times."""
     store = RunStore(folder)
     return [
         (r.task, r.turn, r.reward, r.terms, r.evaluation.canonical(), store.source(r))

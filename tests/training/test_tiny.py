@@ -1,4 +1,4 @@
-"""The tokenizer of a policy made from nothing: what is one piece, and that nothing is lost."""
+"""The tokenizer of a policy that is made from nothing: its pieces, and that no text is lost."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the template has built is there for its workers."""
+"""Workers find the objects that the template has built."""
 
 from kernel_gym.worker import preload as warm
 

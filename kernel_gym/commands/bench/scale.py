@@ -74,7 +74,7 @@ def scale(
 
     The policy, the rollout, the executor, Ray, the records and the run folder are real; a device
     sleeps instead of evaluating, so that hundreds fit on this machine. On Ray one actor stands for
-    up to 128 of them, so what the nodes of a cluster do beside sleeping is not seen.
+    up to 128 of them, so the work of a cluster's nodes is not measured.
 
     Example: kernel-gym bench scale --executor local --devices 8 --seconds 5
     """

@@ -30,6 +30,7 @@ from kernel_gym.devices.gpu.build import GpuCompiler
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.gpu.worker import Worker, ask
+from kernel_gym.devices.hip_build import launcher_outputs
 from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
@@ -101,8 +102,7 @@ class GpuSession:
         built = compiler.build(source, self._budget)  # needs no GPU
         if isinstance(built, Failed):
             return built
-        first = len(self._task.problem.args)
-        outputs = [*range(first, first + len(self._task.problem.outputs))]
+        outputs = launcher_outputs(self._task.problem)
         request = replace(request, outputs=outputs, log=built.log, library=built.content)
         return self._failure(request, LOAD_TIMEOUT) or self.open()
 
@@ -148,8 +148,6 @@ class GpuSession:
             return self._dead
         self.memory.reset()
         placed = self._place(inputs, dims)
-        if isinstance(placed, Failed):
-            return placed
         everything = (self.memory.everything,)
         outputs = () if self._language == "hip" else placed.outputs
         request = messages.CallOnGpu(
@@ -281,7 +279,7 @@ class GpuSession:
             self._places = read_places(answer)
         return block
 
-    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed | Failed:
+    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed:
         try:
             return place(self.memory, self._task, inputs, dims)
         except MemoryFullError as error:
@@ -366,6 +364,9 @@ class GpuSession:
                 self._alternation.end(go_on)
         except NotStoppedError as error:
             answer = Failed(FailureKind.RUNTIME, str(error))
+        except InfraError as error:
+            self._fail(Failed(FailureKind.RUNTIME, str(error)))
+            raise
         return self._fail(answer) if isinstance(answer, Failed) else answer
 
     def _blame(self, text: str) -> NoReturn:

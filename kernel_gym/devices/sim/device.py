@@ -37,8 +37,8 @@ from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_hip
-from kernel_gym.devices.placement import in_place_inputs, storage_bytes
+from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
+from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
@@ -210,10 +210,8 @@ class SimSession:
             if isinstance(built, Failed):
                 return built
             assembler, library = built.results
-            problem = self._task.problem
-            first = len(problem.args)
-            outputs = range(first, first + len(problem.outputs))
-            request = replace(request, outputs=[*outputs], assembler=assembler, library=library)
+            outputs = launcher_outputs(self._task.problem)
+            request = replace(request, outputs=outputs, assembler=assembler, library=library)
         answer = self._worker.ask(request, LOAD_TIMEOUT)
         return answer if isinstance(answer, Failed) else None
 
@@ -292,10 +290,8 @@ class SimSession:
         """Describes what HIP launchers take after the inputs: allocated outputs, then sizes."""
         problem = self._task.problem
         args: messages.DeviceArguments = []
-        shapes = problem.output_shapes(dims)
-        for output in problem.outputs:
-            like = torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-            address = self._allocate(like.nbytes, f"output {output.name!r}")
+        for name, like in sketched_outputs(problem, dims).items():
+            address = self._allocate(like.nbytes, f"output {name!r}")
             self._outputs.append(address)
             args.append(TensorOnDevice(address, tuple(like.shape), like.stride(), like.dtype))
         args += [messages.Scalar(size) for size in problem.c_sizes(dims).values()]

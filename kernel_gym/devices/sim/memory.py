@@ -1,8 +1,8 @@
-"""The simulated device's memory: one sparse file, mapped where each process needs it.
+"""The memory of the simulated device: one sparse file that each process maps for its own use.
 
 Device addresses lie in a range that no process uses for anything else. The device maps the file at
-those very addresses, the judge maps it wherever it likes, and the worker reserves the range
-without access rights, so that host code which touches device memory faults, as on a real GPU.
+these addresses. The judge maps it anywhere. The worker reserves the range without access rights, so
+host code that touches device memory faults, as on a real GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ARENA_BASE = 0x2000_0000_0000
 ARENA_SIZE = 64 << 30
 ALIGNMENT = 256
 GUARD = 4096
-"""Unmapped bytes between allocations: an access there belongs to nobody."""
+"""Bytes between two allocations. An access there is out of bounds of both."""
 
 _PROT_NONE, _PROT_READ, _PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_ANONYMOUS = 0x01, 0x02, 0x20
@@ -38,7 +38,7 @@ class DeviceMemoryError(MemoryError):
 
 
 def create_file() -> int:
-    """A sparse anonymous file that backs one device's memory; returns its descriptor."""
+    """Creates a sparse anonymous file for the memory of one device. Returns its descriptor."""
     fd = os.memfd_create("kernel-gym-device")
     os.ftruncate(fd, ARENA_SIZE)
     return fd
@@ -48,7 +48,7 @@ def map_device(fd: int) -> None:
     """Maps the memory at its device addresses, in the device process.
 
     Raises:
-        OSError: the address range is taken.
+        OSError: The address range is in use.
     """
     _map(_PROT_READ | _PROT_WRITE, _MAP_SHARED | _MAP_NORESERVE, fd)
 
@@ -68,7 +68,7 @@ def _map(protection: int, flags: int, fd: int) -> None:
 def device_tensor(
     address: int, shape: list[int], strides: list[int], dtype: torch.dtype
 ) -> torch.Tensor:
-    """A CPU tensor over device memory, in a process that maps it at its device addresses."""
+    """Returns a CPU tensor over device memory, in a process that maps it at device addresses."""
     count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n > 0)
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)
@@ -86,20 +86,20 @@ class Allocation:
 
     @property
     def end(self) -> int:
-        """First byte behind it."""
+        """The address after the last byte."""
         return self.start + self.size
 
 
 def _pages(start: int, size: int) -> tuple[int, int]:
-    """Bounds of the pages that an allocation takes; guards leave none to two of them."""
+    """Returns the bounds of the pages of an allocation. No two allocations share a page."""
     return start // _PAGE * _PAGE, -(-(start + size) // _PAGE) * _PAGE
 
 
 class Arena:
-    """Hands out device memory: addresses only grow, so that no stale pointer ever fits again.
+    """Allocates device memory. Addresses only grow, so a pointer to freed memory stays invalid.
 
     Args:
-        capacity: most live bytes at one time, in whole pages.
+        capacity: The most bytes that may be allocated at one time, counted in whole pages.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -110,10 +110,10 @@ class Arena:
         self._by_start: dict[int, Allocation] = {}
 
     def allocate(self, size: int, label: str) -> Allocation:
-        """Reserves `size` bytes at an aligned address.
+        """Allocates `size` bytes at an aligned address.
 
         Raises:
-            DeviceMemoryError: more than the capacity would be live, or the addresses ran out.
+            DeviceMemoryError: The capacity or the address range is exceeded.
         """
         start = -(-self._next // ALIGNMENT) * ALIGNMENT
         first, last = _pages(start, size)
@@ -142,7 +142,7 @@ class Arena:
         return True
 
     def locate(self, address: int, size: int) -> Allocation | None:
-        """The live allocation that holds `[address, address + size)` whole."""
+        """Returns the live allocation that contains `[address, address + size)`, or None."""
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0:
             return None

@@ -1,4 +1,4 @@
-"""What a call left on the simulated device: the outputs, and the profile of its longest launch."""
+"""Reads the outputs of a call from the simulated device, and the profile of a launch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kernel_gym.devices.base import OutputTensor
 from kernel_gym.sim.timing.profile import without_folders
 
 Locate = Callable[[int, int], int | None]
-"""The start of the live allocation that holds `(address, size)` whole; None when none does."""
+"""Maps (address, size) to the start of the live allocation that contains the range, or to None."""
 View = Callable[[int, int], torch.Tensor]
-"""The bytes at `(address, size)`, uint8 (size,)."""
+"""Maps (address, size) to the bytes there, uint8 [size]."""
 
 
 def read_outputs(
@@ -24,14 +24,18 @@ def read_outputs(
     locate: Locate,
     view: View,
 ) -> tuple[OutputTensor, ...]:
-    """Copies what a call returned from the device, as many bytes as the task expects.
+    """Copies the outputs of a call from the device, with the sizes that the task states.
 
     Args:
-        said: What the worker returned, compared with what the task expects.
-        stated: What the task expects.
-        inputs: The name of each input by its address; empty where a candidate may return it.
-        locate: Asks the device.
-        view: The judge's view of the device's memory.
+        said: The tensors that the worker described, or what is wrong with them.
+        stated: The outputs that the task states.
+        inputs: The name of each input by its address; empty if a candidate may return the input.
+        locate: Finds the allocation of a range.
+        view: Returns bytes of the device's memory.
+
+    Returns:
+        One output for each stated one. If the worker returned another number of values, one
+        problem for each wrong value.
     """
     if len(said) != len(stated):
         return tuple(OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
@@ -60,7 +64,7 @@ def _read(
 
 
 def kernel_profile(launch: Mapping[str, Any]) -> dict[str, Any]:
-    """What a launch's profile says of its kernel, in the names of `KernelFacts`."""
+    """Returns the profile of a launch as keyword arguments of `KernelFacts`."""
     profile = launch.get("profile") or {}
     occupancy = profile.get("occupancy") or {}
     return {

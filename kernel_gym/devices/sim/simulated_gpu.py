@@ -187,7 +187,7 @@ class SimulatedGpu:
         lds: int,
         data: bytes,
     ) -> Answer:
-        """Runs a kernel and adds its modelled time to that of the call.
+        """Runs a kernel and adds its modelled time to the time of the call.
 
         Raises:
             RefusedError: The launch is impossible, or it ended with a fault.

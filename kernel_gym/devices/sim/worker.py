@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from kernel_gym.devices.budget import (
     processor_seconds,
     waited_seconds,
 )
-from kernel_gym.devices.failures import describe_exit
+from kernel_gym.devices.failures import describe_exit, exit_status
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.spawn import Child
@@ -35,10 +36,14 @@ class SimWorker:
     def __init__(self, child: Child, device: Child, budget: HostBudget | None) -> None:
         self.dead: Failed | None = None
         self._child, self._budget = child, budget
-        self._pid, self._device = inner_pid(child.pid), device.pid
+        self._pid, self._device = inner_pid(child.pid), device
 
     def ask(self, request: Request, timeout: float) -> dict[str, Any] | Failed:
-        """Sends a request and returns the answer, within the timeout and the budget."""
+        """Sends a request and returns the answer, within the timeout and the budget.
+
+        Raises:
+            InfraError: The worker was killed, and perhaps not because of the candidate.
+        """
         header, buffers = encode(request)
         start = self._clocks()
         try:
@@ -67,23 +72,28 @@ class SimWorker:
     def lost_device(self, error: DeviceLostError) -> Failed:
         """Returns the failure of a candidate whose simulated GPU was lost during a call.
 
-        Nobody else uses that GPU, so the candidate has lost it.
+        Nobody else uses that GPU, so the candidate has lost it, unless the process was killed.
 
         Raises:
-            DeviceLostError: The source is trusted.
+            DeviceLostError: The source is trusted, or the GPU's process was killed by SIGKILL, as a
+                machine does that is out of memory. If it happens again, the candidate is blamed.
+            InfraError: The template has died, and its children with it.
         """
         if self._budget is None:
             raise error
         if self.dead:
             return self.dead
         self._child.close()
-        why = self._child.ended_for
-        text = f"the candidate {why}" if why else f"{error}, while it worked for the candidate"
+        if why := self._child.ended_for:
+            return self.fail(Failed(FailureKind.RUNTIME, f"the candidate {why}"))
+        if exit_status(self._device) == -signal.SIGKILL:
+            raise error
+        text = f"{error}, while it worked for the candidate"
         return self.fail(Failed(FailureKind.RUNTIME, text))
 
     def _clocks(self) -> tuple[float, float, float]:
-        waited = waited_seconds(self._pid) + waited_seconds(self._device)
-        return time.monotonic(), processor_seconds(self._device), waited
+        waited = waited_seconds(self._pid) + waited_seconds(self._device.pid)
+        return time.monotonic(), processor_seconds(self._device.pid), waited
 
     def _since(self, start: tuple[float, float, float]) -> Spent:
         return Spent(*(max(0.0, b - a) for a, b in zip(start, self._clocks(), strict=True)))

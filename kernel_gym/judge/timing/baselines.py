@@ -57,7 +57,7 @@ class Baseline:
         return seconds
 
     def session(self, task: Task, calls: Sequence[SketchedCall] = ()) -> Session:
-        """Returns the session of a task's baseline, for timing beside a candidate.
+        """Returns the session of a task's baseline, to time it in turn with a candidate.
 
         Args:
             task: The task.

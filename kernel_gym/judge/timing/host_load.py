@@ -12,7 +12,7 @@ from pathlib import Path
 LOAD = Path("/proc/loadavg")
 """The fourth field starts with the number of runnable tasks."""
 LIMIT = 3.0
-"""Timing goes on after this many seconds, even if the host is still busy."""
+"""Timing continues after this many seconds, even if the host is still busy."""
 CALM = 0.1
 """The host counts as idle after this many seconds without a task that waits for a CPU."""
 STEP = 0.01

@@ -189,7 +189,7 @@ def _student(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class PairedSetup:
-    """What a comparison needs beside its two sides."""
+    """The parts of a comparison other than its two sides."""
 
     sets: int
     """The number of input sets that both sides hold."""
@@ -216,7 +216,7 @@ class PairedBenchmark:
     Args:
         baseline: One side. Its failure is a failure of the machine.
         candidate: The other side. Its failure ends the comparison.
-        setup: What the comparison needs beside them.
+        setup: The other parts of the comparison.
     """
 
     def __init__(self, baseline: Side, candidate: Side, setup: PairedSetup) -> None:

@@ -1,4 +1,4 @@
-"""What a worker says of timed calls: false stamps and places are a value, never an exception."""
+"""A worker's report of timed calls: false stamps and places give a value, not an exception."""
 
 import json
 import math

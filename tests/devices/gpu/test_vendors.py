@@ -1,4 +1,4 @@
-"""What ROCm gets, pinned: no AMD GPU is here, and nothing but this data differs from CUDA."""
+"""Pins what ROCm receives. No AMD GPU is here, and only this data differs from CUDA."""
 
 import json
 from dataclasses import replace

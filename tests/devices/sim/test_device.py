@@ -1,4 +1,4 @@
-"""The simulated devices beside the default one: whole evaluations, facts, foreign code."""
+"""The simulated devices other than the default one: whole evaluations, facts, foreign code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge and worker of a GPU, over host memory: what is timed is checked."""
+"""Judge and worker of a GPU, over host memory: timed calls are checked."""
 
 import ctypes
 import json
@@ -114,7 +114,7 @@ class Recorder:
 
 
 class Worker:
-    """A worker in this process; what goes through the pipe goes through JSON."""
+    """A worker in this process. Its messages are converted to JSON, as on a pipe."""
 
     cache, opened, trusted, family = "", False, False, None
 
@@ -405,7 +405,7 @@ def test_a_gpu_is_crowded_when_less_than_a_quarter_is_free(monkeypatch, free, cr
 
 
 class Clock:
-    """The judge's clock, which goes on in timed blocks alone: a call takes a millisecond."""
+    """The judge's clock. Only timed blocks take time on it, a millisecond for each call."""
 
     now = 0.0
 

@@ -10,7 +10,7 @@ CROWD, FEW = (f"9.00 8.00 7.00 {os.cpu_count() + more}/9999 1\n" for more in (1,
 
 
 class Clock:
-    """Time that passes while somebody sleeps; what the kernel says then, from a moment on."""
+    """A clock that only sleeping moves, and the load that the kernel reports from some time on."""
 
     def __init__(self, file, says):
         self.now, self.file, self.says = 0.0, file, says

@@ -61,7 +61,7 @@ def _in_arena(arena, ring, name):
 
 
 def _verified(ring, calls):
-    """What the judge takes for the inputs of the calls that it verifies."""
+    """Records the inputs that the judge uses for the calls that it verifies."""
     taken = []
     candidate = SimpleNamespace(read_outputs=lambda call, calls, placed: taken.append(call))
     kept = SimpleNamespace(add=lambda p, w, inputs, o: taken.append(inputs), full=False)

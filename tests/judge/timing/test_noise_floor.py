@@ -17,7 +17,7 @@ def device(tmp_path):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """What measurements will say, first to last."""
+    """The results of the next measurements, in order."""
     values = []
     monkeypatch.setattr(noise, "measure_noise", lambda device, compare: values.pop(0))
     return values

@@ -115,7 +115,7 @@ def execute(engine: Engine, texts: Sequence[str], inputs: Inputs, target: str) -
 
 @dataclass(frozen=True)
 class Expected:
-    """What one lane should hold: the destination (None: untouched) and its bit of the mask."""
+    """The expected value of a lane (None if it is not written), and the lane's bit of the mask."""
 
     destination: Any
     bit: int | None
@@ -133,7 +133,7 @@ def _sources(form: Form, inputs: Inputs, lane: int) -> dict[str, int]:
 
 
 def expected(form: Form, inputs: Inputs, lane: int) -> Expected:
-    """What the manual's pseudo-code says of a lane.
+    """Returns the result of the manual's pseudo-code for a lane.
 
     Raises:
         Untranslatable: If it has none.

@@ -24,7 +24,7 @@ Rule = Callable[[list[float], list[float], float], float | np.float32]
 
 
 def exponent(x: float, least: int) -> int:
-    """That of the leading bit, not below that of denormals; zero has the least."""
+    """The exponent of the leading bit, at least the exponent of denormals and of zero."""
     return max(math.frexp(x)[1] - 1, least) if x else least
 
 

@@ -2,7 +2,7 @@
 
 The tables are those of the OCP specifications (8-bit floats 1.0, microscaling formats 1.0); those
 of 8 bits agree with PyTorch's types. The scale is the power of two in an f32's exponent. The
-manual does not define its helpers of stochastic rounding: what is asserted is what makes it that.
+manual does not define its helpers of stochastic rounding, so the tests assert the properties of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Small:
         return 1 + self.exponent + self.mantissa
 
     def value(self, code: int) -> float:
-        """What a code without its sign stands for, codes above the largest included."""
+        """The value of a code without its sign, also of codes above the largest value."""
         exponent, mantissa = divmod(code, 1 << self.mantissa)
         bias = (1 << self.exponent - 1) - 1
         whole = mantissa + (1 << self.mantissa if exponent else 0)

@@ -88,7 +88,7 @@ def wrong_lanes(form: Form, rows: np.ndarray, inputs: Inputs) -> str | None:
 
 
 def failures(engine: Engine, target: str, kind: str, seed: int) -> list[str]:
-    """What is wrong with the operations of a target that take inputs of a kind."""
+    """Returns the failures of a target's operations that take inputs of a kind."""
     chosen = [form for form in checked(target) if kind_of(form) == kind]
     inputs = make_inputs(kind, seed)
     actual = execute(engine, [form.texts[target] for form in chosen], inputs, target)

@@ -269,7 +269,7 @@ def check(
 def failures(
     programs: Sequence[Program], module: ModuleType, engine: Engine, arch: str = "gfx942"
 ) -> list[str]:
-    """What is wrong with each faulty program, with its source."""
+    """Returns the failure of each faulty program, with its source."""
     problems = []
     for program in programs:
         try:

@@ -51,7 +51,7 @@ def facts(path):
 
 
 def assemble(path, arguments, block, options, folder):
-    """Assembler text, LDS bytes that stand beside it, threads of a workgroup."""
+    """Returns the assembler text, the LDS bytes from its header, and the threads of a workgroup."""
     if path.suffix == ".s":
         located = "\n".join(
             f"\t.loc\t1 {number} 0\n{line}"

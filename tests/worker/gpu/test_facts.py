@@ -19,7 +19,7 @@ def scale(x, n, BLOCK: tl.constexpr):
 
 @pytest.fixture
 def launched(tmp_path, monkeypatch):
-    """What a worker has noted of one kernel."""
+    """The facts that a worker has recorded about one kernel."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     source = ASTSource(scale, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 256})
     compiled = triton.compile(source, target=GPUTarget("hip", "gfx942", 64))

@@ -1,0 +1,43 @@
+"""The program of the template process: loads all libraries and states what its children can become.
+
+It is started as `python -m kernel_gym.worker.template FD`, where FD is its end of the pipe.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import socket
+import sys
+
+from kernel_gym.sandbox.template import Role, serve
+
+ROLES = {
+    "worker": Role("kernel_gym.worker.sim.main"),
+    "compiler": Role("kernel_gym.worker.hip.compiler"),
+    "gpu": Role("kernel_gym.worker.gpu.main"),
+    "script": Role("kernel_gym.worker.sim.script"),
+    "device": Role("kernel_gym.devices.sim.server", confined=False),
+}
+LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")
+
+
+def main() -> None:
+    """Loads the libraries, then serves the judge until it is gone."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge handles Ctrl-C
+    for name in (*LIBRARIES, *(role.module for role in ROLES.values())):
+        importlib.import_module(name)
+    import torch
+
+    from kernel_gym.worker.preload import warm
+
+    torch.set_num_threads(1)  # no thread pool may exist when children are forked
+    warm()
+    serve(control, ROLES)
+    os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze
+
+
+if __name__ == "__main__":
+    main()
