@@ -113,7 +113,7 @@ def trl(sessions, task, replies, monkeypatch):
 
 
 def openenv(sessions, task, replies, monkeypatch):
-    pytest.importorskip("openenv")
+    pytest.importorskip("openenv.core.env_server", exc_type=ImportError)
     from kernel_gym.envs.adapters.openenv import KernelAction, KernelEnvironment
 
     env = KernelEnvironment(sessions)
