@@ -1,8 +1,8 @@
 """A sampler of tasks by head-room and success: those that can be learned now are drawn more often.
 
-The weight of a task is `room * (rate * (1 - rate) + least)`. `rate` is the share of its recent episodes
-that gained something, so that tasks that always or never succeed teach little. `room` is the stored
-head-room of its start kernel (`kernel-gym admit`), 1 if it is not known, on a log scale.
+The weight of a task is `room * (rate * (1 - rate) + least)`. `rate` is the share of its recent
+episodes that succeeded, so that tasks that always or never succeed are drawn less often. `room` is
+the stored head-room of its start kernel (`kernel-gym admit`), 1 if it is not known, on a log scale.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kernel_gym.analysis.replay import secret_of
 from kernel_gym.exchange.back import judged, submissions
 from kernel_gym.exchange.files import read_rows, write_rows
 from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
@@ -65,7 +66,7 @@ def test_rows_of_a_run_replay(kind, suffix, store, tmp_path):
     path = tmp_path / f"rows{suffix}"
     write_rows(path, reply_rows(store, kind))
     stored = submissions(read_rows(path))
-    with make_executor("local", device=DEVICE, workers=2, secret=store.secret) as executor:
+    with make_executor("local", device=DEVICE, workers=2, secret=secret_of(store)) as executor:
         results = list(judged(stored, executor))
     assert [what for _, _, what in results] == [""] * len(stored)
     assert {one.source for one in stored} == {store.source(r) for r in store.records()}
@@ -101,7 +102,7 @@ def test_a_changed_row_is_told(store):
         submissions([changed])
     other = json.loads(json.dumps(row))
     other["evidence"]["record_sha256"] = "0" * 64
-    with make_executor("inline", device=DEVICE, secret=store.secret) as executor:
+    with make_executor("inline", device=DEVICE, secret=secret_of(store)) as executor:
         ((_, _, what),) = judged(submissions([other]), executor)
     assert what == "the record has another hash"
     with (
