@@ -74,7 +74,7 @@ def import_(
         stored = submissions(read_rows(file))
         arguments = executor_arguments(executor, device, None, workers)
         if not is_service(executor):
-            # Rows of a run without a seed were drawn from seeds that are used once, without a secret.
+            # A run without a seed drew its seeds at random and without a secret.
             named = {one.evidence["secret_sha256"] for one in stored if one.evidence}
             arguments["secret"] = read_secret(secret) if secret and named != {""} else PUBLIC
         pool = make_executor(executor, **arguments)
