@@ -3,7 +3,7 @@
 #
 #   sbatch examples/deploy/slurm.sh
 #
-# The queue and the secret are in FOLDER, so that a job that was requeued goes on with its queue.
+# The queue and the secret are in FOLDER, so that a job that was requeued continues with its queue.
 #SBATCH --job-name=kernel-gym
 #SBATCH --nodes=1
 #SBATCH --gpus-per-node=8

@@ -64,7 +64,7 @@ class HttpExecutor(Executor):
         self._closing = False
 
     def close(self) -> None:
-        """Stops to wait for results. The service goes on with what it has."""
+        """Stops to wait for results. The service continues with what it has."""
         self._closing = True
         self._run(self._stop()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -63,7 +63,7 @@ class KernelAgent:
     seed: int | None = None
     """Seed of the episodes; by default the system's randomness."""
     turn_end = "\n<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
-    """How feedback goes on in the text of a chat; change it for other templates than ChatML."""
+    """How feedback continues the text of a chat; change it for other templates than ChatML."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self._session: EpisodeSession | None = None
