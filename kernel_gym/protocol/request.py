@@ -90,7 +90,7 @@ def encode_answer(answer: Answer | Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON object of an answer."""
     if not isinstance(answer, Answer):
         return dict(answer)
-    return {one.name: to_json(getattr(answer, one.name)) for one in fields(answer)}
+    return {name: to_json(value) for name, value in vars(answer).items()}
 
 
 def to_json(value: Any) -> Any:

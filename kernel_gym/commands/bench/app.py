@@ -48,10 +48,10 @@ def envs(
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Steps a second of one env, eight in sequence, and a vector env of eight.
+    """Measure the steps a second of one env, of eight in sequence, and of a vector env of eight.
 
-    Every submission is the task's own kernel with a comment that makes it a new one, so that
-    nothing comes from a cache. Each way is warmed up by one step of all its envs.
+    Each submission is the task's own kernel with a new comment, so no result is cached. Each way is
+    warmed up by one step of all its envs.
 
     Example: kernel-gym bench envs --steps 16
     """
