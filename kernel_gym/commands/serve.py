@@ -44,7 +44,7 @@ def serve(
 ) -> None:
     """Serve evaluations and episodes over HTTP until interrupted.
 
-    A stopped or killed service continues with its queue when it is started again on the same folder.
+    A stopped or killed service continues with its queue when it is started on the same folder.
 
     Example: kernel-gym serve --device sim:gfx942 --workers 2
     """
