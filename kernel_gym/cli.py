@@ -18,10 +18,12 @@ from kernel_gym.commands import (
     compare,
     doctor,
     eval,
+    exchange,
     exploits,
     replay,
     report,
     rescore,
+    serve,
     tasks,
     train,
 )
@@ -68,11 +70,14 @@ app.command()(check.check)
 app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)
+app.command()(serve.serve)
 app.command()(exploits.exploits)
 app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
+app.command()(exchange.export)
+app.command("import")(exchange.import_)
 app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 

@@ -69,7 +69,8 @@ SecretOption = Annotated[
 ]
 
 ExecutorOption = Annotated[
-    str, typer.Option("--executor", help="Where evaluations run: inline, local or ray.")
+    str,
+    typer.Option("--executor", help="Where evaluations run: inline, local, ray or http://HOST."),
 ]
 
 MOST_SAMPLES = 8
@@ -81,8 +82,10 @@ def executor_arguments(
     executor: str, device: str, seed: int | None, workers: int | None
 ) -> dict[str, Any]:
     """Returns arguments of an executor. By default it has as many workers as the device takes."""
-    from kernel_gym.executors import default_workers
+    from kernel_gym.executors import default_workers, is_service
 
+    if is_service(executor):
+        return {"seed": seed}
     arguments: dict[str, Any] = {"device": device, "seed": seed}
     if executor != "inline":
         arguments["workers"] = workers or default_workers(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from kernel_gym.commands.common import (
     DeviceOption,
     JsonOption,
     OptionalSuiteOption,
+    SuiteOption,
     TaskArgument,
     console,
     one_line_errors,
@@ -149,6 +151,29 @@ def show(
     for title, part in parts.items():
         console.rule(title)
         console.print(part, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
+    form: Annotated[str, typer.Option("--format", help="verl, messages or skyrl.")] = "verl",
+    suite: SuiteOption = "quickstart",
+    device: DeviceOption = "sim:gfx942",
+) -> None:
+    """Write the prompts of tasks as a dataset that a trainer reads.
+
+    Example: kernel-gym tasks export --format verl --suite quickstart --out prompts.parquet
+    """
+    from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
+    from kernel_gym.tasks import UnknownName, load_suite
+
+    with one_line_errors():
+        if form not in PROMPT_FORMATS:
+            raise UnknownName("format", form, PROMPT_FORMATS)
+        rows = prompt_rows(load_suite(suite).tasks, form, device)
+        write_rows(out, rows)
+    console.print(f"{len(rows)} rows: {out}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -33,7 +33,7 @@ def train(
     from dataclasses import replace
 
     from kernel_gym.devices import resolve
-    from kernel_gym.executors import make_executor, require_executor
+    from kernel_gym.executors import is_service, make_executor, require_executor
     from kernel_gym.rewards import get_reward
     from kernel_gym.tasks import get_task
     from kernel_gym.training.config import read_config
@@ -51,7 +51,8 @@ def train(
         arguments = executor_arguments(
             gym.executor, resolve(gym.device), gym.seed, gym.workers or None
         )
-        arguments["secret"] = secret_of(Path(asked.out))
+        if not is_service(gym.executor):
+            arguments["secret"] = secret_of(Path(asked.out))
     try:
         with make_executor(gym.executor, **arguments) as executor:
             _run(asked, executor, resume)

@@ -1,19 +1,34 @@
-"""The choice of an episode's task: one task, a suite, or several with weights."""
+"""What an episode is about: one task, a suite, several with weights, or a kernel to improve."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from kernel_gym.episodes.starts import IMPROVE, Start, Starts
 from kernel_gym.tasks import Task, get_task, load_suite
 from kernel_gym.tasks.names import PREFIX
 from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
 TaskChoice = str | Sequence[str] | Mapping[str, float]
-"""A task id (also `generated:seed=1,depth=3`), a suite (a name or a `.toml` path), a list of these,
-or a mapping from these to weights."""
+"""A task id (also `generated:seed=1,depth=3`), a suite (a name or `.toml` path), one of these after
+`improve:`, a list of these, or a mapping from these to weights."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What an episode is about.
+
+    Attributes:
+        task: The task.
+        start: The right kernel that the policy should improve; None to write one from scratch.
+    """
+
+    task: Task
+    start: Start | None = None
 
 
 class Tasks:
@@ -25,8 +40,10 @@ class Tasks:
         choice: A task id, a suite, a list of ids and suites, or a mapping from these to weights.
         arch: The device's architecture. Tasks that it lacks the instructions for are left out of
             suites.
+        starts: The kernels that views `improve:TASK` start from.
 
     Raises:
+        NoStart: A view has no kernel to start from.
         UnfitDevice: A task is named that the architecture lacks the instructions for.
         ValueError: The choice is empty, or a weight is negative or not finite.
         KeyError: A name is unknown; the message has near matches.
@@ -37,7 +54,8 @@ class Tasks:
         {'triton2triton/softmax': 0.75, 'triton2triton/gelu': 0.25}
     """
 
-    def __init__(self, choice: TaskChoice, arch: str = "") -> None:
+    def __init__(self, choice: TaskChoice, arch: str = "", starts: Starts | None = None) -> None:
+        self._starts = starts or Starts()
         if isinstance(choice, str):
             choice = [choice]
         if not isinstance(choice, Mapping):
@@ -55,18 +73,29 @@ class Tasks:
             raise ValueError(
                 "task: found nothing to draw from, expected a task, a suite or weights"
             )
+        for name in weights:
+            if name.startswith(IMPROVE):
+                self._starts.of(get_task(name.removeprefix(IMPROVE)))
         self.probabilities = {task: weight / total for task, weight in weights.items() if weight}
-        """The probability of each task, by its id."""
+        """The probability of each task or view, by its id."""
 
-    def draw(self, random: np.random.Generator) -> Task:
-        """Draws one task."""
+    def draw(self, random: np.random.Generator) -> View:
+        """Draws one task; for a view also one of its kernels, each with the same probability."""
         ids, shares = list(self.probabilities), list(self.probabilities.values())
         if len(set(shares)) == 1:
-            return get_task(ids[int(random.integers(len(ids)))])
-        return get_task(ids[int(random.choice(len(ids), p=shares))])
+            name = ids[int(random.integers(len(ids)))]
+        else:
+            name = ids[int(random.choice(len(ids), p=shares))]
+        if not name.startswith(IMPROVE):
+            return View(get_task(name))
+        task = get_task(name.removeprefix(IMPROVE))
+        starts = self._starts.of(task)
+        return View(task, starts[int(random.integers(len(starts)))])
 
 
 def _ids(name: str, arch: str) -> tuple[str, ...]:
+    if name.startswith(IMPROVE):
+        return tuple(f"{IMPROVE}{task}" for task in _ids(name.removeprefix(IMPROVE), arch))
     if name.startswith(PREFIX) or ("/" in name and not name.endswith(".toml")):
         task = get_task(name)
         if arch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,16 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from kernel_gym.devices import describe, resolve
-from kernel_gym.devices.description import DeviceDescription
-from kernel_gym.envs.choice import TaskChoice, Tasks
+from kernel_gym.envs.choice import TaskChoice
+from kernel_gym.envs.sessions import DEFAULT_SUITE, Sessions
 from kernel_gym.envs.spaces import SourceText
-from kernel_gym.episodes.episode import Episode
-from kernel_gym.episodes.history import speedup_bound
+from kernel_gym.episodes.session import EpisodeSession, Step
+from kernel_gym.executors import Request
 from kernel_gym.executors.shared import shared_executor
 from kernel_gym.feedback import MAX_CHARS
 from kernel_gym.records import Evaluation
-from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.terms import FASTEST
 from kernel_gym.storage.secret import PUBLIC, RunSecret, kept_secret, process_secret
-from kernel_gym.tasks import Task, prompt, train_workloads
-
-DEFAULT_SUITE = "quickstart"
 
 
 class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
@@ -40,7 +35,8 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
     Reward: the reward of this turn's submission, see :mod:`kernel_gym.rewards`. If the machine
     failed and not the candidate, `info["masked"]` is true and the reward is 0.0, because Gymnasium
-    needs a number. Leave such a step out of training.
+    needs a number. Leave such a step out of training. `info["increment"]` is the change of the
+    episode's reward, for algorithms that sum rewards; see :mod:`kernel_gym.episodes.session`.
 
     An episode terminates after `max_turns` submissions. The seeds of unseen workloads and data come
     from the environment's generator, mixed with a secret that a policy cannot know. After
@@ -67,6 +63,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         deterministic: bool = False,
         secret: str | Path | None = None,
         render_mode: str | None = None,
+        starts: str | Path | Sequence[str | Path] = (),
     ) -> None:
         """Takes tasks, device and reward by name, so that the environment's spec is plain data.
 
@@ -83,27 +80,30 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             secret: The file of the secret that seeds are mixed with; it is created if absent. By
                 default the environment uses a secret that exists only in this process.
             render_mode: `ansi`, `human` or None.
+            starts: Run folders with the right kernels that tasks `improve:TASK` start from.
 
         Raises:
             ValueError: A name is unknown, a number is out of range, or a deterministic environment
                 gets a secret.
-            StoreError: The file of the secret is malformed.
+            StoreError: The file of the secret is malformed, or `starts` names no run folder.
         """
         if deterministic and secret is not None:
             raise ValueError("a deterministic environment has no secret: give one or the other")
-        if max_turns < 1:
-            raise ValueError(f"max_turns must be at least 1, found {max_turns}")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = ", ".join(self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}; known: {known}")
-        self.device_name = resolve(device)
-        self._device = describe(self.device_name)
-        self._arch = self._device.arch
-        self._tasks = Tasks(task, self._arch)
-        self._deterministic = deterministic
+        self._sessions = Sessions(
+            task=task,
+            device=device,
+            reward=reward,
+            max_turns=max_turns,
+            deterministic=deterministic,
+            starts=starts,
+            feedback_chars=None,
+        )
+        self.device_name = self._sessions.device
         self.secret = _secret(deterministic, secret)
         """The secret that seeds are mixed with."""
-        self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
         self.action_space = SourceText()
@@ -116,12 +116,12 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
                 "turn": spaces.Discrete(max_turns + 1),
             }
         )
-        self._episode: Episode | None = None
+        self._session: EpisodeSession | None = None
 
     @property
     def task_ids(self) -> tuple[str, ...]:
         """The ids of the tasks that `reset` draws from, unless its options name others."""
-        return tuple(self._tasks.probabilities)
+        return tuple(self._sessions.tasks.probabilities)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -140,12 +140,11 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             ValueError: An option or its task is unknown.
         """
         super().reset(seed=seed)
-        task = self._choose_task(dict(options or {}))
-        self._prompt = _prompt(task, self._device)
-        self._episode = episode = Episode(task)
+        choice = _choice(dict(options or {}))
+        self._session = session = self._sessions.begin(choice, random=self.np_random)
         if self.render_mode == "human":
             print(self._text())
-        return self._observation(episode), {"task": task.id, "device": self.device_name}
+        return self._observation(session), {"task": session.task.id, "device": self.device_name}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Evaluates one submission.
@@ -164,10 +163,11 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         request = self.request(action)
         executor = shared_executor(self.device_name, self.secret)
-        return self.conclude(action, executor.evaluate(*request))
+        evaluation = executor.evaluate(request.task, request.source, request.seed)
+        return self.conclude(action, evaluation)
 
-    def request(self, action: str) -> tuple[str, str, int]:
-        """The evaluation that a step with this action needs: task id, source and seed.
+    def request(self, action: str) -> Request:
+        """The evaluation that a step with this action needs.
 
         A step consists of a request, its evaluation, and :meth:`conclude`. A vector environment
         evaluates the requests of many episodes at the same time.
@@ -178,10 +178,9 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """
         if not isinstance(action, str):
             raise InvalidAction(f"expected source text as str, found {type(action).__name__}")
-        if self._episode is None or self._over(self._episode):
+        if self._session is None or self._session.over:
             raise ResetNeeded("no episode is in progress: call reset() first")
-        seed = 0 if self._deterministic else int(self.np_random.integers(2**63))
-        return self._episode.task.id, action, seed
+        return self._session.request(action)
 
     def conclude(
         self, action: str, evaluation: Evaluation
@@ -191,14 +190,13 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         Returns:
             The same values as :meth:`step`.
         """
-        assert self._episode is not None
-        result = self._reward(evaluation, self._episode.context.of(action))
-        self._episode = episode = self._episode.after(action, evaluation, result)
+        assert self._session is not None
+        step = self._session.conclude(action, evaluation)
         if self.render_mode == "human":
             print(self._text())
-        reward = 0.0 if result.value is None else float(result.value)
-        over = self._over(episode)
-        return self._observation(episode), reward, over, False, _info(episode)
+        reward = 0.0 if step.reward is None else float(step.reward)
+        info = _info(self._session, step)
+        return self._observation(self._session), reward, step.done, False, info
 
     def render(self) -> str | None:
         """The last turn as text in `ansi` mode; `human` mode prints each turn when it ends."""
@@ -206,65 +204,58 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
     def close(self) -> None:
         """Ends the episode. The evaluator is shared and closes with the process."""
-        self._episode = None
+        self._session = None
 
-    def _over(self, episode: Episode) -> bool:
-        return len(episode.turns) >= self._max_turns
-
-    def _choose_task(self, options: dict[str, Any]) -> Task:
-        chosen = options.pop("task", None)
-        if options:
-            unknown = ", ".join(repr(key) for key in sorted(options, key=str))
-            raise ValueError(f"unknown reset option {unknown}; known: 'task'")
-        return (self._tasks if chosen is None else Tasks(chosen, self._arch)).draw(self.np_random)
-
-    def _observation(self, episode: Episode) -> dict[str, Any]:
-        best = episode.best
-        speedup = speedup_bound(best.evaluation) if best else 0.0
+    def _observation(self, session: EpisodeSession) -> dict[str, Any]:
+        best = session.episode.best
         return {
-            "task": self._prompt,
-            "feedback": episode.turns[-1].feedback if episode.turns else "",
+            "task": session.prompt,
+            "feedback": session.steps[-1].feedback if session.steps else "",
             "best_source": best.source if best else "",
-            "best_speedup": np.array(min(speedup, FASTEST), dtype=np.float32),
-            "turn": np.int64(len(episode.turns)),
+            "best_speedup": np.array(min(session.best_speedup, FASTEST), dtype=np.float32),
+            "turn": np.int64(len(session.steps)),
         }
 
     def _text(self) -> str:
-        if self._episode is None:
+        if self._session is None:
             return "no episode is in progress"
-        task, turns = self._episode.task, self._episode.turns
-        header = f"{task.id}  turn {len(turns)} of {self._max_turns}"
-        if not turns:
+        task, steps = self._session.task, self._session.steps
+        header = f"{task.id}  turn {len(steps)} of {self._max_turns}"
+        if not steps:
             return header
-        value = turns[-1].reward.value
-        reward = "masked" if value is None else f"{value:.3f}"
-        return f"{header}  {turns[-1].evaluation.outcome}  reward {reward}\n{turns[-1].feedback}"
+        last = steps[-1]
+        reward = "masked" if last.reward is None else f"{last.reward:.3f}"
+        return f"{header}  {last.evaluation.outcome}  reward {reward}\n{last.feedback}"
 
 
-def _info(episode: Episode) -> dict[str, Any]:
+def _info(session: EpisodeSession, step: Step) -> dict[str, Any]:
     """The info of the last step."""
-    turn = episode.turns[-1]
+    turn = session.episode.turns[-1]
     evaluation = turn.evaluation
     return {
         "task": evaluation.task,
-        "turn": len(episode.turns),
+        "turn": step.turn,
         "outcome": str(evaluation.outcome),
         "stage": str(evaluation.stage),
         "speedup": evaluation.speedup,
         "unseen_speedup": evaluation.unseen_speedup,
-        "masked": turn.reward.masked,
+        "masked": step.masked,
+        "increment": step.increment,
+        "episode_reward": step.episode_reward,
         "reward_terms": dict(turn.reward.terms),
         "evaluation": evaluation.model_dump(mode="json", exclude={"wall_seconds"}),
     }
+
+
+def _choice(options: dict[str, Any]) -> TaskChoice | None:
+    chosen = options.pop("task", None)
+    if options:
+        unknown = ", ".join(repr(key) for key in sorted(options, key=str))
+        raise ValueError(f"unknown reset option {unknown}; known: 'task'")
+    return chosen
 
 
 def _secret(deterministic: bool, file: str | Path | None) -> RunSecret:
     if deterministic:
         return PUBLIC
     return process_secret() if file is None else kept_secret(Path(file))
-
-
-def _prompt(task: Task, device: DeviceDescription) -> str:
-    """The prompt of a task, with the train workloads that the device times."""
-    workloads = train_workloads(task.problem, device.scale)
-    return prompt(task, device.facts, workloads, device.spec.arch)

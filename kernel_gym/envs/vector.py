@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from kernel_gym.envs.kernel_opt import KernelOptEnv
-from kernel_gym.executors import Executor, default_workers, make_executor
+from kernel_gym.executors import Executor, default_workers, is_service, make_executor
 
 
 class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, ...], np.ndarray]):
@@ -28,7 +28,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
 
     Args:
         num_envs: Number of environments.
-        executor: `local`, `ray`, `inline`, or an open executor, which stays open.
+        executor: `local`, `ray`, `inline`, the address of a service, or an open executor, which
+            stays open.
         workers: Most evaluations at the same time; by default one per environment, and at most as
             many as the device takes.
         executor_kwargs: Other arguments of the executor, such as `deadline`.
@@ -123,7 +124,7 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
         if len(sources) != self.num_envs:
             raise ValueError(f"actions: found {len(sources)}, expected {self.num_envs}")
         requests = [env.request(source) for env, source in zip(self.envs, sources, strict=True)]
-        answers = [self.executor.submit(*request) for request in requests]
+        answers = [self.executor.submit(r.task, r.source, r.seed) for r in requests]
         observations: list[dict[str, Any]] = []
         infos: dict[str, Any] = {}
         rewards = np.zeros(self.num_envs, dtype=np.float64)
@@ -155,6 +156,8 @@ class KernelOptVectorEnv(gymnasium.vector.VectorEnv[dict[str, Any], tuple[str, .
 def _make(
     name: str, device: str, num_envs: int, workers: int | None, arguments: dict[str, Any]
 ) -> Executor:
+    if is_service(name):
+        return make_executor(name, **arguments)
     if name != "inline":
         workers = workers or min(num_envs, default_workers(device))
         arguments = {"workers": workers, **arguments}

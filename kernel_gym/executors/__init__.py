@@ -1,8 +1,9 @@
 """Executors run evaluations side by side and return the results as they finish.
 
-There are three behind one interface (:class:`~kernel_gym.executors.base.Executor`): `inline` in the
-caller's thread, `local` with a pool on this machine, and `ray` with actors on a cluster. All give
-the same records: an executor places evaluations and decides nothing.
+There are four behind one interface (:class:`~kernel_gym.executors.base.Executor`): `inline` in the
+caller's thread, `local` with a pool on this machine, `ray` with actors on a cluster, and the URL
+of a service (`kernel-gym serve`). All give the same records: an executor places evaluations and
+decides nothing.
 """
 
 from kernel_gym.executors.base import Executor, Request
@@ -11,6 +12,7 @@ from kernel_gym.executors.make import (
     EXECUTORS,
     UnknownExecutor,
     default_workers,
+    is_service,
     make_executor,
     require_executor,
 )
@@ -22,6 +24,7 @@ __all__ = [
     "Request",
     "UnknownExecutor",
     "default_workers",
+    "is_service",
     "make_executor",
     "require_executor",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from kernel_gym.devices import backend_of, resolve
@@ -26,10 +27,11 @@ def make_executor(name: str = "local", **arguments: Any) -> Executor:
     """Makes an executor.
 
     Args:
-        name: `inline`, `local` or `ray`.
+        name: `inline`, `local`, `ray`, or the address of a service such as `http://judge:8000`.
         arguments: The arguments of its class: `device`, `seed`, `cache` and `secret` for all,
             `workers` and `deadline` for `local` and `ray`, and `arch`, `address` and `resources`
-            for `ray`.
+            for `ray`. A service has its own device, workers and secret: it takes `seed`, `cache`
+            and `token`, and ignores the others.
 
     Returns:
         The executor. The caller must close it.
@@ -38,6 +40,11 @@ def make_executor(name: str = "local", **arguments: Any) -> Executor:
         UnknownExecutor: There is no such executor.
     """
     require_executor(name)
+    if is_service(name):
+        from kernel_gym.executors.http import HttpExecutor
+
+        own = {key: arguments[key] for key in ("seed", "cache", "token") if key in arguments}
+        return HttpExecutor(name, **own)
     module, _, kind = EXECUTORS[name].partition(":")
     return getattr(import_module(module), kind)(**arguments)
 
@@ -61,5 +68,15 @@ def require_executor(name: str) -> None:
     Raises:
         UnknownExecutor: There is none. The message lists similar names.
     """
-    if name not in EXECUTORS:
-        raise UnknownExecutor(unknown("executor", name, EXECUTORS))
+    if is_service(name):
+        if find_spec("httpx") is None:
+            raise UnknownExecutor(
+                f"executor {name!r}: httpx is missing; install kernel-gym[client]"
+            )
+    elif name not in EXECUTORS:
+        raise UnknownExecutor(unknown("executor", name, (*EXECUTORS, "http://HOST")))
+
+
+def is_service(name: str) -> bool:
+    """Whether the name of an executor is the address of a service."""
+    return name.startswith(("http://", "https://"))

@@ -12,7 +12,13 @@ from tempfile import TemporaryDirectory
 from kernel_gym.analysis.breakdown import RunMetrics
 from kernel_gym.devices import device_status, resolve
 from kernel_gym.episodes.conversation import PROMPTS
-from kernel_gym.executors import Executor, default_workers, make_executor, require_executor
+from kernel_gym.executors import (
+    Executor,
+    default_workers,
+    is_service,
+    make_executor,
+    require_executor,
+)
 from kernel_gym.policies.base import Policy
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.registry import make_policy
@@ -76,8 +82,9 @@ def evaluate_policy(
         turns: Most submissions per episode.
         seed: Seed of unseen workloads and data; by default each submission draws its own.
         reward: A reward, as for :func:`kernel_gym.rewards.get_reward`.
-        executor: The name of an executor, or an open one, which stays open. An open one has its own
-            device, seed and secret, and these arguments are ignored.
+        executor: The name of an executor, the address of a service, or an open executor, which
+            stays open. An open one has its own device, seed and secret, and a service its own
+            device, workers and secret: these arguments are ignored.
         workers: Evaluations at the same time; by default as many as the device takes.
         out: The run folder; without one nothing is kept.
         resume: Continue the run in the folder, if there is one.
@@ -103,6 +110,23 @@ def evaluate_policy(
         >>> results.summary.solved, results.sections["headline"]["execution_accuracy"]["value"]
         (1, 1.0)
     """
+    if isinstance(executor, str) and is_service(executor):
+        with make_executor(executor, seed=seed) as service:
+            return evaluate_policy(
+                policy,
+                suite,
+                samples=samples,
+                turns=turns,
+                reward=reward,
+                executor=service,
+                out=out,
+                resume=resume,
+                overwrite=overwrite,
+                options=options,
+                monitor=monitor,
+                note=note,
+                command=command,
+            )
     if isinstance(executor, Executor):
         device, seed, secret = executor.device, executor.seed, executor.secret
     else:

@@ -91,17 +91,7 @@ class RunSecret:
         Raises:
             StoreError: The file exists or cannot be made.
         """
-        text = _File(secret=self._key.hex(), sha256=self.sha256).model_dump_json() + "\n"
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-        if path.exists():
-            raise StoreError(f"{path} holds the secret of another run")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
-            os.replace(draft, path)
-        except OSError as error:
-            raise StoreError(f"{path}: a secret cannot be kept there: {error.strerror}") from error
+        _write_new(path, _File(secret=self._key.hex(), sha256=self.sha256))
         return RunSecret(self._key, path)
 
     def __repr__(self) -> str:
@@ -134,6 +124,44 @@ class _Public(RunSecret):
         return _to_seed(hashlib.sha256("/".join(map(str, parts)).encode()).digest())
 
 
+class RemoteSecret(RunSecret):
+    """The secret of a service, of which only the hash is known here.
+
+    Args:
+        sha256: Its hash.
+        url: The service. A run folder names it in place of the key.
+    """
+
+    def __init__(self, sha256: str, url: str) -> None:
+        super().__init__(bytes(SIZE))
+        self._sha256, self._url = sha256, url
+
+    @property
+    def sha256(self) -> str:
+        """The hash that records contain."""
+        return self._sha256
+
+    def draw(self, *parts: object) -> int:
+        """Draws nothing.
+
+        Raises:
+            StoreError: Always: only the service can draw.
+        """
+        raise StoreError(
+            f"the secret is that of {self._url}, which alone draws with it: "
+            f"give --executor {self._url}"
+        )
+
+    def write(self, path: Path) -> RunSecret:
+        """Writes the hash and the address of the service.
+
+        Raises:
+            StoreError: The file exists or cannot be made.
+        """
+        _write_new(path, _File(sha256=self._sha256, service=self._url))
+        return self
+
+
 PUBLIC: RunSecret = _Public()
 """Draws that anybody can repeat on any machine from the seed alone, for checks by hand and for
 tests. Never use it to reward or train a policy, because the seed gives away all answers."""
@@ -160,6 +188,8 @@ def read_secret(path: Path) -> RunSecret:
     path = path / SECRET if path.is_dir() else path
     try:
         stored = _File.model_validate_json(path.read_bytes())
+        if stored.service:
+            return RemoteSecret(stored.sha256, stored.service)
         secret = RunSecret(bytes.fromhex(stored.secret), path)
     except OSError as error:
         raise StoreError(f"{path}: no secret can be read there: {error.strerror}") from error
@@ -189,8 +219,28 @@ def secret_files() -> tuple[str, ...]:
 class _File(Record):
     """The content of `secret.json`: the key and its hash in hexadecimal digits."""
 
-    secret: str
+    secret: str = ""
     sha256: str
+    service: str = ""
+    """The address of the service that has the key, if it is not here."""
+
+
+def _write_new(path: Path, content: _File) -> None:
+    """Writes a file that only its owner may read.
+
+    Raises:
+        StoreError: The file exists or cannot be made.
+    """
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    if path.exists():
+        raise StoreError(f"{path} holds the secret of another run")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(content.model_dump_json(exclude_defaults=True) + "\n")
+        os.replace(draft, path)
+    except OSError as error:
+        raise StoreError(f"{path}: a secret cannot be kept there: {error.strerror}") from error
 
 
 def _to_seed(digest: bytes) -> int:

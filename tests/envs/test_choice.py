@@ -48,8 +48,8 @@ def test_weights_are_of_tasks_or_whole_suites():
 
 def test_draws_follow_the_weights_and_the_seed():
     tasks = Tasks({SOFTMAX: 0.9, GELU: 0.1})
-    drawn = [tasks.draw(np.random.default_rng(seed)).id for seed in range(200)]
-    assert drawn == [tasks.draw(np.random.default_rng(seed)).id for seed in range(200)]
+    drawn = [tasks.draw(np.random.default_rng(seed)).task.id for seed in range(200)]
+    assert drawn == [tasks.draw(np.random.default_rng(seed)).task.id for seed in range(200)]
     assert 150 < drawn.count(SOFTMAX) < 200
 
 

@@ -15,8 +15,6 @@ from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
 from kernel_gym.devices.sim import device as sim
-from kernel_gym.envs.adapters.episode import TextEpisode
-from kernel_gym.executors import make_executor
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task, load_suite
 
@@ -95,9 +93,17 @@ def test_equal_seeds_give_equal_episodes(make):
 def test_other_turns_draw_other_unseen_workloads(make):
     env = make(max_turns=2)
     env.reset(seed=0)
-    source = get_task(TASK).start_source
-    seeds = {env.step(source)[4]["evaluation"]["seed"] for _ in range(2)}
+    seeds = {env.step(source)[4]["evaluation"]["seed"] for source in ("x(", "y(")}
     assert len(seeds) == 2
+
+
+def test_a_repeated_source_is_not_drawn_again(make):
+    env = make(max_turns=2)
+    env.reset(seed=0)
+    source = get_task(TASK).start_source
+    one, other = env.step(source)[4], env.step(source)[4]
+    assert one["evaluation"] == other["evaluation"]
+    assert (one["increment"], other["increment"]) == (one["episode_reward"], 0.0)
 
 
 def test_deterministic_turns_are_evaluated_once(make):
@@ -261,8 +267,3 @@ def test_a_file_with_a_secret_repeats_an_episode_where_the_process_is_another(tm
     assert seeds_and_secret(deterministic=True) == (0, "")
     with pytest.raises(ValueError, match="no secret"):
         gymnasium.make("KernelOpt-v0", task=TASK, secret=str(path), deterministic=True)
-    with (
-        make_executor("inline", device="sim:gfx942") as executor,
-        pytest.raises(ValueError, match="its own secret"),
-    ):
-        TextEpisode(executor, task=TASK, secret=str(path))

@@ -1,7 +1,8 @@
 """OpenEnv: a server of episodes, and its client.
 
 Each session of the server is an episode. All sessions share one executor, so that no more
-evaluations run at the same time than there are workers. It needs the extra `openenv`.
+evaluations run at the same time than there are workers. Clients sum the rewards of steps, so that
+the reward of a step is the increment of the episode's reward. It needs the extra `openenv`.
 
     python -m kernel_gym.envs.adapters.openenv --task quickstart --port 8000
 """
@@ -15,7 +16,8 @@ from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
 from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
 
-from kernel_gym.envs.adapters.episode import TextEpisode
+from kernel_gym.envs.sessions import Sessions
+from kernel_gym.episodes.session import EpisodeOver, EpisodeSession, MaskedEvaluation
 from kernel_gym.executors import Executor, make_executor
 from kernel_gym.executors.supervised import DEADLINE
 
@@ -31,13 +33,15 @@ class KernelAction(Action):
 
 
 class KernelObservation(Observation):
-    """An observation. `reward` is the reward of the last submission; None if it is masked."""
+    """An observation. `reward` is the increment of the episode's reward; None if masked."""
 
     task: str
     """The prompt."""
     feedback: str = ""
     best_speedup: float = 0.0
     """Lower bound of the speedup of the best correct submission; 0.0 before there is one."""
+    submission_reward: float | None = None
+    """The reward of the last submission alone; None if it is masked."""
     outcome: str = ""
     """The outcome of the last evaluation. After `infra` the machine failed: leave that step out."""
 
@@ -55,15 +59,15 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
     """Episodes of `KernelOpt-v0` for OpenEnv's server.
 
     Args:
-        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
+        sessions: Begins the episodes; it stays open.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         super().__init__()
-        self._episode = TextEpisode(**kwargs)
-        self._prompt = ""
+        self._sessions = sessions
+        self._session: EpisodeSession | None = None
         self._state = KernelState()
 
     def reset(
@@ -90,9 +94,9 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         """
         if kwargs:
             raise ValueError(f"unknown reset argument {sorted(kwargs)[0]!r}; known: seed, task")
-        self._prompt = self._episode.begin(task, seed)
-        self._state = KernelState(episode_id=episode_id, task=self._episode.task)
-        return KernelObservation(task=self._prompt)
+        self._session = session = self._sessions.begin(task, seed)
+        self._state = KernelState(episode_id=episode_id, task=session.task.id)
+        return KernelObservation(task=session.prompt)
 
     def step(
         self, action: KernelAction, timeout_s: float | None = None, **kwargs: Any
@@ -105,22 +109,28 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
             **kwargs: Not used.
 
         Returns:
-            The feedback, with the reward of this submission.
+            The feedback, with the increment of the episode's reward.
 
         Raises:
-            ResetNeeded: No episode is in progress.
+            EpisodeOver: No episode is in progress.
+            MaskedEvaluation: The episode is over and the machine failed in every turn. Clients
+                would sum the rewards of its steps to 0.
         """
-        feedback = self._episode.submit(action.source)
-        last = self._episode.turns[-1]
-        self._state.step_count = last["turn"]
-        self._state.episode_reward = self._episode.reward()
+        if self._session is None:
+            raise EpisodeOver("no episode is in progress: call reset() first")
+        step = self._session.submit(action.source)
+        self._state.step_count = step.turn
+        self._state.episode_reward = step.episode_reward
+        if step.done and step.episode_reward is None:
+            raise MaskedEvaluation("the machine failed in every turn: leave this episode out")
         return KernelObservation(
-            task=self._prompt,
-            feedback=feedback,
-            best_speedup=self._episode.best_speedup,
-            outcome=last["outcome"],
-            reward=last["reward"],
-            done=self._episode.over,
+            task=self._session.prompt,
+            feedback=step.feedback,
+            best_speedup=self._session.best_speedup,
+            submission_reward=step.reward,
+            outcome=str(step.evaluation.outcome),
+            reward=step.increment,
+            done=step.done,
         )
 
     @property
@@ -163,7 +173,7 @@ def make_app(executor: Executor, sessions: int, **kwargs: Any) -> Any:
     Args:
         executor: Evaluates submissions; it stays open.
         sessions: Most episodes at the same time; another one is refused.
-        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
+        **kwargs: As for :class:`~kernel_gym.envs.sessions.Sessions`.
 
     Returns:
         A FastAPI application with OpenEnv's routes.
@@ -172,10 +182,9 @@ def make_app(executor: Executor, sessions: int, **kwargs: Any) -> Any:
         ValueError: A name is unknown or a number is out of range. It is raised here and not in a
             session.
     """
-    kwargs = {"device": executor.device, **kwargs}
-    TextEpisode(executor, **kwargs)
+    begins = Sessions(executor, **kwargs)
     return create_fastapi_app(
-        lambda: KernelEnvironment(executor=executor, **kwargs),
+        lambda: KernelEnvironment(begins),
         KernelAction,
         KernelObservation,
         max_concurrent_envs=sessions,

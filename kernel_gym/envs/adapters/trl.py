@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_gym.envs.adapters.episode import TextEpisode
+from kernel_gym.envs.sessions import Sessions
+from kernel_gym.episodes.session import EpisodeSession
 
 
 class KernelTools:
@@ -22,7 +23,7 @@ class KernelTools:
     TRL makes a tool of every public method except `reset` and `get_reward`, so there are no others.
 
     Args:
-        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`: bind them with
+        **kwargs: As for :class:`~kernel_gym.envs.sessions.Sessions`: bind them with
             `functools.partial`.
 
     Example:
@@ -38,13 +39,16 @@ class KernelTools:
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self._episode = TextEpisode(**kwargs)
+        self._sessions = Sessions(**kwargs)
+        self._session: EpisodeSession | None = None
 
-    def reset(self, task: str | None = None, **_: Any) -> str:
+    def reset(self, task: str | None = None, seed: int | None = None, **_: Any) -> str:
         """Begins an episode; TRL calls it with the columns of a row.
 
         Args:
             task: A task id.
+            seed: Seed of unseen workloads and data; by default the system's randomness. Rollouts
+                of a group that should draw the same need it.
 
         Returns:
             The prompt.
@@ -53,13 +57,14 @@ class KernelTools:
             ValueError: The row names no task, and the environment has more than one, so that the
                 rollouts of a group would play different tasks.
         """
-        known = self._episode.env.task_ids
+        known = self._sessions.tasks.probabilities
         if task is None and len(known) > 1:
             raise ValueError(
                 f"the row has no column 'task', and the environment has {len(known)} tasks: "
                 "give the dataset that column, or the environment one task"
             )
-        return self._episode.begin(task)
+        self._session = self._sessions.begin(task, seed)
+        return self._session.prompt
 
     def submit_kernel(self, source: str) -> str:
         """Compiles a kernel, checks it against the reference and times it.
@@ -70,10 +75,10 @@ class KernelTools:
         Returns:
             The result: the stage that failed and the reason, or the times.
         """
-        if self._episode.over:
+        if self._session is None or self._session.over:
             raise ValueError("The episode is over: no submissions are left.")
-        return self._episode.submit(source)
+        return self._session.submit(source).feedback
 
     def get_reward(self) -> float | None:
         """The reward of the episode; None, which TRL ignores, if the machine failed."""
-        return self._episode.reward()
+        return None if self._session is None else self._session.final_reward()

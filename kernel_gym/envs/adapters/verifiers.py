@@ -1,124 +1,104 @@
-"""`verifiers`: an environment for its evaluations and trainers. It needs the extra `verifiers`.
+"""`verifiers` 0.4: a taskset of kernels and the environment that plays it.
 
-It is a `MultiTurnEnv` of the classic API, which trainers use: a chat in which each reply has a
-submission, and the answer is its feedback.
+    from kernel_gym.envs.adapters.verifiers import KernelTaskset, KernelTasksetConfig
+    taskset = KernelTaskset(KernelTasksetConfig(tasks=("quickstart",)))
+
+`verifiers` and `prime-rl` find both by the id of this module, `kernel_gym.envs.adapters.verifiers`.
+Without tasks the taskset is infinite: every task is a generated graph.
+
+The environment plays the user: each reply of the model is a submission, and its feedback is the
+next message. The reward of a rollout is that of the episode. If the machine failed and not a
+submission, the rollout ends with an error and has no reward.
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from collections.abc import Iterator
 
-import verifiers as vf
+import verifiers.v1 as vf
 
-from kernel_gym.devices import describe
-from kernel_gym.envs.adapters.episode import TextEpisode
-from kernel_gym.envs.choice import TaskChoice, Tasks
-from kernel_gym.envs.kernel_opt import DEFAULT_SUITE
+from kernel_gym.admission.generated import generated_tasks
+from kernel_gym.envs.adapters.scoring import process_sessions
+from kernel_gym.envs.choice import Tasks
 from kernel_gym.episodes.reply import extract_source
-from kernel_gym.executors import Executor, make_executor
-from kernel_gym.tasks import get_task
 
 
-class KernelChat(vf.MultiTurnEnv):
-    """A dataset with one row per task; each reply submits the block that defines the function.
+class KernelTasksetConfig(vf.TasksetConfig):
+    """The choice of tasks."""
 
-    Rollouts run in parallel on the workers of the executor. If the machine failed in every turn,
-    the rollout ends with an `InfraError` and its reward has no meaning.
+    tasks: tuple[str, ...] = ()
+    """Task ids and suites; without any, generated tasks without end."""
+    depth: int = 3
+    """Operators of a generated task."""
+    seed: int | None = None
+    """Seed of the episodes; by default the system's randomness."""
 
-    Args:
-        executor: Evaluates submissions.
-        task: The tasks, one row each; their weights are ignored.
-        owned: Whether to close the executor with the environment.
-        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
-    """
 
-    def __init__(
-        self,
-        executor: Executor,
-        task: TaskChoice = DEFAULT_SUITE,
-        owned: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        from datasets import Dataset
+class KernelData(vf.TaskData):
+    """The data of a task."""
 
-        self._executor, self._owned = executor, owned
-        self._kwargs = {"device": executor.device, **kwargs}
-        rows = [
-            {
-                "prompt": [{"role": "user", "content": self._make(task_id).begin()}],
-                "answer": "",
-                "info": {"kernel_task": task_id},
-            }
-            for task_id in Tasks(task, describe(executor.device).arch).probabilities
-        ]
-        rubric = vf.Rubric(funcs=[kernel_reward])
-        super().__init__(dataset=Dataset.from_list(rows), rubric=rubric)
+    kernel_task: str
+    seed: int | None = None
 
-    async def setup_state(self, state: Any) -> Any:
-        """Begins the episode of a rollout."""
-        state["episode"] = self._make(state["info"]["kernel_task"])
-        await asyncio.to_thread(state["episode"].begin)
-        return state
 
-    async def env_response(self, messages: Any, state: Any, **_: Any) -> list[dict[str, str]]:
-        """Evaluates the submission in the last reply and answers with feedback.
+class KernelTask(vf.Task[KernelData]):
+    """A task; :class:`KernelEnv` scores it."""
+
+
+class KernelTaskset(vf.Taskset[KernelTask, KernelTasksetConfig]):
+    """One row for each task of the choice, or generated tasks without end."""
+
+    def __init__(self, config: KernelTasksetConfig) -> None:
+        super().__init__(config)
+        self.INFINITE = not config.tasks
+
+    def load(self) -> Iterator[KernelTask]:
+        """Yields the tasks.
 
         Raises:
-            InfraError: The episode is over and the machine failed in every turn.
+            UnknownName: A task is unknown; the message has near matches.
         """
-        episode: TextEpisode = state["episode"]
-        source = extract_source(_text(messages[-1]), get_task(episode.task))
-        feedback = await asyncio.to_thread(episode.submit, source)
-        answer = [{"role": "user", "content": feedback}]
-        if episode.over:
-            state["final_env_response"] = answer
-            if episode.reward() is None:
-                raise vf.InfraError("no submission of the episode could be evaluated")
-        return answer
-
-    @vf.teardown
-    async def close_executor(self) -> None:
-        """Closes the executor if this environment owns it."""
-        if self._owned:
-            self._executor.close()
-
-    def _make(self, task_id: str) -> TextEpisode:
-        return TextEpisode(self._executor, task=task_id, **self._kwargs)
+        config = self.config
+        names = (
+            Tasks(config.tasks).probabilities
+            if config.tasks
+            else generated_tasks("train", depth=config.depth)
+        )
+        for name in names:
+            data = KernelData(name=name, kernel_task=name, seed=config.seed)
+            yield KernelTask(data, config.task)
 
 
-async def kernel_reward(state: Any) -> float:
-    """The reward of the episode. `verifiers` shows the name of this function."""
-    reward = await asyncio.to_thread(state["episode"].reward)
-    return 0.0 if reward is None else reward
+class KernelEnvConfig(vf.EnvConfig):
+    """The agent that writes kernels, and the number of its submissions."""
+
+    player: vf.AgentConfig = vf.AgentConfig()
+    max_turns: int = 3
 
 
-def load_environment(
-    task: TaskChoice = DEFAULT_SUITE, device: str = "auto", workers: int = 2, **kwargs: Any
-) -> KernelChat:
-    """Makes the environment; `verifiers` calls this function of an environment module.
+class KernelEnv(vf.Env[KernelEnvConfig]):
+    """Plays episodes."""
 
-    Args:
-        task: The tasks.
-        device: A device name.
-        workers: Most evaluations at the same time.
-        **kwargs: As for :class:`~kernel_gym.envs.adapters.episode.TextEpisode`.
+    async def run(self, task: KernelTask, agents: vf.Agents) -> None:
+        """Plays one episode.
 
-    Returns:
-        The environment; it owns its workers.
+        Raises:
+            MaskedEvaluation: The machine failed and not a submission.
+        """
+        turns = self.config.max_turns
+        data = task.data
+        session = process_sessions().begin(data.kernel_task, data.seed, max_turns=turns)
+        total = 0.0
+        async with agents.player.interaction(task) as interaction:
+            segment = await interaction.turn(session.prompt)
+            while not segment.terminated:
+                source = extract_source(segment.last_reply, session.task)
+                step = await session.submit_async(source)
+                total += step.number()
+                if step.done:
+                    break
+                segment = await interaction.turn(step.feedback)
+        interaction.trace.record_reward("kernel_reward", total)
 
-    Raises:
-        ValueError: A name is unknown or a number is out of range.
-    """
-    executor = make_executor("local", device=device, workers=workers)
-    try:
-        return KernelChat(executor, task, owned=True, **kwargs)
-    except Exception:
-        executor.close()
-        raise
 
-
-def _text(message: Any) -> str:
-    """The text of a reply; "" for other content, such as an image."""
-    content = message["content"] if isinstance(message, dict) else message.content
-    return content if isinstance(content, str) else ""
+__all__ = ["KernelEnv", "KernelTaskset"]

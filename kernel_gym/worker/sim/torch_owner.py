@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.hardware import DeviceSpec
+from kernel_gym.hardware import DeviceSpec, library_share
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import SimRuntime
@@ -46,12 +46,12 @@ def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) 
     rates = library.Rates(
         launch=spec.launch_seconds,
         bytes=spec.memory_bandwidth * spec.achievable,
-        vector=spec.vector_rate * spec.achievable_rate,
+        vector=spec.vector_rate * library_share(0, matrix=False),
         link=link,
         latency=latency,
     )
     matrix = {
-        str(dtype).removeprefix("torch."): rate * spec.achievable_rate
+        str(dtype).removeprefix("torch."): rate * library_share(0, matrix=True)
         for dtype, rate in spec.matrix_rate.items()
     }
     library.set_rates(rates, matrix)

@@ -82,13 +82,14 @@ def test_an_episode_over_the_wire_is_that_of_the_environment(connect):
     assert started.observation.task == observation["task"]
     for result, source in zip(results, ("x(", GOOD), strict=True):
         observation, reward, done, _, info = env.step(source)
-        assert result.reward == result.observation.reward == reward
+        assert result.reward == result.observation.reward == info["increment"]
+        assert result.observation.submission_reward == reward
         assert result.done == done
         assert result.observation.outcome == info["outcome"]
         assert result.observation.feedback == observation["feedback"][:2000]
         assert result.observation.best_speedup == float(observation["best_speedup"])
     state = client.state()
-    assert (state.task, state.step_count, state.episode_reward) == (TASK, 2, results[1].reward)
+    assert (state.task, state.step_count, state.episode_reward) == (TASK, 2, info["episode_reward"])
 
 
 def test_sessions_are_apart_and_bounded(connect):

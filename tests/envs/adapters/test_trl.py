@@ -95,7 +95,7 @@ def test_a_step_of_grpo_with_the_tool(model, tokenizer, tmp_path, monkeypatch):
     )
     trainer.train()
     rewards = [environment.get_reward() for environment in trainer.environments]
-    turns = [len(environment._episode.turns) for environment in trainer.environments]
+    turns = [len(environment._session.steps) for environment in trainer.environments]
     assert turns == [1, 2, 1, 1]
     assert rewards[0] == rewards[1] > 0.12
     assert rewards[2] == rewards[3] <= 0.05

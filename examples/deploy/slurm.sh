@@ -1,0 +1,29 @@
+#!/bin/bash
+# The service on one node of a SLURM cluster, for a trainer in another job.
+#
+#   sbatch examples/deploy/slurm.sh
+#
+# The queue and the secret are in FOLDER, so that a job that was requeued continues with its queue.
+#SBATCH --job-name=kernel-gym
+#SBATCH --nodes=1
+#SBATCH --gpus-per-node=8
+#SBATCH --cpus-per-task=64
+#SBATCH --time=24:00:00
+#SBATCH --requeue
+#SBATCH --signal=B:TERM@120
+
+set -euo pipefail
+FOLDER=${FOLDER:-$HOME/kernel-gym/service}
+PORT=${PORT:-8000}
+mkdir -p "$FOLDER"
+
+ray start --head --num-gpus=8 --include-dashboard=false --disable-usage-stats
+echo "http://$(hostname -f):$PORT" > "$FOLDER/address"  # the trainer's KERNEL_GYM_EXECUTOR
+
+kernel-gym serve --executor ray --device cuda:0 --folder "$FOLDER" \
+    --host 0.0.0.0 --port "$PORT" --tokens "$FOLDER/tokens.toml" &
+SERVICE=$!
+trap 'kill -TERM $SERVICE' TERM
+wait $SERVICE || true
+wait $SERVICE || true # after the signal: until running evaluations are done
+ray stop

@@ -1,0 +1,24 @@
+"""The client of the evaluation service. It loads no PyTorch and needs the extra `client` only.
+
+Example:
+    >>> from kernel_gym.client import Client
+    >>> client = Client("http://127.0.0.1:8000", token="...")
+    >>> client.close()
+"""
+
+from kernel_gym.client.clients import AsyncClient, AsyncSession, Client, Session
+from kernel_gym.client.errors import Refused, ServiceError, Unavailable
+from kernel_gym.client.wire import Result, StepResult, Submission
+
+__all__ = [
+    "AsyncClient",
+    "AsyncSession",
+    "Client",
+    "Refused",
+    "Result",
+    "ServiceError",
+    "Session",
+    "StepResult",
+    "Submission",
+    "Unavailable",
+]

@@ -1,0 +1,292 @@
+"""The synchronous and the asynchronous client.
+
+Both send a request again after a lost connection, status 429 or a status from 500 on, with the same
+idempotency key, so that a submission is evaluated once even if the service is restarted meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from kernel_gym.client import calls
+from kernel_gym.client.calls import Answer, Ask, Call, Pause
+from kernel_gym.client.wire import (
+    MAX_WAIT,
+    Info,
+    Message,
+    Result,
+    SessionInfo,
+    SessionStart,
+    StepResult,
+    Submission,
+    TaskInfo,
+    Turn,
+)
+
+M = TypeVar("M", bound=Message)
+PATIENCE = 600.0
+"""Seconds for which a client waits for a service that is busy or does not answer."""
+CONNECTIONS = 512
+"""Most connections of a client."""
+JSON = {"Content-Type": "application/json"}
+
+
+class Client:
+    """The synchronous client. Threads may share it.
+
+    Args:
+        url: The address of the service, such as `http://judge:8000`.
+        token: The token; None if the service needs none.
+        patience: Seconds to wait for a service that is busy or does not answer.
+
+    Example:
+        >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
+        ...     result = client.evaluate("triton2triton/softmax", "not a kernel")
+    """
+
+    def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
+        self.url, self._patience = url.rstrip("/"), patience
+        self._http = httpx.Client(**_options(self.url, token))
+
+    def info(self) -> Info:
+        """What the service is: device, workers, rewards."""
+        return self._drive(calls.info(self._patience))
+
+    def task(self, name: str) -> TaskInfo:
+        """A task with its prompt.
+
+        Raises:
+            Refused: There is no such task; the message has near matches.
+        """
+        return self._drive(calls.task(name, self._patience))
+
+    def evaluate(self, task: str, source: str, **options: Any) -> Result:
+        """Evaluates a submission and waits for the result.
+
+        Args:
+            task: A task id.
+            source: Any text.
+            **options: Further fields of :class:`~kernel_gym.client.wire.Submission`: `seed`,
+                `reward`, `priority` and `key`.
+
+        Raises:
+            Refused: The service refused it; the message says why.
+            Unavailable: The service did not answer for too long.
+            ServiceError: The service failed on it.
+        """
+        submission = Submission(task=task, source=source, **options)
+        return self._drive(calls.evaluate(submission, self._patience))
+
+    def submit(self, submissions: Sequence[Submission]) -> tuple[Result, ...]:
+        """Queues submissions, all or none, and returns without waiting for their results."""
+        return self._drive(calls.submit(submissions, self._patience)).evaluations
+
+    def result(self, name: str, wait: float = 0.0) -> Result:
+        """A submission by its id, after a wait in seconds if it is not done."""
+        return self._drive(calls.result(name, wait, self._patience))
+
+    def finished(self, name: str) -> Result:
+        """A submission by its id, when it is done."""
+        return self._drive(calls.finished(name, self._patience))
+
+    def session(self, task: str, **options: Any) -> Session:
+        """Begins an episode.
+
+        Args:
+            task: A task id.
+            **options: Further fields of :class:`~kernel_gym.client.wire.SessionStart`: `reward`,
+                `max_turns`, `seed`, `discount` and `key`.
+        """
+        start = SessionStart(task=task, **options)
+        return Session(self, self._drive(calls.begin(start, self._patience)))
+
+    def step(self, session: str, source: str, key: str | None = None) -> StepResult:
+        """Submits to an episode by its id, and waits for the result."""
+        turn = Turn(source=source, key=key)
+        return self._drive(calls.step(session, turn, self._patience))
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def _drive(self, call: Call[M]) -> M:
+        answer: Answer | None = None
+        while True:
+            try:
+                wanted = call.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(wanted, Pause):
+                time.sleep(wanted.seconds)
+                answer = None
+            else:
+                try:
+                    answer = _answer(self._http.request(**_request(wanted)))
+                except httpx.TransportError as error:
+                    answer = _lost(self.url, error)
+
+    def __enter__(self) -> Self:
+        """Returns the client."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the connections."""
+        self.close()
+
+
+class AsyncClient:
+    """The asynchronous client, with the methods of :class:`Client` as coroutines.
+
+    Args:
+        url: The address of the service.
+        token: The token; None if the service needs none.
+        patience: Seconds to wait for a service that is busy or does not answer.
+    """
+
+    def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
+        self.url, self._patience = url.rstrip("/"), patience
+        self._http = httpx.AsyncClient(**_options(self.url, token))
+
+    async def info(self) -> Info:
+        """As :meth:`Client.info`."""
+        return await self._drive(calls.info(self._patience))
+
+    async def task(self, name: str) -> TaskInfo:
+        """As :meth:`Client.task`."""
+        return await self._drive(calls.task(name, self._patience))
+
+    async def evaluate(self, task: str, source: str, **options: Any) -> Result:
+        """As :meth:`Client.evaluate`."""
+        submission = Submission(task=task, source=source, **options)
+        return await self._drive(calls.evaluate(submission, self._patience))
+
+    async def submit(self, submissions: Sequence[Submission]) -> tuple[Result, ...]:
+        """As :meth:`Client.submit`."""
+        return (await self._drive(calls.submit(submissions, self._patience))).evaluations
+
+    async def result(self, name: str, wait: float = 0.0) -> Result:
+        """As :meth:`Client.result`."""
+        return await self._drive(calls.result(name, wait, self._patience))
+
+    async def finished(self, name: str) -> Result:
+        """As :meth:`Client.finished`."""
+        return await self._drive(calls.finished(name, self._patience))
+
+    async def session(self, task: str, **options: Any) -> AsyncSession:
+        """As :meth:`Client.session`."""
+        start = SessionStart(task=task, **options)
+        return AsyncSession(self, await self._drive(calls.begin(start, self._patience)))
+
+    async def step(self, session: str, source: str, key: str | None = None) -> StepResult:
+        """As :meth:`Client.step`."""
+        return await self._drive(calls.step(session, Turn(source=source, key=key), self._patience))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def _drive(self, call: Call[M]) -> M:
+        answer: Answer | None = None
+        while True:
+            try:
+                wanted = call.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(wanted, Pause):
+                await asyncio.sleep(wanted.seconds)
+                answer = None
+            else:
+                try:
+                    answer = _answer(await self._http.request(**_request(wanted)))
+                except httpx.TransportError as error:
+                    answer = _lost(self.url, error)
+
+    async def __aenter__(self) -> Self:
+        """Returns the client."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the connections."""
+        await self.close()
+
+
+class Session:
+    """An episode on the service.
+
+    Attributes:
+        info: The episode as it began, with its prompt.
+    """
+
+    def __init__(self, client: Client, info: SessionInfo) -> None:
+        self._client, self.info = client, info
+
+    def submit(self, source: str) -> StepResult:
+        """Evaluates a submission, as :meth:`kernel_gym.episodes.session.EpisodeSession.submit`."""
+        return self._client.step(self.info.id, source)
+
+
+class AsyncSession:
+    """An episode on the service, for the asynchronous client.
+
+    Attributes:
+        info: The episode as it began, with its prompt.
+    """
+
+    def __init__(self, client: AsyncClient, info: SessionInfo) -> None:
+        self._client, self.info = client, info
+
+    async def submit(self, source: str) -> StepResult:
+        """As :meth:`Session.submit`."""
+        return await self._client.step(self.info.id, source)
+
+
+def _options(url: str, token: str | None) -> dict[str, Any]:
+    # `trust_env=False`: no proxy and no credentials of the machine for a service that was named.
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return {
+        "base_url": url,
+        "headers": headers,
+        "timeout": httpx.Timeout(MAX_WAIT + 30.0, connect=10.0, pool=None),
+        "limits": httpx.Limits(max_connections=CONNECTIONS),
+        "trust_env": False,
+    }
+
+
+def _request(ask: Ask) -> dict[str, Any]:
+    content = None if ask.body is None else ask.body.model_dump_json()
+    headers = None if ask.body is None else JSON
+    return {
+        "method": ask.method,
+        "url": ask.path,
+        "params": ask.query,
+        "content": content,
+        "headers": headers,
+    }
+
+
+def _answer(response: httpx.Response) -> Answer:
+    try:
+        after = max(float(response.headers.get("Retry-After", "0")), 0.0)
+    except ValueError:
+        after = 0.0
+    return Answer(response.status_code, response.content, after)
+
+
+def _lost(url: str, error: httpx.TransportError) -> Answer:
+    return Answer(0, f"{url}: {type(error).__name__} {error}".encode())

@@ -1,0 +1,93 @@
+"""`kernel-gym export` and `kernel-gym import`: datasets of judged replies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_gym.commands.common import (
+    FAILED,
+    DeviceOption,
+    ExecutorOption,
+    JsonOption,
+    SecretOption,
+    console,
+    executor_arguments,
+    note,
+    one_line_errors,
+    print_json,
+)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
+    form: Annotated[
+        str, typer.Option("--format", help="messages, preferences or verl.")
+    ] = "messages",
+    only: Annotated[
+        str, typer.Option(help="all, right, or gain: faster than the baseline for certain.")
+    ] = "all",
+) -> None:
+    """Write the judged replies of a run as a dataset, each with the evidence to replay it.
+
+    Example: kernel-gym export runs/demo --format preferences --out pairs.jsonl
+    """
+    from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.replies import ONLY, REPLY_FORMATS, reply_rows
+    from kernel_gym.storage.run_store import RunStore
+    from kernel_gym.tasks import UnknownName
+
+    with one_line_errors():
+        for what, name, known in (("format", form, REPLY_FORMATS), ("filter", only, ONLY)):
+            if name not in known:
+                raise UnknownName(what, name, known)
+        rows = reply_rows(RunStore(folder), form, only)
+        write_rows(out, rows)
+    console.print(f"{len(rows)} rows: {out}", highlight=False, soft_wrap=True)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A dataset of replies.")],
+    device: DeviceOption = "sim:gfx942",
+    executor: ExecutorOption = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
+    secret: SecretOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate the replies of a dataset. Exit code 1 if one differs from its evidence.
+
+    Rows with evidence need the --secret of their run; others are only judged.
+
+    Example: kernel-gym import pairs.jsonl --secret runs/demo
+    """
+    from kernel_gym.exchange.back import judged, submissions
+    from kernel_gym.exchange.files import read_rows
+    from kernel_gym.executors import is_service, make_executor, require_executor
+    from kernel_gym.storage.secret import PUBLIC, read_secret
+
+    with one_line_errors():
+        require_executor(executor)
+        stored = submissions(read_rows(file))
+        arguments = executor_arguments(executor, device, None, workers)
+        if not is_service(executor):
+            # A run without a seed drew its seeds at random and without a secret.
+            named = {one.evidence["secret_sha256"] for one in stored if one.evidence}
+            arguments["secret"] = read_secret(secret) if secret and named != {""} else PUBLIC
+        pool = make_executor(executor, **arguments)
+    with pool, one_line_errors():
+        results = list(judged(stored, pool))
+    differ = [f"{one.task}: {what}" for one, _, what in results if what]
+    outcomes = Counter(str(evaluation.outcome) for _, evaluation, _ in results)
+    if json:
+        print_json({"evaluated": len(results), "outcomes": outcomes, "differ": differ})
+    else:
+        for line in differ:
+            note(line)
+        counted = ", ".join(f"{name} {count}" for name, count in outcomes.most_common())
+        console.print(f"{len(results)} evaluated: {counted}; {len(differ)} differ")
+    if differ:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,1 @@
+"""Datasets for other trainers: prompts of tasks, judged replies of runs, and their way back."""

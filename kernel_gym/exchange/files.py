@@ -1,0 +1,72 @@
+"""Files of rows: Parquet for the formats that trainers read so, JSON lines for the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.storage.json_lines import StoreError, write_whole
+
+Row = dict[str, Any]
+PARQUET = ".parquet"
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Writes rows, as Parquet if the name ends in `.parquet`, else as JSON lines.
+
+    Raises:
+        StoreError: There are no rows, or pyarrow is missing.
+    """
+    if not rows:
+        raise StoreError(f"{path}: found no row to write; are the filters too narrow?")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == PARQUET:
+        arrow, parquet = _arrow(path)
+        parquet.write_table(arrow.Table.from_pylist(list(rows)), path)
+    else:
+        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Reads rows of a Parquet file or of JSON lines.
+
+    Raises:
+        StoreError: The file is missing or malformed; the message names the line.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path}: there is no such file, expected Parquet or JSON lines")
+    if path.suffix == PARQUET:
+        arrow, parquet = _arrow(path)
+        try:
+            return parquet.read_table(path).to_pylist()
+        except arrow.ArrowInvalid as error:
+            raise StoreError(f"{path}: found no Parquet ({error})") from None
+    return list(_lines(path))
+
+
+def _lines(path: Path) -> Iterable[Row]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path}: found no UTF-8 at byte {error.start}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{path}, line {number}: found no JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise StoreError(f"{path}, line {number}: found {type(row).__name__}, expected a row")
+        yield row
+
+
+def _arrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise StoreError(
+            f"{path}: pyarrow is missing; install kernel-gym[train], or write .jsonl"
+        ) from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,162 @@
+"""Judged replies of a run as rows of datasets, each with the evidence to replay its verdict.
+
+The evidence names the seed and the hash of the secret, the versions, and the SHA-256 of the record.
+With the secret of the run the evaluation can be repeated, and on the simulator the hash is the same
+again. It has nothing that identifies hidden workloads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from kernel_gym.episodes.conversation import full_prompt
+from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.exchange.files import Row
+from kernel_gym.exchange.prompts import verl_row
+from kernel_gym.judge.scores import geometric_speedup
+from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
+from kernel_gym.tasks import get_task
+from kernel_gym.tasks.workload import Split
+
+FENCE = {"triton": "python", "hip": "cpp"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A judged reply: the record of its turn, its source and its task's prompt."""
+
+    record: TurnRecord
+    source: str
+    prompt: str
+
+    @property
+    def text(self) -> str:
+        """The reply as a fenced block."""
+        fence = FENCE[get_task(self.record.task).language]
+        end = "" if self.source.endswith("\n") else "\n"
+        return f"```{fence}\n{self.source}{end}```"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of its speedup over the train workloads; 0 to 0 if it is not right."""
+        evaluation = self.record.evaluation
+        if evaluation.outcome is not Outcome.PASSED:
+            return 0.0, 0.0
+        high = geometric_speedup(evaluation.workloads, Split.TRAIN, "speedup_high")
+        return speedup_bound(evaluation), max(high or 0.0, evaluation.speedup or 0.0)
+
+
+ONLY: dict[str, Callable[[Reply], bool]] = {
+    "all": lambda reply: True,
+    "right": lambda reply: passed(reply.record),
+    "gain": lambda reply: speedup_bound(reply.record.evaluation) > 1.0,
+}
+"""Filters by name: `right` keeps right kernels, `gain` those that are faster than the baseline for
+certain, which means by the lower bound of their speedup."""
+
+
+def replies(store: RunStore, only: str = "all") -> list[Reply]:
+    """The replies of a run, without those on which the machine failed.
+
+    Args:
+        store: The run.
+        only: A key of :data:`ONLY`.
+    """
+    write = full_prompt(store.config.device)
+    prompts = {task: write(get_task(task)) for task in store.config.tasks}
+    judged = (
+        Reply(record, store.source(record), prompts[record.task])
+        for record in store.records()
+        if record.evaluation.outcome is not Outcome.INFRA
+    )
+    return [reply for reply in judged if ONLY[only](reply)]
+
+
+def evidence(reply: Reply) -> Row:
+    """What is needed to repeat an evaluation and to compare its record."""
+    record, evaluation = reply.record, reply.record.evaluation
+    return {
+        "task": record.task,
+        "device": evaluation.device,
+        "seed": str(evaluation.seed),  # 63 bits do not fit the numbers of every reader of JSON
+        "secret_sha256": evaluation.secret_sha256,
+        "protocol_version": evaluation.protocol_version,
+        "versions": json.dumps(evaluation.versions, sort_keys=True),
+        "source_sha256": evaluation.source_sha256,
+        "record_sha256": record_sha256(evaluation),
+        "outcome": str(evaluation.outcome),
+        "reward": record.reward,
+        "speedup": evaluation.speedup,
+        "speedup_low": evaluation.speedup_low,
+        "unseen_speedup": evaluation.unseen_speedup,
+        "sample": record.sample,
+        "turn": record.turn,
+    }
+
+
+def record_sha256(evaluation: Evaluation) -> str:
+    """The hash of a record without wall-clock times."""
+    return hashlib.sha256(evaluation.canonical().encode()).hexdigest()
+
+
+def _messages(rows: Sequence[Reply]) -> Iterator[Row]:
+    for reply in rows:
+        yield {
+            "messages": [
+                {"role": "user", "content": reply.prompt},
+                {"role": "assistant", "content": reply.text},
+            ],
+            "task": reply.record.task,
+            "evidence": evidence(reply),
+        }
+
+
+def _verl(rows: Sequence[Reply]) -> Iterator[Row]:
+    for index, reply in enumerate(rows):
+        row = verl_row(index, get_task(reply.record.task), reply.prompt)
+        row["extra_info"] |= {"response": reply.text, "evidence": evidence(reply)}
+        yield row
+
+
+def _preferences(rows: Sequence[Reply]) -> Iterator[Row]:
+    """Pairs of one task whose intervals are apart; a wrong kernel is below every right one."""
+    by_task: dict[str, list[Reply]] = {}
+    for reply in rows:
+        by_task.setdefault(reply.record.task, []).append(reply)
+    for same in by_task.values():
+        for one, other in combinations(same, 2):
+            low, high = sorted((one, other), key=lambda reply: reply.interval)
+            if low.interval[1] < high.interval[0]:
+                yield {
+                    "prompt": [{"role": "user", "content": high.prompt}],
+                    "chosen": [{"role": "assistant", "content": high.text}],
+                    "rejected": [{"role": "assistant", "content": low.text}],
+                    "task": high.record.task,
+                    "evidence_chosen": evidence(high),
+                    "evidence_rejected": evidence(low),
+                }
+
+
+REPLY_FORMATS: dict[str, Callable[[Sequence[Reply]], Iterator[Row]]] = {
+    "messages": _messages,
+    "preferences": _preferences,
+    "verl": _verl,
+}
+"""The formats by name."""
+
+
+def reply_rows(store: RunStore, kind: str, only: str = "all") -> list[Row]:
+    """The rows of a run.
+
+    Args:
+        store: The run.
+        kind: A key of :data:`REPLY_FORMATS`.
+        only: A key of :data:`ONLY`.
+    """
+    return list(REPLY_FORMATS[kind](replies(store, only)))

@@ -1,0 +1,121 @@
+"""Feeds the executor from the queue, and writes results back. One thread does both.
+
+Few submissions are given to the executor ahead of its workers, so that priorities hold and that a
+stopped service has little to queue again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+
+from kernel_gym.client.wire import State
+from kernel_gym.executors import Executor
+from kernel_gym.records import Evaluation
+from kernel_gym.service.metrics import Metrics
+from kernel_gym.service.store import Job, Store
+
+log = logging.getLogger(__name__)
+KEEP = 7 * 86400.0
+"""Seconds for which results are kept."""
+DROP_EVERY = 3600.0
+
+
+class Dispatcher:
+    """Evaluates what the store has queued.
+
+    Args:
+        store: The queue.
+        executor: Evaluates submissions.
+        on_change: Called in another thread with the id of each submission that starts or ends.
+    """
+
+    def __init__(self, store: Store, executor: Executor, on_change: Callable[[str], None]) -> None:
+        self._store, self._executor, self._on_change = store, executor, on_change
+        self.metrics = Metrics(lambda: store.queued, lambda: self.running, executor.workers)
+        self._running: dict[Future[Evaluation], Job] = {}
+        self._events: SimpleQueue[Future[Evaluation] | None] = SimpleQueue()
+        self._stopping = False
+        self._dropped = time.monotonic()
+        self._ahead = 2 * executor.workers
+        self._thread = threading.Thread(target=self._work, name="dispatcher", daemon=True)
+
+    @property
+    def running(self) -> int:
+        """Number of submissions that the executor has."""
+        return len(self._running)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Says that a submission was queued."""
+        self._events.put(None)
+
+    def stop(self) -> None:
+        """Starts no more submissions. Returns when those of the executor are done or cancelled.
+
+        Close the executor first: it finishes what runs and cancels what waits.
+        """
+        self._stopping = True
+        self.wake()
+        self._thread.join()
+
+    def drain(self) -> None:
+        """Starts no more submissions."""
+        self._stopping = True
+
+    def _work(self) -> None:
+        while not self._stopping or self._running:
+            while not self._stopping and len(self._running) < self._ahead and self._start_one():
+                pass
+            future = self._events.get()
+            if future is not None:
+                self._finish(future)
+            if time.monotonic() - self._dropped > DROP_EVERY:
+                self._dropped = time.monotonic()
+                self._store.drop(time.time() - KEEP)
+
+    def _start_one(self) -> bool:
+        """Gives the next submission to the executor; false if there is none."""
+        job = self._store.take()
+        if job is None:
+            return False
+        self._on_change(job.id)
+        try:
+            future = self._executor.submit(job.task, job.source, job.seed)
+        except Exception as error:
+            if self._stopping:
+                self._store.queue_again(job)
+                return False
+            self._fail(job, error)
+            return True
+        self._running[future] = job
+        future.add_done_callback(self._events.put)
+        return True
+
+    def _finish(self, future: Future[Evaluation]) -> None:
+        job = self._running.pop(future)
+        if future.cancelled():
+            self._store.queue_again(job)
+            return
+        error = future.exception()
+        if error is not None:
+            self._fail(job, error)
+            return
+        evaluation = future.result()
+        if self._store.finish(job, State.DONE, evaluation.model_dump_json()):
+            self.metrics.finished(job, evaluation)
+            self._on_change(job.id)
+
+    def _fail(self, job: Job, error: BaseException) -> None:
+        """Ends a submission on which the program failed. The log has the traceback."""
+        log.error("evaluation %s on %s failed", job.id, job.task, exc_info=error)
+        self._store.finish(job, State.FAILED, None, f"{type(error).__name__} in the service")
+        self.metrics.failed()
+        self._on_change(job.id)

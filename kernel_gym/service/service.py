@@ -1,0 +1,374 @@
+"""What the routes do: queue submissions, wait for results, and play episodes."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kernel_gym.client.wire import (
+    SEEDS,
+    Info,
+    Result,
+    SessionInfo,
+    SessionStart,
+    State,
+    StepResult,
+    Submission,
+    TaskInfo,
+    Turn,
+)
+from kernel_gym.devices import describe
+from kernel_gym.envs.sessions import Sessions
+from kernel_gym.episodes.session import EpisodeOver, EpisodeSession, replayed
+from kernel_gym.errors import InputError
+from kernel_gym.executors import Executor
+from kernel_gym.feedback import feedback
+from kernel_gym.hidden import without_hidden
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.records import Evaluation
+from kernel_gym.rewards import Context, get_reward, reward_names
+from kernel_gym.service.dispatch import Dispatcher
+from kernel_gym.service.settings import Allowed, Settings, Token
+from kernel_gym.service.store import DAY, Job, Store, StoredSession, digest_of, new_id
+from kernel_gym.tasks import Task, get_task
+from kernel_gym.tasks.small_floats import require_runs_on
+
+BUSY_SECONDS = 5
+"""Seconds after which a request that was refused for now may be sent again."""
+
+
+class NotFound(InputError, LookupError):
+    """There is no such submission or session, or another token owns it."""
+
+
+class Busy(InputError):
+    """The service takes no more submissions for now.
+
+    Attributes:
+        status: 429 if a limit of the token is used up, 503 if one of the service is.
+        retry_after: Seconds after which to try again.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: int = BUSY_SECONDS) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+class Service:
+    """The service without its HTTP side. It must be used in one event loop.
+
+    Args:
+        settings: What it allows.
+        executor: Evaluates submissions; it is closed with the service.
+
+    Raises:
+        UnknownName: The settings name an unknown task.
+    """
+
+    def __init__(self, settings: Settings, executor: Executor) -> None:
+        self.settings, self.executor = settings, executor
+        self.allowed = Allowed(settings.tasks)
+        self.store = Store(settings.folder)
+        self.dispatcher = Dispatcher(self.store, executor, self._changed)
+        self.draining = False
+        self._arch = describe(executor.device).arch
+        self._prompts = Sessions(executor, max_turns=1)
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Starts to evaluate what is queued."""
+        self._loop = asyncio.get_running_loop()
+        self.dispatcher.start()
+
+    def drain(self) -> None:
+        """Refuses new submissions and answers those who wait. What is queued stays queued."""
+        self.draining = True
+        self.dispatcher.drain()
+        for name in list(self._waiting):
+            self._wake(name)
+
+    def drain_soon(self) -> None:
+        """As :meth:`drain`, from a handler of signals or another thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.drain)
+
+    def close(self) -> None:
+        """Closes the executor, which finishes what runs, and the file."""
+        self.drain()
+        self.executor.close()
+        self.dispatcher.stop()
+        self.store.close()
+
+    def submit(self, submissions: Sequence[Submission], token: Token) -> list[Job]:
+        """Queues submissions, all or none.
+
+        Raises:
+            InputError: A name is unknown, a task does not run on the device, or a key was used.
+            Busy: A limit is used up.
+        """
+        jobs, digests = [], []
+        for one in submissions:
+            task = self._runnable(one.task)
+            reward = self.allowed.reward(one.reward)
+            seed = secrets.randbelow(SEEDS) if one.seed is None else one.seed
+            key = one.key or new_id()
+            job = Job(
+                new_id(), token.name, key, task.id, one.source, seed, reward, one.priority,
+                queued_at=time.time(),
+            )  # fmt: skip
+            jobs.append(job)
+            digests.append(digest_of(task.id, one.source, one.seed, reward, one.priority))
+        return self._add(jobs, digests, token)
+
+    def job(self, name: str, token: Token) -> Job:
+        """A submission.
+
+        Raises:
+            NotFound: The token has none with this id.
+        """
+        job = self.store.get(name, token.name)
+        if job is None:
+            raise NotFound(f"there is no evaluation {name[:64]!r}")
+        return job
+
+    async def wait(self, job: Job, seconds: float) -> Job:
+        """A submission when it has changed its state for good, or after some seconds."""
+        ends = time.monotonic() + seconds
+        while not job.state.final and not self.draining:
+            left = ends - time.monotonic()
+            if left <= 0 or not await self.change(job, left):
+                break
+            job = self.store.get(job.id, job.token) or job
+        return job
+
+    async def change(self, job: Job, seconds: float) -> bool:
+        """Waits until a submission has another state than a job says; false if it has not."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(job.id, set())
+        waiting.add(future)
+        try:
+            stored = self.store.get(job.id, job.token)
+            if stored is None or stored.state != job.state:
+                return True
+            with suppress(TimeoutError):
+                await asyncio.wait_for(future, seconds)
+                return True
+            return False
+        finally:
+            waiting.discard(future)
+            if not waiting:
+                self._waiting.pop(job.id, None)
+
+    def result(self, job: Job, token: Token) -> Result:
+        """A submission in the form in which a token may see it."""
+        told = Result(
+            id=job.id,
+            key=job.key,
+            task=job.task,
+            state=job.state,
+            reward_name=job.reward,
+            message=job.message,
+            queued_at=job.queued_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+        )
+        if job.evaluation is None:
+            return told
+        evaluation = Evaluation.model_validate_json(job.evaluation)
+        scored = get_reward(job.reward)(evaluation, Context().of(job.source))
+        return told.model_copy(
+            update={
+                "reward": scored.value,
+                "terms": dict(scored.terms),
+                "masked": scored.masked,
+                "feedback": feedback(get_task(job.task), evaluation),
+                "evaluation": _shown(evaluation, token),
+            }
+        )
+
+    def begin(self, start: SessionStart, token: Token) -> SessionInfo:
+        """Begins an episode.
+
+        Raises:
+            InputError: A name is unknown, or the key was used for something else.
+            Busy: The service stops.
+        """
+        self._require_open()
+        task = self._runnable(start.task)
+        seed = secrets.randbelow(SEEDS) if start.seed is None else start.seed
+        stored = StoredSession(
+            new_id(), token.name, start.key or new_id(), task.id,
+            self.allowed.reward(start.reward), start.max_turns, seed, start.discount, time.time(),
+        )  # fmt: skip
+        digest = digest_of(start.model_dump(exclude={"key"}))
+        return self.session_info(self.store.add_session(stored, digest))
+
+    def session(self, name: str, token: Token) -> StoredSession:
+        """An episode.
+
+        Raises:
+            NotFound: The token has none with this id.
+        """
+        stored = self.store.session(name, token.name)
+        if stored is None:
+            raise NotFound(f"there is no session {name[:64]!r}")
+        return stored
+
+    def session_info(self, stored: StoredSession) -> SessionInfo:
+        """An episode as it is now."""
+        session = self._played(stored, self.store.turns(stored.id))
+        return SessionInfo(
+            id=stored.id,
+            task=stored.task,
+            prompt=self._prompts.prompt(stored.task),
+            reward_name=stored.reward,
+            max_turns=stored.max_turns,
+            turns=len(session.steps),
+            done=session.over,
+            episode_reward=session.reward,
+        )
+
+    def submit_turn(self, stored: StoredSession, turn: Turn, token: Token) -> Job:
+        """Queues a submission to an episode.
+
+        Raises:
+            EpisodeOver: The episode is over.
+            KeyConflict: Another submission of the episode is not done, or the key was used.
+            Busy: A limit is used up.
+        """
+        key, digest = turn.key or new_id(), digest_of(stored.id, turn.source)
+        turns = self.store.turns(stored.id)
+        if any(job.key == key for job in turns):  # sent again
+            seed, number = 0, 0
+        else:
+            request = self._played(stored, turns).request(turn.source)
+            seed, number = request.seed or 0, len(turns) + 1
+            if any(not job.state.final for job in turns):
+                number = len(turns)  # the store refuses a second submission for this turn
+        job = Job(
+            new_id(), token.name, key, stored.task, turn.source, seed, stored.reward,
+            session=stored.id, turn=number, queued_at=time.time(),
+        )  # fmt: skip
+        return self._add([job], [digest], token)[0]
+
+    def step(self, stored: StoredSession, job: Job, token: Token) -> StepResult:
+        """The result of a submission to an episode."""
+        turn = job.turn or 0
+        told = StepResult(id=job.id, state=job.state, turn=turn, message=job.message)
+        if job.state is not State.DONE:
+            return told
+        turns = [one for one in self.store.turns(stored.id) if (one.turn or 0) <= turn]
+        session = self._played(stored, turns)
+        step = session.steps[-1]
+        return told.model_copy(
+            update={
+                "reward": step.reward,
+                "increment": step.increment,
+                "episode_reward": step.episode_reward,
+                "done": step.done,
+                "masked": step.masked,
+                "feedback": step.feedback,
+                "outcome": str(step.evaluation.outcome),
+                "best_speedup": session.best_speedup,
+                "evaluation": _shown(step.evaluation, token),
+            }
+        )
+
+    def info(self, token: Token) -> Info:
+        """What the service is."""
+        from kernel_gym import __version__
+
+        executor = self.executor
+        return Info(
+            version=__version__,
+            protocol_version=PROTOCOL_VERSION,
+            device=executor.device,
+            clock=str(describe(executor.device).clock),
+            workers=executor.workers,
+            room=2 * executor.workers,
+            rewards=reward_names(),
+            secret_sha256=executor.secret.sha256,
+            full_records=token.full_records,
+        )
+
+    def task(self, name: str) -> TaskInfo:
+        """A task with its prompt.
+
+        Raises:
+            UnknownName: There is no such task, or it is not allowed.
+        """
+        task = self._runnable(name)
+        return TaskInfo(
+            id=task.id,
+            language=task.language,
+            entry=task.entry,
+            summary=task.problem.summary,
+            prompt=self._prompts.prompt(task.id),
+        )
+
+    def _runnable(self, name: str) -> Task:
+        task = self.allowed.task(name)
+        require_runs_on(task.problem, self._arch)
+        return task
+
+    def _add(self, jobs: Sequence[Job], digests: Sequence[str], token: Token) -> list[Job]:
+        self._require_open()
+        new = len(jobs) - self.store.known(token.name, [job.key for job in jobs])
+        if new:
+            self._require_room(new, token)
+        stored = self.store.add(jobs, digests)
+        self.dispatcher.wake()
+        return stored
+
+    def _require_open(self) -> None:
+        if self.draining:
+            raise Busy(503, "the service stops; send the request again after its restart")
+
+    def _require_room(self, new: int, token: Token) -> None:
+        if self.store.in_flight(token.name) + new > token.in_flight:
+            raise Busy(429, f"token {token.name!r} has {token.in_flight} submissions in flight")
+        if self.store.used(token.name) + new > token.per_day:
+            tomorrow = DAY - int(time.time()) % DAY
+            raise Busy(429, f"token {token.name!r} has used its {token.per_day} a day", tomorrow)
+        if self.store.queued + new > self.settings.max_queue:
+            raise Busy(503, f"the queue is full: {self.settings.max_queue} submissions")
+
+    def _played(self, stored: StoredSession, turns: Sequence[Job]) -> EpisodeSession:
+        session = EpisodeSession(
+            get_task(stored.task),
+            get_reward(stored.reward),
+            stored.max_turns,
+            stored.seed,
+            discount=stored.discount,
+        )
+        done = [
+            (job.source, Evaluation.model_validate_json(job.evaluation))
+            for job in turns
+            if job.evaluation is not None
+        ]
+        return replayed(session, done)
+
+    def _changed(self, name: str) -> None:
+        """Wakes those who wait for a submission; called in the dispatcher's thread."""
+        if self._loop is not None and name in self._waiting:
+            with suppress(RuntimeError):  # the loop is closed, nobody waits any more
+                self._loop.call_soon_threadsafe(self._wake, name)
+
+    def _wake(self, name: str) -> None:
+        for future in self._waiting.get(name, ()):
+            if not future.done():
+                future.set_result(None)
+
+
+def _shown(evaluation: Evaluation, token: Token) -> Evaluation:
+    """The record for a token: what identifies hidden workloads is for trusted ones only."""
+    if token.full_records:
+        return evaluation
+    return without_hidden(evaluation).model_copy(update={"seed": None})
+
+
+__all__ = ["Busy", "EpisodeOver", "NotFound", "Service"]

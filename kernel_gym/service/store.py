@@ -1,0 +1,363 @@
+"""The queue on disk: submissions, their results and the sessions, in one SQLite file.
+
+Every change is a transaction, so that a killed service has each submission queued, running or done,
+and never half of it. Submissions that were running when it was killed are queued again at the next
+start. A result is written once: only a running submission can become done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from uuid import uuid4
+
+from kernel_gym.client.wire import State
+from kernel_gym.errors import InputError
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    token TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    task TEXT NOT NULL,
+    source TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    reward TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    session TEXT,
+    turn INTEGER,
+    state TEXT NOT NULL,
+    queued_at REAL NOT NULL,
+    started_at REAL,
+    finished_at REAL,
+    evaluation TEXT,
+    message TEXT NOT NULL DEFAULT '',
+    UNIQUE (token, key),
+    UNIQUE (session, turn)
+);
+CREATE INDEX IF NOT EXISTS jobs_in_order ON jobs (priority DESC, seq) WHERE state = 'queued';
+CREATE INDEX IF NOT EXISTS jobs_by_age ON jobs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    task TEXT NOT NULL,
+    reward TEXT NOT NULL,
+    max_turns INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    discount REAL NOT NULL,
+    created REAL NOT NULL,
+    UNIQUE (token, key)
+);
+CREATE TABLE IF NOT EXISTS usage (
+    token TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (token, day)
+);
+"""
+FILE = "queue.sqlite3"
+DAY = 86400
+
+
+class KeyConflict(InputError, ValueError):
+    """An idempotency key was used before for something else."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission. The names of its fields are the columns of the table."""
+
+    id: str
+    token: str
+    key: str
+    task: str
+    source: str
+    seed: int
+    reward: str
+    priority: int = 0
+    session: str | None = None
+    turn: int | None = None
+    state: State = State.QUEUED
+    queued_at: float = 0.0
+    started_at: float | None = None
+    finished_at: float | None = None
+    evaluation: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """One episode. The names of its fields are the columns of the table."""
+
+    id: str
+    token: str
+    key: str
+    task: str
+    reward: str
+    max_turns: int
+    seed: int
+    discount: float
+    created: float
+
+
+JOB = ", ".join(field.name for field in fields(Job))
+SESSION = ", ".join(field.name for field in fields(StoredSession))
+
+
+class Store:
+    """The tables. Threads may share it.
+
+    Args:
+        folder: The folder of the file. It is made if it does not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / FILE
+        path.touch(mode=0o600)
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.executescript(SCHEMA)
+        with self._changing() as db:
+            db.execute("UPDATE jobs SET state = 'queued', started_at = NULL WHERE state='running'")
+        counts = self._db.execute(
+            "SELECT token, COUNT(*) FROM jobs WHERE finished_at IS NULL GROUP BY token"
+        )
+        self._open = dict(counts.fetchall())
+        self.queued = sum(self._open.values())
+        """Number of submissions that are queued."""
+
+    def add(self, jobs: Sequence[Job], digests: Sequence[str]) -> list[Job]:
+        """Queues submissions, all or none. One whose key is known already is not queued again.
+
+        Args:
+            jobs: The submissions.
+            digests: The hash of what each request asked for, see :func:`digest_of`.
+
+        Returns:
+            The submissions as they are stored.
+
+        Raises:
+            KeyConflict: A key was used for something else, or the session has this turn already.
+        """
+        stored, new = [], []
+        with self._changing() as db:
+            for job, digest in zip(jobs, digests, strict=True):
+                known = self._known(job.token, job.key, digest)
+                stored.append(job if known is None else known)
+                if known is not None:
+                    continue
+                names = [field.name for field in fields(Job)]
+                values = [getattr(job, name) for name in names]
+                try:
+                    db.execute(
+                        f"INSERT INTO jobs ({JOB}, digest) VALUES ({'?, ' * len(names)} ?)",
+                        (*values, digest),
+                    )
+                except sqlite3.IntegrityError:
+                    raise KeyConflict(
+                        f"session {job.session} has a submission for turn {job.turn} already: "
+                        "wait for its result"
+                    ) from None
+                new.append(job)
+                db.execute(
+                    "INSERT INTO usage VALUES (?, ?, 1) "
+                    "ON CONFLICT (token, day) DO UPDATE SET count = count + 1",
+                    (job.token, int(job.queued_at) // DAY),
+                )
+        for job in new:
+            self._count(job.token, 1)
+            self.queued += 1
+        return stored
+
+    def known(self, token: str, keys: Sequence[str]) -> int:
+        """How many of some keys are known."""
+        with self._lock:
+            return sum(self._known(token, key, None) is not None for key in keys)
+
+    def take(self) -> Job | None:
+        """Starts the first queued submission by priority and age; None if there is none."""
+        with self._changing() as db:
+            row = db.execute(
+                "UPDATE jobs SET state = 'running', started_at = ? WHERE seq = (SELECT seq FROM "
+                "jobs WHERE state = 'queued' ORDER BY priority DESC, seq LIMIT 1) "
+                f"RETURNING {JOB}",
+                (time.time(),),
+            ).fetchone()
+        if row is None:
+            return None
+        self.queued -= 1
+        return _job(row)
+
+    def finish(self, job: Job, state: State, evaluation: str | None, message: str = "") -> bool:
+        """Writes the result of a running submission.
+
+        Returns:
+            Whether it was running. A result is never written twice.
+        """
+        with self._changing() as db:
+            changed = db.execute(
+                "UPDATE jobs SET state = ?, evaluation = ?, message = ?, finished_at = ? "
+                "WHERE id = ? AND state = 'running'",
+                (state, evaluation, message, time.time(), job.id),
+            ).rowcount
+        if changed:
+            self._count(job.token, -1)
+        return bool(changed)
+
+    def queue_again(self, job: Job) -> None:
+        """Queues a running submission again, because the service stops."""
+        with self._changing() as db:
+            changed = db.execute(
+                "UPDATE jobs SET state = 'queued', started_at = NULL WHERE id = ? "
+                "AND state = 'running'",
+                (job.id,),
+            ).rowcount
+        self.queued += changed
+
+    def cancel(self, name: str, token: str) -> Job | None:
+        """Cancels a submission if it is queued and of no session. Returns it, None if unknown."""
+        with self._changing() as db:
+            changed = db.execute(
+                "UPDATE jobs SET state = 'cancelled', finished_at = ? WHERE id = ? AND token = ? "
+                "AND state = 'queued' AND session IS NULL",
+                (time.time(), name, token),
+            ).rowcount
+        if changed:
+            self._count(token, -1)
+            self.queued -= 1
+        return self.get(name, token)
+
+    def get(self, name: str, token: str) -> Job | None:
+        """A submission of a token by its id."""
+        rows = self._rows(f"SELECT {JOB} FROM jobs WHERE id = ? AND token = ?", name, token)
+        return _job(rows[0]) if rows else None
+
+    def drop(self, older: float) -> int:
+        """Deletes results that are older than a time, and sessions with all their turns.
+
+        Returns:
+            The number of submissions deleted.
+        """
+        with self._changing() as db:
+            old = "(SELECT id FROM sessions WHERE created < ? AND id NOT IN (SELECT session FROM "
+            old += "jobs WHERE session IS NOT NULL AND finished_at IS NULL))"
+            count = db.execute(
+                f"DELETE FROM jobs WHERE finished_at < ? AND (session IS NULL OR session IN {old})",
+                (older, older),
+            ).rowcount
+            db.execute(
+                "DELETE FROM sessions WHERE created < ? AND id NOT IN (SELECT session FROM jobs "
+                "WHERE session IS NOT NULL)",
+                (older,),
+            )
+        return count
+
+    def used(self, token: str) -> int:
+        """Number of submissions of a token today (UTC)."""
+        day = int(time.time()) // DAY
+        rows = self._rows("SELECT count FROM usage WHERE token = ? AND day = ?", token, day)
+        return int(rows[0][0]) if rows else 0
+
+    def in_flight(self, token: str) -> int:
+        """Number of submissions of a token that are queued or running."""
+        return self._open.get(token, 0)
+
+    def add_session(self, session: StoredSession, digest: str) -> StoredSession:
+        """Stores an episode, or returns the one with the same key.
+
+        Raises:
+            KeyConflict: The key was used for something else.
+        """
+        with self._changing() as db:
+            row = db.execute(
+                f"SELECT {SESSION}, digest FROM sessions WHERE token = ? AND key = ?",
+                (session.token, session.key),
+            ).fetchone()
+            if row is not None:
+                _require_same(session.key, row[-1], digest)
+                return StoredSession(*row[:-1])
+            values = [getattr(session, field.name) for field in fields(session)]
+            marks = "?, " * len(values)
+            db.execute(
+                f"INSERT INTO sessions ({SESSION}, digest) VALUES ({marks} ?)", (*values, digest)
+            )
+        return session
+
+    def session(self, name: str, token: str) -> StoredSession | None:
+        """An episode of a token by its id."""
+        rows = self._rows(f"SELECT {SESSION} FROM sessions WHERE id = ? AND token = ?", name, token)
+        return StoredSession(*rows[0]) if rows else None
+
+    def turns(self, session: str) -> list[Job]:
+        """The submissions of an episode in order."""
+        rows = self._rows(f"SELECT {JOB} FROM jobs WHERE session = ? ORDER BY turn", session)
+        return [_job(row) for row in rows]
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._db.close()
+
+    def _known(self, token: str, key: str, digest: str | None) -> Job | None:
+        row = self._db.execute(
+            f"SELECT {JOB}, digest FROM jobs WHERE token = ? AND key = ?", (token, key)
+        ).fetchone()
+        if row is None:
+            return None
+        if digest is not None:
+            _require_same(key, row[-1], digest)
+        return _job(row[:-1])
+
+    def _count(self, token: str, change: int) -> None:
+        with self._lock:
+            self._open[token] = self._open.get(token, 0) + change
+
+    def _rows(self, text: str, *values: object) -> list[tuple]:
+        with self._lock:
+            return self._db.execute(text, values).fetchall()
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+
+def digest_of(*content: object) -> str:
+    """The hash of what a request asks for, by which a repeated key is checked."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def new_id() -> str:
+    """A new id, which cannot be guessed."""
+    return uuid4().hex
+
+
+def _job(row: Sequence) -> Job:
+    values = dict(zip((field.name for field in fields(Job)), row, strict=True))
+    return Job(**values | {"state": State(values["state"])})
+
+
+def _require_same(key: str, known: str, digest: str) -> None:
+    if known != digest:
+        raise KeyConflict(f"key {key!r} was used before for something else: give another key")

@@ -1,0 +1,138 @@
+"""Datasets out and back: what is written is read by the usual readers, and replays."""
+
+import json
+
+import pytest
+
+from kernel_gym.analysis.replay import secret_of
+from kernel_gym.exchange.back import judged, submissions
+from kernel_gym.exchange.files import read_rows, write_rows
+from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
+from kernel_gym.exchange.replies import REPLY_FORMATS, reply_rows
+from kernel_gym.executors import make_executor
+from kernel_gym.policies.evaluate import evaluate_policy
+from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.run_store import RunStore
+from kernel_gym.tasks import get_task
+
+TASK = "triton2triton/softmax"
+DEVICE = "sim:gfx942"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The run of the three examples: wrong, right and better."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    evaluate_policy("examples", TASK, device=DEVICE, executor="inline", out=folder)
+    return RunStore(folder)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("kind", PROMPT_FORMATS)
+def test_prompts_are_read_by_datasets(kind, suffix, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    path = tmp_path / f"prompts{suffix}"
+    rows = prompt_rows([get_task(TASK), get_task("torch2triton/gelu")], kind, DEVICE)
+    write_rows(path, rows)
+    loader = {"parquet": "parquet", "jsonl": "json"}[suffix[1:]]
+    data = datasets.load_dataset(
+        loader, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert len(data) == 2
+    chat = data[0].get("prompt") or data[0]["messages"]
+    assert "softmax" in chat[0]["content"]
+    assert read_rows(path) == rows
+
+
+def test_prompts_are_read_by_the_dataset_of_verl(tmp_path):
+    module = pytest.importorskip("verl.utils.dataset.rl_dataset")
+    from omegaconf import OmegaConf
+
+    path = tmp_path / "prompts.parquet"
+    write_rows(path, prompt_rows([get_task(TASK)], "verl", DEVICE))
+    config = OmegaConf.create(
+        {"cache_dir": str(tmp_path), "filter_overlong_prompts": False, "max_prompt_length": 8000}
+    )
+    dataset = module.RLHFDataset(str(path), tokenizer=None, config=config)
+    assert len(dataset) == 1
+    row = dataset.dataframe[0]
+    assert row["reward_model"]["ground_truth"] == TASK
+    assert row["extra_info"]["tools_kwargs"]["submit_kernel"]["create_kwargs"]["task"] == TASK
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("kind", REPLY_FORMATS)
+def test_rows_of_a_run_replay(kind, suffix, store, tmp_path):
+    path = tmp_path / f"rows{suffix}"
+    write_rows(path, reply_rows(store, kind))
+    stored = submissions(read_rows(path))
+    with make_executor("local", device=DEVICE, workers=2, secret=secret_of(store)) as executor:
+        results = list(judged(stored, executor))
+    assert [what for _, _, what in results] == [""] * len(stored)
+    assert {one.source for one in stored} == {store.source(r) for r in store.records()}
+
+
+def test_pairs_have_intervals_that_are_apart(store):
+    rows = reply_rows(store, "preferences")
+    for row in rows:
+        low, high = row["evidence_rejected"], row["evidence_chosen"]
+        assert (low["speedup"] or 0.0) < high["speedup_low"]
+    assert {row["evidence_rejected"]["turn"] for row in rows} >= {1}
+
+
+def test_filters(store):
+    kept = {only: len(reply_rows(store, "messages", only)) for only in ("all", "right", "gain")}
+    assert kept["all"] == 3
+    assert kept["gain"] <= kept["right"] < kept["all"]
+
+
+def test_evidence_hides_what_policies_must_not_see(store):
+    text = json.dumps(reply_rows(store, "messages"))
+    for record in store.records():
+        for workload in record.evaluation.workloads:
+            if workload.split != "train":
+                assert json.dumps(workload.dims)[1:-1] not in text
+
+
+def test_a_changed_row_is_told(store):
+    (row, *_) = reply_rows(store, "messages", "right")
+    changed = json.loads(json.dumps(row))
+    changed["messages"][-1]["content"] += "\n```python\ndef softmax(x):\n    return x\n```\n"
+    with pytest.raises(StoreError, match="not the one that its evidence"):
+        submissions([changed])
+    other = json.loads(json.dumps(row))
+    other["evidence"]["record_sha256"] = "0" * 64
+    with make_executor("inline", device=DEVICE, secret=secret_of(store)) as executor:
+        ((_, _, what),) = judged(submissions([other]), executor)
+    assert what == "the record has another hash"
+    with (
+        make_executor("inline", device=DEVICE) as executor,
+        pytest.raises(StoreError, match="was drawn with the secret"),
+    ):
+        list(judged(submissions([row]), executor))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "expected a column 'task'"),
+        ({"messages": [], "task": TASK}, "found no chat"),
+        ({"messages": [{"role": "user", "content": "x"}], "task": TASK}, "found no reply"),
+        ({"task": TASK}, "found no reply"),
+        ({"messages": [{"role": "assistant", "content": "x"}], "task": f"{TASK}x"}, "did you mean"),
+    ],
+)
+def test_a_row_without_its_fields_is_told(row, told):
+    with pytest.raises((StoreError, KeyError), match=told):
+        submissions([row])
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]\n", b"\xff\n"])
+def test_a_malformed_file_is_told(content, tmp_path):
+    for suffix in (".jsonl", ".parquet"):
+        path = tmp_path / f"rows{suffix}"
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match="found"):
+            read_rows(path)
+    with pytest.raises(StoreError, match="no such file"):
+        read_rows(tmp_path / "no.jsonl")
