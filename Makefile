@@ -51,12 +51,12 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 
 $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	@echo "Installing kernel-gym ..."
-	$(PIP) --editable '.[dev,train]'
+	$(PIP) --editable '.[dev,train,service]'
 	touch $@
 
 # The other frameworks: about a hundred packages that only their own tests need.
 $(STAMPS)/adapters: $(STAMPS)/package
-	$(PIP) 'kernel-gym[openenv,service,skyrl]'
+	$(PIP) 'kernel-gym[openenv,skyrl]'
 	touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package

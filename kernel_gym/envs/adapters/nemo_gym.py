@@ -27,7 +27,7 @@ RETRY_AFTER = 30
 """Seconds after which a masked evaluation may be asked for again."""
 
 
-class KernelVerifyRequest(BaseVerifyRequest):  # type: ignore[misc]
+class KernelVerifyRequest(BaseVerifyRequest):
     """A response to judge."""
 
     task: str
@@ -36,14 +36,14 @@ class KernelVerifyRequest(BaseVerifyRequest):  # type: ignore[misc]
     """Seed of unseen workloads and data; by default the system's randomness."""
 
 
-class KernelVerifyResponse(BaseVerifyResponse):  # type: ignore[misc]
+class KernelVerifyResponse(BaseVerifyResponse):
     """A judged response, with numbers to log."""
 
     model_config = ConfigDict(extra="allow")
     feedback: str = ""
 
 
-class KernelServer(SimpleResourcesServer):  # type: ignore[misc]
+class KernelServer(SimpleResourcesServer):
     """Judges responses."""
 
     config: BaseResourcesServerConfig

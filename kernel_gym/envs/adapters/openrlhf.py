@@ -100,10 +100,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor
 
-    class Agent(KernelAgent, AgentInstanceBase):  # type: ignore[misc]
+    class Agent(KernelAgent, AgentInstanceBase):
         """The agent with OpenRLHF's base class."""
 
-    class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]
+    class AgentExecutor(MultiTurnAgentExecutor):
         """Plays the agent."""
 
         def __init__(self) -> None:

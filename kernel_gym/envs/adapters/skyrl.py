@@ -25,7 +25,7 @@ from kernel_gym.episodes.reply import extract_source
 NAME = "kernel_gym"
 
 
-class KernelEnv(BaseTextEnv):  # type: ignore[misc]
+class KernelEnv(BaseTextEnv):
     """One episode: each reply of the model is a submission, and the answer is its feedback.
 
     Args:

@@ -22,7 +22,7 @@ from kernel_gym.envs.sessions import Sessions
 from kernel_gym.episodes.reply import extract_source
 
 
-class KernelMessageEnv(MessageEnv):  # type: ignore[misc]
+class KernelMessageEnv(MessageEnv):
     """One episode: each message of the model is a submission, and the answer is its feedback.
 
     Args:
@@ -65,7 +65,7 @@ class KernelMessageEnv(MessageEnv):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class KernelGroup(EnvGroupBuilder):  # type: ignore[misc]
+class KernelGroup(EnvGroupBuilder):
     """A group of episodes on one task with one seed. It is plain data and can be pickled."""
 
     task: str
@@ -88,7 +88,7 @@ class KernelGroup(EnvGroupBuilder):  # type: ignore[misc]
         return ["kernel_gym", self.task]
 
 
-class KernelDataset(RLDataset):  # type: ignore[misc]
+class KernelDataset(RLDataset):
     """Batches of groups; each group has its own seed."""
 
     def __init__(self, groups: Sequence[KernelGroup], batch: int) -> None:
@@ -103,7 +103,7 @@ class KernelDataset(RLDataset):  # type: ignore[misc]
 
 
 @chz.chz
-class KernelDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
+class KernelDatasetBuilder(RLDatasetBuilder):
     """Makes the dataset: `steps` batches of `batch` groups over the tasks in turn."""
 
     model_name_for_tokenizer: str

@@ -69,7 +69,7 @@ async def compute_score(
     return {"score": step.number(), **facts(step)}
 
 
-class KernelTool(BaseTool):  # type: ignore[misc]
+class KernelTool(BaseTool):
     """The tool `submit_kernel`; each instance of it is an episode.
 
     Args:
