@@ -46,8 +46,10 @@ class Client:
         patience: Seconds to wait for a service that is busy or does not answer.
 
     Example:
-        >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
-        ...     result = client.evaluate("triton2triton/softmax", "not a kernel")
+        ```python
+        with Client("http://127.0.0.1:8000") as client:
+            result = client.evaluate("triton2triton/softmax", source)
+        ```
     """
 
     def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:

@@ -40,10 +40,12 @@ def enable(
         DeviceBuildError: The device cannot be built for the PyTorch that is installed.
 
     Example:
-        >>> simulation = kernel_gym.sim.enable()  # doctest: +SKIP
-        >>> import torch  # doctest: +SKIP
-        >>> torch.ones(4, device="cuda").sum().item()  # doctest: +SKIP
-        4.0
+        ```python
+        simulation = kernel_gym.sim.enable()
+        import torch
+
+        torch.ones(4, device="cuda").sum().item()  # 4.0
+        ```
     """
     library.load_before_torch()  # the next line imports PyTorch
     program = import_module("kernel_gym.worker.sim.enabled")  # above this room

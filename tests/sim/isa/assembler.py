@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import triton
 from triton._C.libtriton import amd, llvm
+
+_HAS_TRIPLE = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+_TRIPLE = ("amdgcn-amd-amdhsa",) if _HAS_TRIPLE else ()
 
 
 @contextmanager
@@ -32,7 +36,4 @@ def accepted(lines: list[str], target: str) -> list[bool]:
     """Whether the target has each of the instructions."""
     _initialise()
     with _quiet():
-        return [
-            bool(amd.assemble_amdgcn(f"{line}\n", "amdgcn-amd-amdhsa", target, ""))
-            for line in lines
-        ]
+        return [bool(amd.assemble_amdgcn(f"{line}\n", *_TRIPLE, target, "")) for line in lines]
