@@ -26,6 +26,7 @@ from kernel_gym.commands import (
     serve,
     tasks,
     train,
+    workspace,
 )
 from kernel_gym.commands.bench import app as bench
 from kernel_gym.commands.common import one_line_errors
@@ -71,6 +72,7 @@ app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)
 app.command()(serve.serve)
+app.command()(workspace.workspace)
 app.command()(exploits.exploits)
 app.command()(admit.admit)
 app.command()(report.report)
