@@ -23,7 +23,7 @@ FLOORS = (
     "episodes exploits",
     "analysis",
     "admission exchange policies report",
-    "envs",
+    "envs referee",
     "agents service training",
     "commands",
     "cli",

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kernel_gym.agents.desk import Desk, Recorder
-from kernel_gym.agents.serve import desk_server
+from kernel_gym.agents.serve import desk_server, mcp_server
 from kernel_gym.agents.workspace import WorkspaceError, read_settings, write_workspace
 from kernel_gym.devices import resolve
 from kernel_gym.executors import make_executor
@@ -71,5 +71,6 @@ def attended(
         )
         desk = Desk(task, Recorder(store, get_reward(reward)), pool)
         stack.enter_context(desk_server(folder, desk))
+        stack.enter_context(mcp_server(folder))
         yield desk
         desk.close()

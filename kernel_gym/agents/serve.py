@@ -10,6 +10,8 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kernel_gym.agents.desk import Answer, Desk
-from kernel_gym.agents.workspace import SOCKET
+from kernel_gym.agents.workspace import MCP_SOCKET, SOCKET
 
 MAX_REQUEST = 2 << 20
 """Longest request in bytes: the longest source, with each byte as an escape of JSON."""
@@ -149,3 +151,23 @@ def _line(connection: socket.socket) -> bytes:
             break
         data += part
     return bytes(data[: MAX_REQUEST + 1])
+
+
+def mcp_server(folder: Path) -> SocketServer:
+    """Serves MCP for clients in a workspace: each connection gets a server process.
+
+    Args:
+        folder: The workspace; its desk must be served.
+    """
+    command = [sys.executable, "-P", "-m", "kernel_gym", "mcp", "--workspace", str(folder)]
+
+    def handle(connection: socket.socket) -> None:
+        process = subprocess.Popen(
+            command,
+            stdin=connection.fileno(),
+            stdout=connection.fileno(),
+            stderr=subprocess.DEVNULL,
+        )
+        process.wait()
+
+    return SocketServer(folder, MCP_SOCKET, handle)
