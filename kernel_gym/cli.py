@@ -14,6 +14,7 @@ import typer
 
 from kernel_gym.commands import (
     admit,
+    agent,
     check,
     compare,
     doctor,
@@ -75,6 +76,7 @@ app.command()(compare.compare)
 app.command()(train.train)
 app.command()(serve.serve)
 app.command()(workspace.workspace)
+app.command()(agent.agent)
 app.command()(mcp.mcp)
 app.command()(exploits.exploits)
 app.command()(referee.referee)

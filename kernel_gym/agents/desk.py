@@ -73,10 +73,18 @@ class Desk:
         recorder: Writes the turns. The run has one turn more than the agent has submissions.
         pool: Evaluates sources.
         sample: The number of the episode among those of its task, from 1.
+        on_record: Called with the number of each turn when it is recorded.
     """
 
-    def __init__(self, task: Task, recorder: Recorder, pool: Pool, sample: int = 1) -> None:
-        self.task, self.sample = task, sample
+    def __init__(
+        self,
+        task: Task,
+        recorder: Recorder,
+        pool: Pool,
+        sample: int = 1,
+        on_record: Callable[[int], None] = lambda turn: None,
+    ) -> None:
+        self.task, self.sample, self._on_record = task, sample, on_record
         self._recorder, self._pool = recorder, pool
         self._lock = threading.Lock()
         self._closed = False
@@ -169,6 +177,8 @@ class Desk:
         evaluation = self._pool.submit(self.task.id, source, seed).result()
         reply = Reply("", source, problem=problem)
         self.episode = self._recorder.record(self.episode, reply, evaluation)
+        with self._recorder.lock:
+            self._on_record(len(self.episode.turns))
         return evaluation
 
     def _number(self, source: str) -> int | None:

@@ -59,6 +59,7 @@ class ClaimedProblem(Problem):
         self.statement, self._reference_text, self._kernels = statement, reference, kernels
         self.name = statement.entry
         self.summary = f"{statement.entry}, as the reference defines it"
+        self.distributions = statement.distributions
         self.args = tuple(map(_argument, statement.input))
         self.outputs = tuple(
             Output(part.name, part.torch_dtype, _check(part.torch_dtype), part.shape)

@@ -4,6 +4,7 @@ entry = "scale"                        # the function that kernel and baseline d
 reference = "reference.py"             # PyTorch; not needed if the baseline is PyTorch
 claimed_speedup = 2.0                  # optional
 shapes = [{rows = 4096, cols = 1024}]  # what the claim was timed on
+distributions = ["normal", "large"]    # optional: the legal distributions of the data
 
 [axes]
 rows = [1, 65536]                      # legal sizes, from and to
@@ -40,6 +41,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kernel_gym.errors import InputError
+from kernel_gym.tasks.distributions import DISTRIBUTIONS
+from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.signature import C_TYPES
 
@@ -111,6 +114,7 @@ class Statement(_Part):
     entry: Name
     reference: str = ""
     claimed_speedup: float | None = Field(default=None, gt=0)
+    distributions: Annotated[tuple[str, ...], Field(min_length=1)] = Problem.distributions
     shapes: Annotated[tuple[dict[Name, int], ...], Field(min_length=1, max_length=8)]
     axes: Annotated[dict[Name, tuple[int, ...]], Field(min_length=1, max_length=8)]
     input: Annotated[tuple[InputPart, ...], Field(min_length=1, max_length=16)]
@@ -122,6 +126,10 @@ class Statement(_Part):
             if not 2 <= len(span) <= 3 or not 1 <= span[0] <= span[1]:
                 raise ValueError(f"axis {name!r}: found {list(span)}, expected [low, high] or "
                                  "[low, high, multiple]")  # fmt: skip
+        unknown = sorted(set(self.distributions) - set(DISTRIBUTIONS))
+        if unknown:
+            raise ValueError(f"distributions: found {unknown[0]!r}, expected some of "
+                             f"{', '.join(DISTRIBUTIONS)}")  # fmt: skip
         for dims in self.shapes:
             if dims.keys() != self.axes.keys():
                 raise ValueError(f"shapes: found {dict(dims)}, expected a size for each of "
