@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +49,7 @@ class Launch:
         network: Whether it reaches the network.
         confined: Whether it is confined at all.
         user: The user id that it gets if this process is root.
+        home: An empty folder, over which its private one is mounted.
     """
 
     command: str
@@ -59,6 +59,7 @@ class Launch:
     network: bool
     confined: bool
     user: int
+    home: str
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Launch:
@@ -82,17 +83,17 @@ def main(arguments: list[str]) -> int:
 def _first_process(launch: Launch, confinement: confine.Confinement) -> None:
     """Confines itself, runs the command and ends with it, and so does all that it started."""
     confine.die_with_parent()
-    home = Path(tempfile.mkdtemp(prefix="kernel-gym-agent-"))
+    confine.forbid_inspection()
+    home = Path(launch.home)
     environment = confine.private_environment(home) | {"PATH": _path(launch.readable)}
     needed = tuple(filter(os.path.exists, (*_shown(launch), *DEVICE_FILES)))
     rooms = confine.Rooms(home, needed, (launch.folder,), alone=True, network=launch.network)
     confine.confine(confinement, rooms, LIMITS, launch.user)
     missing = [name for name in NEEDED_BARRIERS if name not in confinement.active]
     if missing:
-        why = ", ".join(
-            f"{name} ({confinement.missing.get(name, 'not tried')})" for name in missing
-        )
-        print(f"the agent cannot be confined here: {why}", file=sys.stderr)
+        reasons = [f"{name} ({confinement.missing.get(name, 'not tried')})" for name in missing]
+        print(f"the agent cannot be confined here: {', '.join(reasons)}", file=sys.stderr)
+        sys.stderr.flush()
         os._exit(NOT_CONFINED)
     os._exit(_wait(_forked(lambda: _run(launch, environment))) & 0xFF)
 

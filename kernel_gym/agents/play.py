@@ -1,7 +1,7 @@
 """Plays a command-line agent on tasks: a workspace an episode, several at a time.
 
-A run of an agent is a run as any other, with the same metrics and report. Beside the usual files its
-folder has:
+A run of an agent is a run as any other, with the same metrics and report. Beside the usual files
+its folder has:
 
     workspaces/TASK/sample_K/        the workspace, as the agent left it
     transcripts/TASK/sample_K.N.txt  the output of the agent's N-th start; a resumed run adds one
@@ -22,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import Field
 
@@ -157,11 +158,12 @@ class AgentPlay:
         user = next(self._users)
         number = self._number(place)
         with ExitStack() as stack:
+            home = stack.enter_context(TemporaryDirectory(prefix="kernel-gym-", dir="/var/tmp"))
             self._prepare(folder, desk, user)
             stack.enter_context(desk_server(folder, desk))
             stack.enter_context(mcp_server(folder))
             ended = run_agent(
-                self._launch(desk.task, folder, user),
+                self._launch(desk.task, folder, user, home),
                 self._manner.limits,
                 self._store.folder / TRANSCRIPTS / f"{place}.{number}.txt",
                 self._manner.preset.tokens,
@@ -189,7 +191,7 @@ class AgentPlay:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, user, user, follow_symlinks=False)
 
-    def _launch(self, task: Task, folder: Path, user: int) -> Launch:
+    def _launch(self, task: Task, folder: Path, user: int, home: str) -> Launch:
         preset, name = self._manner.preset, kernel_name(task)
         environment = preset.environment() | {
             "KERNEL_GYM_PROMPT": PROMPT.format(kernel=name),
@@ -204,6 +206,7 @@ class AgentPlay:
             network=preset.network,
             confined=self._manner.confined,
             user=user,
+            home=home,
         )
 
     def _number(self, place: str) -> int:

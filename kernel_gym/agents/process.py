@@ -146,6 +146,7 @@ def _start(launch: Launch) -> tuple[subprocess.Popen[bytes], int]:
             stdin=subprocess.DEVNULL,
             stdout=into,
             stderr=into,
+            env=_environment() if launch.confined else None,
             start_new_session=True,
         )
     finally:
@@ -154,6 +155,12 @@ def _start(launch: Launch) -> tuple[subprocess.Popen[bytes], int]:
     with os.fdopen(write, "w", encoding="utf-8") as file:
         json.dump(asdict(launch), file)
     return process, out
+
+
+def _environment() -> dict[str, str]:
+    """The variables of the launcher: those that Python needs, since the agent may read them."""
+    kept = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG")
+    return {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _limit(
