@@ -22,6 +22,8 @@ from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import UnknownName
 from tests.agents.conftest import DEVICE, TASK
 
+pytestmark = pytest.mark.timeout(300)
+
 BROKEN = "printf 'x(' > kernel.py; "
 """A kernel that is evaluated fast."""
 
@@ -30,7 +32,7 @@ BROKEN = "printf 'x(' > kernel.py; "
 def play(tmp_path, pool):
     """Plays a command on one task, and returns the store, the start and the transcript."""
 
-    def played(command, submissions=3, seconds=60, samples=1, parallel=1, **preset):
+    def played(command, submissions=3, seconds=200, samples=1, parallel=1, **preset):
         config = RunConfig(
             policy="agent:test",
             suite=TASK,
@@ -165,7 +167,7 @@ def test_what_goes_wrong_is_recorded(play, command, reason):
 
 
 def test_output_without_end_is_cut(play):
-    store, _, text = play(BROKEN + "yes | head -c 50000000", seconds=100)
+    store, _, text = play(BROKEN + "yes | head -c 50000000")
     assert outcomes(store) == ["compile_error"]
     assert len(text) < MAX_TRANSCRIPT + 100
     assert text.endswith("[the rest of the output was dropped]\n")
@@ -193,7 +195,6 @@ def test_ten_thousand_submissions_are_three(play):
         print("refused", refused)
         END
         """,
-        seconds=110,
     )
     assert "refused 9997" in text
     assert len(outcomes(store)) == 4
@@ -216,7 +217,6 @@ def agent_command(folder, *more):
     ]  # fmt: skip
 
 
-@pytest.mark.timeout(300)
 def test_a_killed_run_continues_in_its_workspaces(tmp_path):
     folder = tmp_path / "run"
     process = subprocess.Popen(agent_command(folder), stderr=subprocess.DEVNULL)
@@ -241,5 +241,5 @@ def test_presets_are_data():
         presets()
     )
     assert all("$KERNEL_GYM_PROMPT" in preset.command for preset in presets().values())
-    with pytest.raises(UnknownName, match="did you mean 'codex'"):
+    with pytest.raises(UnknownName, match="did you mean codex"):
         get_preset("codexx")
