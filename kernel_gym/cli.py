@@ -1,8 +1,8 @@
 """The command line: `kernel-gym`.
 
-Exit codes: 0 fine, 1 the submission failed (`check`), a run is unfinished (`compare`) or nothing
-works here (`doctor`), 2 bad input, 130 interrupted. Those of `sim` are in
-`kernel_gym/programs/exit_codes.py`.
+Exit codes: 0 fine, 1 the submission failed (`check`), a claim does not hold (`referee`), a run is
+unfinished (`compare`) or nothing works here (`doctor`), 2 bad input, 130 interrupted. Those of
+`sim` are in `kernel_gym/programs/exit_codes.py`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ import typer
 
 from kernel_gym.commands import (
     admit,
+    agent,
     check,
     compare,
     doctor,
     eval,
     exchange,
     exploits,
+    mcp,
+    referee,
     replay,
     report,
     rescore,
     serve,
     tasks,
     train,
+    workspace,
 )
 from kernel_gym.commands.bench import app as bench
 from kernel_gym.commands.common import one_line_errors
@@ -71,7 +75,11 @@ app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)
 app.command()(serve.serve)
+app.command()(workspace.workspace)
+app.command()(agent.agent)
+app.command()(mcp.mcp)
 app.command()(exploits.exploits)
+app.command()(referee.referee)
 app.command()(admit.admit)
 app.command()(report.report)
 app.command()(rescore.rescore)

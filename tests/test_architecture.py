@@ -15,7 +15,7 @@ FLOORS = (
     "formatting hardware inert symbols tasks torch_device triton_versions",
     "records sim",
     "advice client protocol rewards storage",
-    "benchmarks feedback sandbox",
+    "benchmarks feedback profiles sandbox",
     "devices hidden",
     "judge worker",
     "evaluator programs",
@@ -23,8 +23,8 @@ FLOORS = (
     "episodes exploits",
     "analysis",
     "admission exchange policies report",
-    "envs",
-    "service training",
+    "envs referee",
+    "agents service training",
     "commands",
     "cli",
     "__main__",
@@ -41,6 +41,7 @@ MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 LONG: dict[str, str] = {
+    "kernel_gym/commands/agent.py:agent": "the options of a command are its parameters",
     "kernel_gym/commands/eval.py:evaluate": "the options of a command are its parameters",
     "kernel_gym/commands/exploits.py:exploits": "the options of a command are its parameters",
     "kernel_gym/commands/sim/app.py:sim": "the options of a command are its parameters",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kernel_gym.client.errors import Refused, ServiceError, Unavailable
 from kernel_gym.client.wire import (
@@ -29,10 +29,11 @@ from kernel_gym.client.wire import (
     StepResult,
     Submission,
     TaskInfo,
+    TaskNames,
     Turn,
 )
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=BaseModel)
 AGAIN = (408, 425, 429)
 """Statuses below 500 after which a request is sent again; all statuses from 500 on are too."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 15.0
@@ -163,6 +164,11 @@ def step(session: str, turn: Turn, patience: float) -> Call[StepResult]:
 def info(patience: float) -> Call[Info]:
     """What the service is."""
     return (yield from ask(Ask("GET", "/v1/info"), Info, patience))
+
+
+def tasks(patience: float) -> Call[TaskNames]:
+    """The ids of the tasks."""
+    return (yield from ask(Ask("GET", "/v1/tasks"), TaskNames, patience))
 
 
 def task(name: str, patience: float) -> Call[TaskInfo]:

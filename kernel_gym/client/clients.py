@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
+from pydantic import BaseModel
 
 from kernel_gym.client import calls
 from kernel_gym.client.calls import Answer, Ask, Call, Pause
 from kernel_gym.client.wire import (
     MAX_WAIT,
     Info,
-    Message,
     Result,
     SessionInfo,
     SessionStart,
@@ -29,7 +29,7 @@ from kernel_gym.client.wire import (
     Turn,
 )
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=BaseModel)
 PATIENCE = 600.0
 """Seconds for which a client waits for a service that is busy or does not answer."""
 CONNECTIONS = 512
@@ -59,6 +59,10 @@ class Client:
     def info(self) -> Info:
         """What the service is: device, workers, rewards."""
         return self._drive(calls.info(self._patience))
+
+    def tasks(self) -> tuple[str, ...]:
+        """The ids of the tasks that requests may name, without generated ones."""
+        return self._drive(calls.tasks(self._patience)).root
 
     def task(self, name: str) -> TaskInfo:
         """A task with its prompt.
@@ -163,6 +167,10 @@ class AsyncClient:
     async def info(self) -> Info:
         """As :meth:`Client.info`."""
         return await self._drive(calls.info(self._patience))
+
+    async def tasks(self) -> tuple[str, ...]:
+        """As :meth:`Client.tasks`."""
+        return (await self._drive(calls.tasks(self._patience))).root
 
     async def task(self, name: str) -> TaskInfo:
         """As :meth:`Client.task`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
 
 from kernel_gym.records import Evaluation
 
@@ -118,6 +118,8 @@ class Result(Message):
     """Whether the machine failed and not the submission. It is not a reward of 0."""
     feedback: str = ""
     """The text for a policy."""
+    profile: dict[str, JsonValue] = Field(default_factory=dict)
+    """The profile as data, see :func:`kernel_gym.profiles.profile_of`."""
     evaluation: Evaluation | None = None
     """The record; for tokens without `full_records` without what policies must not see."""
     message: str = ""
@@ -163,6 +165,8 @@ class StepResult(Message):
     done: bool = False
     masked: bool = False
     feedback: str = ""
+    profile: dict[str, JsonValue] = Field(default_factory=dict)
+    """The profile as data, see :func:`kernel_gym.profiles.profile_of`."""
     outcome: str = ""
     best_speedup: float = 0.0
     evaluation: Evaluation | None = None
@@ -184,6 +188,10 @@ class Info(Message):
     """The hash of its secret, which records contain. It identifies the secret only."""
     full_records: bool
     """Whether this token reads whole records, which `executor="http://..."` needs."""
+
+
+class TaskNames(RootModel[tuple[str, ...]]):
+    """The ids of the tasks that requests may name."""
 
 
 class TaskInfo(Message):

@@ -131,7 +131,7 @@ def evaluate(
             note=note,
             command=shlex.join(["kernel-gym", *sys.argv[1:]]),
         )
-        _show(out, metrics, json)
+        show_results(out, metrics, json)
 
 
 @contextmanager
@@ -189,7 +189,8 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _show(folder: Path, results: RunMetrics, json: bool) -> None:
+def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
+    """Prints the results of a run."""
     from kernel_gym.storage.run_store import RunStore
 
     store, summary, metrics = RunStore(folder), results.summary, results.sections

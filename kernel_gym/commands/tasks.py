@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+HARBOR = "harbor"
+"""The format with one folder a task."""
 ROOMY = 110
 """Width of a terminal, in columns, that shows all facts of a task on one line."""
 
@@ -155,12 +157,16 @@ def show(
 
 @app.command()
 def export(
-    out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
-    form: Annotated[str, typer.Option("--format", help="verl, messages or skyrl.")] = "verl",
+    out: Annotated[
+        Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines; a folder for harbor.")
+    ],
+    form: Annotated[
+        str, typer.Option("--format", help="verl, messages, skyrl or harbor.")
+    ] = "verl",
     suite: SuiteOption = "quickstart",
     device: DeviceOption = "sim:gfx942",
 ) -> None:
-    """Write the prompts of tasks as a dataset that a trainer reads.
+    """Write the prompts of tasks as a dataset that a trainer reads, or one folder a task (harbor).
 
     Example: kernel-gym tasks export --format verl --suite quickstart --out prompts.parquet
     """
@@ -169,11 +175,23 @@ def export(
     from kernel_gym.tasks import UnknownName, load_suite
 
     with one_line_errors():
+        if form == HARBOR:
+            _export_harbor(out, suite, device)
+            return
         if form not in PROMPT_FORMATS:
-            raise UnknownName("format", form, PROMPT_FORMATS)
+            raise UnknownName("format", form, (*PROMPT_FORMATS, HARBOR))
         rows = prompt_rows(load_suite(suite).tasks, form, device)
         write_rows(out, rows)
     console.print(f"{len(rows)} rows: {out}", highlight=False, soft_wrap=True)
+
+
+def _export_harbor(out: Path, suite: str, device: str) -> None:
+    """Writes the tasks of a suite as folders for Harbor."""
+    from kernel_gym.agents.harbor import write_harbor
+    from kernel_gym.tasks import load_suite
+
+    folders = write_harbor(load_suite(suite).tasks, out, device)
+    console.print(f"{len(folders)} tasks: {out}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from kernel_gym.episodes.session import EpisodeSession, Step
 from kernel_gym.executors import Request
 from kernel_gym.executors.shared import shared_executor
 from kernel_gym.feedback import MAX_CHARS
+from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards.terms import FASTEST
 from kernel_gym.storage.secret import PUBLIC, RunSecret, kept_secret, process_secret
@@ -243,6 +244,7 @@ def _info(session: EpisodeSession, step: Step) -> dict[str, Any]:
         "increment": step.increment,
         "episode_reward": step.episode_reward,
         "reward_terms": dict(turn.reward.terms),
+        "profile": profile_of(evaluation),
         "evaluation": evaluation.model_dump(mode="json", exclude={"wall_seconds"}),
     }
 

@@ -14,8 +14,9 @@ from typing import Protocol
 from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Episode, Prompt
 from kernel_gym.policies.base import Conversation, Policy, Reply, Run, Scripted
+from kernel_gym.policies.recording import record_turn, recorded_episode
 from kernel_gym.records import Evaluation
-from kernel_gym.rewards import Reward, RewardResult
+from kernel_gym.rewards import Reward
 from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.tasks import Task
 
@@ -128,7 +129,9 @@ class Rollout:
     def _next(self) -> Episode:
         future = self._finished.get()
         episode, reply = self._pending.pop(future)
-        return self._record(episode, reply, future.result())
+        record, longer = record_turn(self.store, self.reward, episode, reply, future.result())
+        self.on_turn(record)
+        return longer
 
     def _converse(self, episode: Episode) -> Conversation:
         if self.prompt is None or isinstance(self.policy, Scripted):
@@ -142,34 +145,4 @@ class Rollout:
                 if self.store.is_over(task.id, sample):
                     self.on_end(task, len(self.store.turns(task.id, sample)))
                 else:
-                    yield self._recorded(task, sample)
-
-    def _recorded(self, task: Task, sample: int) -> Episode:
-        """An episode with the turns that the store has."""
-        episode = Episode(task, sample=sample)
-        for record in self.store.turns(task.id, sample):
-            result = RewardResult(record.reward, record.terms)
-            source = self.store.source(record)
-            episode = episode.after(source, record.evaluation, result, problem=record.problem)
-        return episode
-
-    def _record(self, episode: Episode, reply: Reply, evaluation: Evaluation) -> Episode:
-        """Scores and stores one turn."""
-        task, number, source = episode.task, len(episode.turns) + 1, reply.source
-        result = self.reward(evaluation, episode.context.of(source))
-        record = TurnRecord(
-            task=task.id,
-            turn=number,
-            source=self.store.source_path(task.id, number, task.language, episode.sample),
-            reward=result.value,
-            terms=dict(result.terms),
-            evaluation=evaluation,
-            sample=episode.sample,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost=reply.cost,
-            problem=reply.problem,
-        )
-        self.store.append(record, source)
-        self.on_turn(record)
-        return episode.after(source, evaluation, result, text=reply.text, problem=reply.problem)
+                    yield recorded_episode(self.store, task, sample)

@@ -120,8 +120,10 @@ def limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def isolate_namespaces(confinement: Confinement) -> None:
+def isolate_namespaces(confinement: Confinement, network: bool = False) -> None:
     """Leaves the judge's process, network, IPC and mount namespaces, where the kernel allows it.
+
+    With `network` the process keeps the network of the machine.
 
     The process namespace takes effect at the next fork. Its first process is the init of the
     namespace, and the kernel kills all others in it when that process ends.
@@ -131,6 +133,8 @@ def isolate_namespaces(confinement: Confinement) -> None:
         if confinement.attempt("user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER)):
             _map_identity(uid, gid)
     for name, flag in NAMESPACES.items():
+        if network and flag == kernel.CLONE_NEWNET:
+            continue
         confinement.attempt(name, partial(kernel.unshare, flag))
 
 
@@ -147,6 +151,8 @@ class Rooms:
     """Files that appear empty."""
     alone: bool = False
     """Whether the rest of the file system is invisible."""
+    network: bool = False
+    """Whether TCP is allowed."""
 
 
 def confine(confinement: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
@@ -180,13 +186,15 @@ def confine(confinement: Confinement, rooms: Rooms, limits: Limits, user: int | 
     sealed = tuple(path for path in view.SEALED if os.path.exists(path))
     if rooms.devices:
         writable = (*writable, "/proc/self")  # NVIDIA's driver names its threads there
-    confinement.attempt("Landlock", lambda: landlock.restrict(readable, writable, sealed))
+    confinement.attempt(
+        "Landlock", lambda: landlock.restrict(readable, writable, sealed, rooms.network)
+    )
     confinement.attempt("system call filter", lambda: seccomp.restrict(limits.one_process))
 
 
 def _build_view(rooms: Rooms, home_size: int, owner: int) -> None:
     if rooms.alone:
-        view.build_alone(rooms.home, home_size, owner, rooms.needed)
+        view.build_alone(rooms.home, home_size, owner, rooms.needed, rooms.writable)
     else:
         writable = list(rooms.writable)
         view.build(rooms.home, home_size, owner, rooms.needed, writable, rooms.hidden)

@@ -42,7 +42,12 @@ def version() -> int:
     return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str], sealed: tuple[str, ...] = ()) -> int:
+def restrict(
+    readable: Iterable[str],
+    writable: Iterable[str],
+    sealed: tuple[str, ...] = (),
+    network: bool = False,
+) -> int:
     """Restricts this process and its descendants for good.
 
     `forbid_new_privileges` must be called before.
@@ -51,6 +56,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str], sealed: tuple[str
         readable: Folders and files to read and execute.
         writable: Folders and files to read and write.
         sealed: Parts of readable folders that cannot be read. Names of files in them can be listed.
+        network: Whether TCP is allowed.
 
     Returns:
         The kernel's version of Landlock.
@@ -62,7 +68,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str], sealed: tuple[str
     rights = (1 << (_LAST_RIGHT.get(known, 14) + 1)) - 1
     rules = _Ruleset(
         rights,
-        _NET_TCP if known >= _NET_SINCE else 0,
+        _NET_TCP if known >= _NET_SINCE and not network else 0,
         _SCOPES if known >= _SCOPES_SINCE else 0,
     )
     size = 8 if known < _NET_SINCE else 16 if known < _SCOPES_SINCE else 24

@@ -85,14 +85,19 @@ def build(
         kernel.set_read_only(path, False)
 
 
-def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> None:
+def build_alone(
+    home: Path, size: int, owner: int, needed: tuple[str, ...], writable: tuple[str, ...] = ()
+) -> None:
     """Builds a view that holds only the home and some read-only folders and files.
 
     Args:
         home: The folder of the process. It has the same name in the view.
         size: Limit of the bytes below `home`.
         owner: User and group id of `home`.
-        needed: The other folders and files. Those that do not exist are left out.
+        needed: The other folders and files. Those that do not exist are left out. `/proc` shows
+            only the processes of this process namespace, or nothing if the kernel refuses. With
+            it, `/tmp` leads to a folder of the home, unless another folder lies in it.
+        writable: Folders that stay writable. They must lie in no folder of `needed`.
 
     Raises:
         OSError: The kernel refuses a step.
@@ -100,11 +105,22 @@ def build_alone(home: Path, size: int, owner: int, needed: tuple[str, ...]) -> N
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = str(home)
     kernel.mount("root", root, "tmpfs", _PRIVATE, "size=1m,mode=755")
-    for path in (*_outermost(set(needed)), os.devnull):  # a folder shows all that lies in it
+    shown = set(needed) - {"/proc"}
+    for path in (*_outermost(shown), os.devnull, *writable):  # a folder shows all that lies in it
         _show(path, root)
+    for folder in filter(os.path.isdir, (root + path for path in SEALED)):
+        kernel.mount("sealed", folder, "tmpfs", _PRIVATE, "size=4k,mode=755")
+    if "/proc" in needed:
+        os.mkdir(root + "/proc")
+        with contextlib.suppress(OSError):
+            kernel.mount("proc", root + "/proc", "proc", _PRIVATE | kernel.MS_NOEXEC)
+        if not os.path.lexists(root + "/tmp"):
+            os.symlink(f"{home}/tmp", root + "/tmp")
     inside = root + str(home)
     os.makedirs(inside)
     kernel.set_read_only(root, True, recursive=True)
+    for path in writable:
+        kernel.set_read_only(root + path, False)
     options = f"size={size},nr_inodes=65536,mode=700,uid={owner},gid={owner}"
     kernel.mount("home", inside, "tmpfs", _PRIVATE, options)
     kernel.enter_root(root)

@@ -28,6 +28,7 @@ from kernel_gym.executors import Executor
 from kernel_gym.feedback import feedback
 from kernel_gym.hidden import without_hidden
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, get_reward, reward_names
 from kernel_gym.service.dispatch import Dispatcher
@@ -186,6 +187,7 @@ class Service:
                 "terms": dict(scored.terms),
                 "masked": scored.masked,
                 "feedback": feedback(get_task(job.task), evaluation),
+                "profile": profile_of(evaluation),
                 "evaluation": _shown(evaluation, token),
             }
         )
@@ -272,6 +274,7 @@ class Service:
                 "done": step.done,
                 "masked": step.masked,
                 "feedback": step.feedback,
+                "profile": profile_of(step.evaluation),
                 "outcome": str(step.evaluation.outcome),
                 "best_speedup": session.best_speedup,
                 "evaluation": _shown(step.evaluation, token),

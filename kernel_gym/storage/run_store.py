@@ -9,6 +9,8 @@
     sessions.jsonl   when the run was played or resumed, and by which command
     metrics.json     the metrics, written by `kernel-gym eval`
     reflections.jsonl  the notes of a reflective agent on its turns
+    workspaces/, transcripts/, agent.jsonl, clock.jsonl
+                     of command-line agents, see :mod:`kernel_gym.agents.play`
     report.html      written by `kernel-gym report`
     figures/         the data of the report, as CSV and JSON
 
@@ -43,6 +45,7 @@ from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
+WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
 
@@ -236,7 +239,18 @@ def _read_config(folder: Path) -> RunConfig:
 
 def _clear(folder: Path) -> None:
     """Removes the files of a run and nothing else."""
-    for name in (CONFIG, SECRET, RESULTS, ENDS, SESSIONS, REPORT, METRICS, REFLECTIONS):
+    for name in (
+        CONFIG,
+        SECRET,
+        RESULTS,
+        ENDS,
+        SESSIONS,
+        REPORT,
+        METRICS,
+        REFLECTIONS,
+        STARTS,
+        CLOCK,
+    ):
         (folder / name).unlink(missing_ok=True)
-    for name in (SOURCES, FIGURES):
+    for name in (SOURCES, FIGURES, WORKSPACES, TRANSCRIPTS):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -76,6 +76,7 @@ def prompt(
     device_facts: str,
     workloads: Sequence[Workload] | None = None,
     arch: str = "",
+    answer: str = "",
 ) -> str:
     """Returns the prompt of a task.
 
@@ -84,6 +85,7 @@ def prompt(
         device_facts: Some lines on the device: name, units, bandwidth, memory sizes.
         workloads: The train workloads to list; by default those of the full scale.
         arch: The architecture of the device. The prompt includes its guide; by default none.
+        answer: Says how to hand in the source; by default in a fenced block of the reply.
     """
     if workloads is None:
         workloads = train_workloads(task.problem, Scale.FULL)
@@ -97,7 +99,7 @@ def prompt(
         ("Rules", _rules(task)),
         ("Scoring", _SCORING.format(baseline=_BASELINES[task.baseline])),
         ("Approach", _approach(task, arch)),
-        ("Answer", _answer(task)),
+        ("Answer", answer or _answer(task)),
     ]
     return "\n\n".join(f"## {title}\n{body}" if title else body for title, body in sections) + "\n"
 

@@ -1,0 +1,1 @@
+"""Agents that write kernels: workspaces, their desk, MCP, and playing command-line agents."""

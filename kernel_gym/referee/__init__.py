@@ -1,0 +1,1 @@
+"""The referee: judges a kernel that someone claims is faster, and writes an evidence card."""

@@ -1,0 +1,201 @@
+"""Judges a claim: controls of its inputs, all gates for its kernel, comparisons of time."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel_gym.admission.values import PASSES, check_values
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.feedback import HEADLINE
+from kernel_gym.formatting import describe, factor
+from kernel_gym.hidden import revealed
+from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.referee.claim import Claim
+from kernel_gym.tasks.problem import Scale
+from kernel_gym.tasks.workload import Split
+
+CONTROLS = ("zeros", "constant", "stale", "last_tile", "half_the_rows")
+"""Wrong answers that the inputs of a claim must distinguish from right ones."""
+
+
+class Ruling(StrEnum):
+    """The answer of the referee."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "cannot be judged"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement of the card.
+
+    Attributes:
+        name: What is stated.
+        holds: Whether it holds; None if it was not tried.
+        text: The evidence in a sentence.
+    """
+
+    name: str
+    holds: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """The evidence on a claim.
+
+    Attributes:
+        ruling: The answer.
+        checks: The statements, in the order in which they were tried.
+        evaluations: The whole records by name: `baseline`, `kernel`, `against_torch`.
+        claim: The claim.
+        device: The device's full name.
+        clock: Whether times are "measured" or "modelled".
+        digests: SHA-256 of kernel and baseline.
+    """
+
+    ruling: Ruling
+    checks: tuple[Check, ...]
+    evaluations: dict[str, Evaluation]
+    claim: Claim
+    device: str
+    clock: str
+    digests: dict[str, str]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the claim does not hold or cannot be judged."""
+        return [f"{check.name}: {check.text}" for check in self.checks if check.holds is False]
+
+
+def judge(claim: Claim, evaluator: Evaluator) -> Card:
+    """Judges a claim.
+
+    Args:
+        claim: The claim.
+        evaluator: Evaluates the kernels. Without a seed nobody knows the data and the sizes.
+
+    Raises:
+        UnfitDevice: The device lacks instructions for the claim's types.
+    """
+    description = evaluator.device.description
+    checks = [_controls(claim)]
+    evaluations: dict[str, Evaluation] = {}
+    ruling = Ruling.OPEN
+    if checks[-1].holds:
+        checks += _baseline(claim, evaluator, evaluations)
+        if all(check.holds is not False for check in checks):
+            checks += _kernel(claim, evaluator, evaluations)
+            ruling = _ruling(checks, evaluations)
+    digests = {"kernel": _digest(claim.kernel)}
+    digests |= {"baseline": _digest(claim.baseline)} if claim.baseline else {}
+    return Card(
+        ruling,
+        tuple(checks),
+        evaluations,
+        claim,
+        description.name,
+        str(description.clock),
+        digests,
+    )
+
+
+def _controls(claim: Claim) -> Check:
+    """Whether wrong answers are refused on the claim's inputs."""
+    name = "the inputs distinguish right from wrong answers"
+    try:
+        report = check_values(claim.problem, Scale.SIM, 0)
+    except Exception as error:  # the reference is code of the person who asks
+        return Check(name, False, f"the reference fails: {type(error).__name__}: {error}")
+    weak = [c for c in CONTROLS if report.controls.get(c, "").startswith(PASSES)]
+    broken = [reason for reason in report.refused if reason.startswith(("the reference fails",
+              "the oracle has NaN", "reference or oracle differ"))]  # fmt: skip
+    if broken:
+        return Check(name, False, broken[0])
+    if weak:
+        return Check(name, False, f"these wrong answers would pass: {', '.join(weak)}")
+    return Check(name, True, f"refused on them: {', '.join(CONTROLS)}")
+
+
+def _baseline(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> list[Check]:
+    if claim.baseline is None:
+        return []
+    evaluation = evaluator.evaluate(claim.against_torch, claim.baseline)
+    kept["baseline"] = evaluation
+    name = "the baseline is right"
+    if evaluation.outcome is not Outcome.PASSED:
+        return [Check(name, False, _why(evaluation))]
+    text = f"{factor(evaluation.speedup)} of eager PyTorch's speed on the claimed shapes"
+    return [Check(name, True, text)]
+
+
+def _kernel(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> list[Check]:
+    name = "the kernel is right on fresh data, odd layouts and derived shapes"
+    task = claim.against_baseline
+    evaluation = evaluator.evaluate(task or claim.against_torch, claim.kernel)
+    kept["kernel"] = evaluation
+    if evaluation.outcome is not Outcome.PASSED:
+        return [Check(name, False, _why(evaluation))]
+    checks = [Check(name, True, f"{len(evaluation.workloads)} workloads")]
+    other = "the baseline" if task else "eager PyTorch"
+    checks += _faster(evaluation, other)
+    if task is not None:
+        against = evaluator.evaluate(claim.against_torch, claim.kernel)
+        kept["against_torch"] = against
+        checks.append(_against_torch(against))
+    stated = claim.statement.claimed_speedup
+    if stated is not None:
+        reached = (evaluation.speedup or 0.0) >= CLAIM_SHARE * stated
+        text = f"claimed {factor(stated)}, found {factor(evaluation.speedup)}"
+        checks.append(Check("the claimed factor is reached", reached, text))
+    return checks
+
+
+CLAIM_SHARE = 0.95
+"""A claimed factor counts as reached from this share of it on."""
+
+
+def _faster(evaluation: Evaluation, other: str) -> list[Check]:
+    """Whether the kernel is faster for certain, on the claimed shapes and on derived ones."""
+    rows = []
+    for name, split, low in (
+        ("claimed", Split.TRAIN, evaluation.speedup_low),
+        ("derived", Split.UNSEEN, evaluation.unseen_speedup_low),
+    ):
+        each = [w for w in evaluation.by_split(split) if w.speedup is not None]
+        worst = min(each, key=lambda w: w.speedup or 0.0, default=None)
+        text = f"{factor(low)} of {other}'s speed at least"
+        if worst is not None:
+            text += f"; the worst of {len(each)}: {factor(worst.speedup)} on {describe(worst)}"
+        holds = low is not None and low > 1.0
+        rows.append(Check(f"it is faster than {other} on {name} shapes", holds, text))
+    return rows
+
+
+def _against_torch(evaluation: Evaluation) -> Check:
+    """Whether the kernel is faster than PyTorch: beside a slow baseline every kernel is fast."""
+    name = "it is faster than eager PyTorch, so that the baseline was not slow"
+    if evaluation.outcome is not Outcome.PASSED:
+        return Check(name, False, _why(evaluation))
+    low = evaluation.speedup_low
+    text = f"{factor(low)} of eager PyTorch's speed at least, on the claimed shapes"
+    return Check(name, low is not None and low > 1.0, text)
+
+
+def _why(evaluation: Evaluation) -> str:
+    text = HEADLINE[evaluation.outcome]
+    detail = revealed(evaluation).replace("\n", "; ") or evaluation.message
+    return f"{text}: {detail}" if detail else text
+
+
+def _ruling(checks: list[Check], evaluations: dict[str, Evaluation]) -> Ruling:
+    if any(e.outcome is Outcome.INFRA for e in evaluations.values()):
+        return Ruling.OPEN
+    return Ruling.HOLDS if all(check.holds for check in checks) else Ruling.FAILS
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
