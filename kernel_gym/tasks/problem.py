@@ -79,10 +79,15 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class ScalarArg:
-    """A scalar input. `type` is int (int64_t in C) or float (float in C)."""
+    """A scalar input. `type` is int (int64_t in C) or float (float in C).
+
+    `values` are legal values that change the answer; any value between them is legal, too. Each
+    workload has one of them. A scalar without values is an axis, or `Problem.inputs` draws it.
+    """
 
     name: str
     type: type
+    values: tuple[int | float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,26 @@ class Problem(ABC):
         It is the product of all axes, unless a subclass overrides it.
         """
         return math.prod(dims[axis.name] for axis in self.axes)
+
+    @property
+    def declared(self) -> tuple[ScalarArg, ...]:
+        """The scalar arguments with declared values."""
+        return tuple(arg for arg in self.args if isinstance(arg, ScalarArg) and arg.values)
+
+    def scalars(self, workload: Workload) -> dict[str, int | float]:
+        """Returns the declared scalars of a workload, in the order of `args`.
+
+        Floats are rounded to float32, as kernels receive them. A workload that states no value
+        has the first one.
+        """
+        chosen = {a.name: workload.scalars.get(a.name, a.values[0]) for a in self.declared}
+        kinds = {arg.name: arg.type for arg in self.declared}
+        return {
+            name: torch.tensor(value, dtype=torch.float32, device="cpu").item()
+            if kinds[name] is float
+            else int(value)
+            for name, value in chosen.items()
+        }
 
     @abstractmethod
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:

@@ -30,7 +30,7 @@ class ReportedMethod:
         workloads = zip(attempt.workloads, attempt.results, strict=True)
         for index, (workload, result) in enumerate(workloads):
             seconds = result.candidate_seconds
-            if workload.split is Split.ADVERSARIAL or not seconds:
+            if not workload.timed or not seconds:
                 continue
             roofline = attempt.roofline_seconds(workload)
             if seconds < PLAUSIBILITY.physics_share * roofline:
