@@ -37,7 +37,7 @@ class AddLayerNorm(Problem):
         TensorArg("residual", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
         TensorArg("bias", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("out", torch.float16, shape="rows, cols"),
@@ -66,7 +66,7 @@ class AddLayerNorm(Problem):
             "residual": draw(shape, torch.float16, kind, generator),
             "weight": (1 + 0.3 * torch.randn(shape[1], generator=generator)).half(),
             "bias": (0.3 * torch.randn(shape[1], generator=generator)).half(),
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -36,7 +36,7 @@ class AddRmsNormQuant(Quantised):
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("residual", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("q", torch.int8, check=Check.CUSTOM, shape="rows, cols"),
@@ -58,12 +58,12 @@ class AddRmsNormQuant(Quantised):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and residual [rows, cols], weight around 1 [cols], all float16; eps 1e-5."""
+        """Draws x and residual [rows, cols], weight around 1 [cols], all float16."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
-        return {"x": x, "residual": residual, "weight": weight, "eps": 1e-5}
+        return {"x": x, "residual": residual, "weight": weight, **self.scalars(workload)}
 
     def oracle(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float

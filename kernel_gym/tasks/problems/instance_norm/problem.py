@@ -35,7 +35,7 @@ class InstanceNorm(Problem):
         TensorArg("x", torch.float16, shape="batch, channels, pixels"),
         TensorArg("weight", torch.float16, shape="channels"),
         TensorArg("bias", torch.float16, shape="channels"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="batch, channels, pixels"),)
     axes = (Axis("batch", 1, 4096), Axis("channels", 1, 8192), Axis("pixels", 2, 1 << 21))
@@ -53,13 +53,13 @@ class InstanceNorm(Problem):
     distributions = ("normal", "tiny", "offset", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[batch, channels, pixels], weight around 1, bias around 0; eps 1e-5."""
+        """Draws x float16[batch, channels, pixels], weight around 1, bias around 0."""
         shape = (workload.dims["batch"], workload.dims["channels"], workload.dims["pixels"])
         return {
             "x": draw(shape, torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(shape[1], generator=generator)).half(),
             "bias": (0.3 * torch.randn(shape[1], generator=generator)).half(),
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

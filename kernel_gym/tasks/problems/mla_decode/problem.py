@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
@@ -38,7 +39,7 @@ class MlaDecode(Problem):
         TensorArg("q", torch.float16, shape="batch, heads, 576"),
         TensorArg("kv", torch.float16, shape="batch, context, 576"),
         TensorArg("length", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.0417, 0.0722, 0.1, 0.02)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, 512"),)
     axes = (Axis("batch", 1, 512), Axis("heads", 1, 128), Axis("context", 1, 1 << 16))
@@ -53,7 +54,7 @@ class MlaDecode(Problem):
         sim=[(2, 48, 96), (8, 16, 48), (1, 32, 200)],
     )
     adversarial = ({"batch": 1, "heads": 3, "context": 1},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the scores, by heads in steps of 16."""
@@ -68,7 +69,7 @@ class MlaDecode(Problem):
             "q": draw((batch, heads, width), torch.float16, kind, generator),
             "kv": draw((batch, context, width), torch.float16, kind, generator),
             "length": torch.randint(least, context + 1, (batch,), generator=generator).int(),
-            "scale": width**-0.5,
+            **self.scalars(workload),
         }
 
     def oracle(
@@ -85,11 +86,16 @@ class MlaDecode(Problem):
     def reference(
         self, q: torch.Tensor, kv: torch.Tensor, length: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
-        """Two batched products around a masked softmax in float32."""
-        scores = torch.bmm(q, kv.transpose(1, 2)).float() * scale
-        hidden = torch.arange(kv.shape[1], device=q.device) >= length[:, None]
-        weights = torch.softmax(scores.masked_fill(hidden[:, None, :], float("-inf")), dim=-1)
-        return (torch.bmm(weights.half(), kv[:, :, :512]),)
+        """PyTorch's attention, in which the heads are the queries of one shared head."""
+        seen = torch.arange(kv.shape[1], device=q.device) < length[:, None]
+        out = F.scaled_dot_product_attention(
+            q[:, None],
+            kv[:, None],
+            kv[:, None, :, :512],
+            attn_mask=seen[:, None, None, :],
+            scale=scale,
+        )
+        return (out[:, 0].contiguous(),)
 
     def bytes(self, dims: Dims) -> int:
         """Read q, length and the least of kv that lengths allow, write out."""

@@ -41,7 +41,7 @@ class PagedDecodeAttention(Problem):
         TensorArg("v_cache", torch.float16, shape="batch * pages, 16, kv_heads, head_dim"),
         TensorArg("table", torch.int32, shape="batch, pages"),
         TensorArg("length", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="batch, kv_heads * group, head_dim"),)
     axes = (
@@ -67,7 +67,7 @@ class PagedDecodeAttention(Problem):
         sim=[(6, 1, 8, 8, 128), (1, 2, 4, 32, 128), (8, 2, 6, 4, 128)],
     )
     adversarial = ({"batch": 1, "kv_heads": 1, "group": 1, "pages": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the scores times head_dim."""
@@ -86,7 +86,7 @@ class PagedDecodeAttention(Problem):
             "v_cache": draw(pool, torch.float16, kind, generator),
             "table": torch.randperm(batch * pages, generator=generator).view(batch, pages).int(),
             "length": torch.randint(full // 2, full + 1, (batch,), generator=generator).int(),
-            "scale": width**-0.5,
+            **self.scalars(workload),
         }
 
     def oracle(

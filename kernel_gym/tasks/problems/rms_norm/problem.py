@@ -32,7 +32,7 @@ class RmsNorm(Problem):
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 16))
@@ -50,12 +50,12 @@ class RmsNorm(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[rows, cols] and a weight around 1; eps 1e-6."""
+        """Draws x float16[rows, cols] and a weight around 1."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         return {
             "x": draw((rows, cols), torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(cols, generator=generator)).half(),
-            "eps": 1e-6,
+            **self.scalars(workload),
         }
 
     def oracle(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:

@@ -39,7 +39,7 @@ class VarlenAttention(Problem):
         TensorArg("k", torch.float16, shape="tokens, heads, head_dim"),
         TensorArg("v", torch.float16, shape="tokens, heads, head_dim"),
         TensorArg("starts", torch.int32, shape="sequences + 1"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="tokens, heads, head_dim"),)
     axes = (
@@ -59,7 +59,7 @@ class VarlenAttention(Problem):
         sim=[(320, 5, 1, 128), (180, 12, 2, 64), (256, 8, 3, 64)],
     )
     adversarial = ({"tokens": 5, "sequences": 5, "heads": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with a token for each sequence."""
@@ -76,7 +76,7 @@ class VarlenAttention(Problem):
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
         cuts = torch.randperm(max(1, tokens - 1), generator=generator)[: sequences - 1] + 1
         starts = torch.cat([torch.tensor([0]), cuts.sort().values, torch.tensor([tokens])])
-        return {"q": q, "k": k, "v": v, "starts": starts.int(), "scale": width**-0.5}
+        return {"q": q, "k": k, "v": v, "starts": starts.int(), **self.scalars(workload)}
 
     def oracle(
         self,
