@@ -51,9 +51,7 @@ def far_end(problem: Problem, scale: Scale, axis: Axis) -> Dims | None:
     return best if best is not None and best[axis.name] > largest else None
 
 
-def _farthest(
-    problem: Problem, scale: Scale, axis: Axis, high: int, stretch: int
-) -> Dims | None:
+def _farthest(problem: Problem, scale: Scale, axis: Axis, high: int, stretch: int) -> Dims | None:
     """Returns the point with the largest size of an axis, up to `high`, or None."""
     best: Dims | None = None
     for base in _bases(problem, scale, axis):

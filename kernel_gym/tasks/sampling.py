@@ -163,6 +163,9 @@ def _aspect(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> D
 
 
 def _reach(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
+    """A point near a far end; a larger one if every axis ends at its train sizes."""
+    if not far_ends(problem, scale):
+        return _scale_up(problem, scale, base, rng)
     return near_far_end(problem, scale, rng) or base
 
 

@@ -55,7 +55,12 @@ class AdalnModulation(Problem):
         batch, tokens, channels = (workload.dims[axis.name] for axis in self.axes)
         x = draw((batch, tokens, channels), torch.float16, workload.distribution, generator)
         shift, scale = (torch.randn(batch, channels, generator=generator) for _ in range(2))
-        return {"x": x, "shift": shift.half(), "scale": (0.5 * scale).half(), **self.scalars(workload)}
+        return {
+            "x": x,
+            "shift": shift.half(),
+            "scale": (0.5 * scale).half(),
+            **self.scalars(workload),
+        }
 
     def oracle(
         self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor, eps: float

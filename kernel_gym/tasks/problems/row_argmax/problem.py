@@ -44,7 +44,7 @@ class RowArgmax(Problem):
     production = points(
         "rows cols",
         full=[(256, 151936), (16384, 256), (128, 256000)],
-        sim=[(8, 37984), (512, 256), (32, 6283)],
+        sim=[(8, 37984), (512, 256), (32, 6283), (24, 9496), (128, 2048)],
     )
     adversarial = ({"rows": 5, "cols": 1},)
     distributions = ("normal", "range_ends", "structured", "constant_rows")
