@@ -146,6 +146,11 @@ class Problem(ABC):
     source: str
     """The model or library that the train shapes come from."""
 
+    domain: str = "All inputs are finite: NaN and infinities are not legal."
+    """Which values are legal, in sentences that prompts show: NaN, empty rows, repeated indices."""
+    rounding: str = "Compute in float32 and round each output once, at the end."
+    """Where results are rounded, in sentences that prompts show if an output is a narrow float."""
+
     args: tuple[TensorArg | ScalarArg, ...]
     outputs: tuple[Output, ...]
     axes: tuple[Axis, ...]
@@ -224,6 +229,13 @@ class Problem(ABC):
     @abstractmethod
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Runs plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
+
+    def yardstick(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """Returns the honest answer with the largest error, which sets the tolerance.
+
+        It is the reference's, unless common libraries round earlier than the reference does.
+        """
+        return self.reference(*args, **inputs)
 
     def bytes(self, dims: Dims) -> int:
         """Returns the least number of bytes that any implementation moves.

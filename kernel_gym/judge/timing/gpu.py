@@ -38,7 +38,7 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Workload
 
 
 class PairedMethod:

@@ -10,7 +10,7 @@ from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.timing.baselines import Baseline
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Workload
 
 
 class ReportedMethod:

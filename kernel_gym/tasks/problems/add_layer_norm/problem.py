@@ -31,6 +31,7 @@ class AddLayerNorm(Problem):
     level = 2
     tags = ("vision", "audio", "decoder-llm", "memory-bound", "reduction")
     source = "blocks of GPT-2, BERT-large, ViT-L/16, Whisper-large-v3 and wav2vec2-large"
+    rounding = "Normalise the unrounded float32 sum, and round each output once, at the end."
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),

@@ -27,6 +27,10 @@ class AddRmsNorm(Problem):
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound")
     source = "hidden sizes of Qwen2.5-7B, Llama-2-7B and 13B, Llama-3-70B, DeepSeek-V3"
+    rounding = (
+        "Round the sum, then compute in float32 and round the output once, or round the "
+        "normalised row before the product with the weight, as Llama does: both are right."
+    )
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),

@@ -31,6 +31,7 @@ class AddRmsNormQuant(Quantised):
     level = 3
     tags = ("decoder-llm", "memory-bound", "int8")
     source = "hidden sizes of Llama-2-7B, Llama-3-70B, Qwen2.5-7B and Mistral-7B (W8A8 serving)"
+    domain = "All floating-point inputs are finite. A row may be all zeros."
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
@@ -58,10 +59,12 @@ class AddRmsNormQuant(Quantised):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and residual [rows, cols], weight around 1 [cols], all float16."""
+        """Draws x and residual [rows, cols], weight around 1 [cols], all float16; some rows are 0."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
+        empty = torch.rand(rows, 1, generator=generator) < 0.1
+        x, residual = x.masked_fill(empty, 0), residual.masked_fill(empty, 0)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
         return {"x": x, "residual": residual, "weight": weight, **self.scalars(workload)}
 

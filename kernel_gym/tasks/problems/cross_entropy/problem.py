@@ -28,6 +28,10 @@ class CrossEntropy(Problem):
     level = 2
     tags = ("decoder-llm", "training", "memory-bound")
     source = "vocabularies of GPT-2, Llama-2, Llama-3, BERT and Qwen2.5"
+    domain = (
+        "All floating-point inputs are finite. A target is a class or ignore_index, "
+        "which may be a class, too."
+    )
 
     args = (
         TensorArg("logits", torch.bfloat16, shape="rows, vocab"),

@@ -29,6 +29,10 @@ class EmbeddingBag(Problem):
     level = 3
     tags = ("recommender", "memory-bound", "gather")
     source = "multi-hot tables of DLRM v2 on Criteo 1TB (MLPerf), FBGEMM's table-batched embeddings"
+    domain = (
+        "All floating-point inputs are finite. Indices lie within the table and may "
+        "repeat; a bag may be empty."
+    )
 
     args = (
         TensorArg("table", torch.float16, shape="vocab, dim"),

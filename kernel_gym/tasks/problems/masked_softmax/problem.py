@@ -30,6 +30,7 @@ class MaskedSoftmax(Problem):
     level = 3
     tags = ("protein", "vision", "memory-bound")
     source = "pair-biased row attention of AlphaFold 2, relative positions of T5-large and Swin-T"
+    domain = "All floating-point inputs are finite. A batch entry may have no key that is kept."
 
     args = (
         TensorArg("x", torch.float16, shape="batch, heads, queries, keys"),

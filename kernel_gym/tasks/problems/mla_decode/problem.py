@@ -34,6 +34,10 @@ class MlaDecode(Problem):
     level = 5
     tags = ("moe", "decoder-llm", "memory-bound", "ragged")
     source = "decode of DeepSeek-V2-Lite (16 heads), DeepSeek-V3 (128, and 16 by tensor parallel)"
+    domain = (
+        "All floating-point inputs are finite. Each length is at least 1 and at most the "
+        "context."
+    )
 
     args = (
         TensorArg("q", torch.float16, shape="batch, heads, 576"),
@@ -61,14 +65,22 @@ class MlaDecode(Problem):
         return dims["batch"] * (-(-dims["heads"] // 16) * 16) * dims["context"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q and kv float16, lengths from half to all of the context."""
+        """Draws q and kv float16, lengths from half to all of the context.
+
+        One length of several may be shorter, down to 1.
+        """
         batch, heads, context = (workload.dims[axis.name] for axis in self.axes)
         kind, width = workload.distribution, LATENT + ROPE
         least = (context + 1) // 2
+        length = torch.randint(least, context + 1, (batch,), generator=generator)
+        if batch > 1:
+            one = int(torch.randint(0, batch, (), generator=generator))
+            length[one] = torch.randint(1, context + 1, (), generator=generator) ** 2 // context + 1
+        length = length.clamp(1, context).int()
         return {
             "q": draw((batch, heads, width), torch.float16, kind, generator),
             "kv": draw((batch, context, width), torch.float16, kind, generator),
-            "length": torch.randint(least, context + 1, (batch,), generator=generator).int(),
+            "length": length,
             **self.scalars(workload),
         }
 
@@ -100,13 +112,19 @@ class MlaDecode(Problem):
     def bytes(self, dims: Dims) -> int:
         """Read q, length and the least of kv that lengths allow, write out."""
         batch, heads, context = (dims[axis.name] for axis in self.axes)
-        keys = (context + 1) // 2
-        return batch * (2 * (heads + keys) * (LATENT + ROPE) + 4 + 2 * heads * LATENT)
+        queries = batch * (2 * heads * (LATENT + ROPE) + 4 + 2 * heads * LATENT)
+        return queries + 2 * self._least_keys(batch, context) * (LATENT + ROPE)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the least number of keys."""
         batch, heads, context = (dims[axis.name] for axis in self.axes)
-        return 2 * batch * heads * ((context + 1) // 2) * (2 * LATENT + ROPE)
+        return 2 * heads * self._least_keys(batch, context) * (2 * LATENT + ROPE)
+
+    @staticmethod
+    def _least_keys(batch: int, context: int) -> int:
+        """Half the context for all sequences but one, which may have a single key."""
+        long = max(1, batch - 1)
+        return long * ((context + 1) // 2) + batch - long
 
 
 PROBLEM = MlaDecode()

@@ -39,6 +39,7 @@ class MoeAlignSort(Problem):
     level = 4
     tags = ("moe", "decoder-llm", "memory-bound", "scatter", "ragged")
     source = "fused MoE of vLLM for Mixtral-8x7B, Qwen3-30B-A3B, OLMoE-1B-7B and DBRX"
+    domain = "The experts of one token are distinct; an expert may have no token."
 
     args = (
         TensorArg("expert", torch.int32, shape="tokens, top_k"),

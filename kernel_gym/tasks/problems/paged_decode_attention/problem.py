@@ -34,6 +34,10 @@ class PagedDecodeAttention(Problem):
     level = 5
     tags = ("decoder-llm", "moe", "memory-bound", "ragged", "gather")
     source = "decode of Llama-3-8B (8 x 4 heads), Qwen2.5-7B (4 x 7), Llama-2-7B and Qwen2.5-0.5B"
+    domain = (
+        "All floating-point inputs are finite. Each length is at least 1 and fits the "
+        "pages of its row."
+    )
 
     args = (
         TensorArg("q", torch.float16, shape="batch, kv_heads * group, head_dim"),
@@ -75,17 +79,25 @@ class PagedDecodeAttention(Problem):
         return dims["batch"] * heads * dims["pages"] * PAGE * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q and caches float16, pages in random order, lengths from half to all of them."""
+        """Draws q and caches float16, pages in random order, lengths from half to all of them.
+
+        One length of several may be shorter, down to 1.
+        """
         batch, kv_heads, group, pages, width = (workload.dims[a.name] for a in self.axes)
         kind = workload.distribution
         pool = (batch * pages, PAGE, kv_heads, width)
         full = pages * PAGE
+        length = torch.randint(full // 2, full + 1, (batch,), generator=generator)
+        if batch > 1:
+            one = int(torch.randint(0, batch, (), generator=generator))
+            length[one] = torch.randint(1, full + 1, (), generator=generator) ** 2 // full + 1
+        length = length.clamp(1, full).int()
         return {
             "q": draw((batch, kv_heads * group, width), torch.float16, kind, generator),
             "k_cache": draw(pool, torch.float16, kind, generator),
             "v_cache": draw(pool, torch.float16, kind, generator),
             "table": torch.randperm(batch * pages, generator=generator).view(batch, pages).int(),
-            "length": torch.randint(full // 2, full + 1, (batch,), generator=generator).int(),
+            "length": length,
             **self.scalars(workload),
         }
 
@@ -133,13 +145,18 @@ class PagedDecodeAttention(Problem):
     def bytes(self, dims: Dims) -> int:
         """Read q, length, the least of keys, values and table that lengths allow, write out."""
         batch, kv_heads, group, pages, width = (dims[axis.name] for axis in self.axes)
-        keys = pages * PAGE // 2
-        states = 2 * width * kv_heads * (2 * group + 2 * keys)
-        return batch * (states + 4 * (-(-keys // PAGE)) + 4)
+        keys, long = pages * PAGE // 2, max(1, batch - 1)
+        short = batch - long
+        queries = batch * (4 * width * kv_heads * group + 4)
+        states = 4 * width * kv_heads * (long * keys + short)
+        return queries + states + 4 * (long * -(-keys // PAGE) + short)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the least number of keys."""
-        return 4 * self.elements(dims) // 2
+        batch, kv_heads, group, pages, width = (dims[axis.name] for axis in self.axes)
+        long = max(1, batch - 1)
+        keys = long * (pages * PAGE // 2) + batch - long
+        return 4 * kv_heads * group * keys * width
 
 
 PROBLEM = PagedDecodeAttention()

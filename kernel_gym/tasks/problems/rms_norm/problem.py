@@ -28,6 +28,10 @@ class RmsNorm(Problem):
     level = 1
     tags = ("decoder-llm", "moe", "memory-bound")
     source = "hidden sizes of Llama-2-7B, Mistral-7B, Gemma-2B, Qwen2.5-7B, and heads of Qwen3-8B"
+    rounding = (
+        "Compute in float32 and round the output once, or round the normalised row to float16 "
+        "before the product with the weight, as Llama does: both are right."
+    )
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
@@ -68,6 +72,14 @@ class RmsNorm(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.rms_norm(x, (x.shape[1],), weight, eps),)
+
+    def yardstick(
+        self, x: torch.Tensor, weight: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """Rounded before the product with the weight, as Llama's own code does."""
+        wide = x.float()
+        scale = torch.rsqrt(wide.square().mean(1, keepdim=True) + eps)
+        return ((wide * scale).half() * weight,)
 
     def flops(self, dims: Dims) -> int:
         """Square and add, then two products for each element."""

@@ -29,6 +29,10 @@ class RowArgmax(Problem):
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound", "reduction")
     source = "greedy sampling from Llama-2, GPT-2 and Llama-3 logits, top-1 routing of Switch"
+    domain = (
+        "All floating-point inputs are finite. Several elements may be the largest: then "
+        "any of their places is right."
+    )
 
     args = (TensorArg("x", torch.float32, shape="rows, cols"),)
     outputs = (

@@ -31,6 +31,10 @@ class SmoothedCrossEntropy(Problem):
     level = 3
     tags = ("audio", "vision", "decoder-llm", "training", "memory-bound")
     source = "Transformer-base on WMT14, Whisper-large, ViT and ResNet-50 on ImageNet, NLLB-200"
+    domain = (
+        "All floating-point inputs are finite. A target is a class or ignore_index, "
+        "which may be a class, too."
+    )
 
     args = (
         TensorArg("logits", torch.bfloat16, shape="rows, classes"),
