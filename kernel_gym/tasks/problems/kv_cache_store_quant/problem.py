@@ -32,8 +32,7 @@ class KvCacheStoreQuant(Quantised):
     tags = ("decoder-llm", "moe", "memory-bound", "int8", "scatter")
     source = "key and value heads of Llama-3-8B, Qwen2.5-7B, Llama-2-7B and Gemma-2-9B"
     domain = (
-        "All floating-point inputs are finite. The slots are distinct; a head may be all "
-        "zeros."
+        "All floating-point inputs are finite. The slots are distinct; a head may be all zeros."
     )
 
     args = (

@@ -35,8 +35,7 @@ class MlaDecode(Problem):
     tags = ("moe", "decoder-llm", "memory-bound", "ragged")
     source = "decode of DeepSeek-V2-Lite (16 heads), DeepSeek-V3 (128, and 16 by tensor parallel)"
     domain = (
-        "All floating-point inputs are finite. Each length is at least 1 and at most the "
-        "context."
+        "All floating-point inputs are finite. Each length is at least 1 and at most the context."
     )
 
     args = (

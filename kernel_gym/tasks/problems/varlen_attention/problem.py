@@ -34,8 +34,7 @@ class VarlenAttention(Problem):
     tags = ("decoder-llm", "moe", "vision", "compute-bound", "ragged")
     source = "packed prefill of Llama-2-7B, Llama-3-8B, Qwen2.5-0.5B and OPT-1.3B"
     domain = (
-        "All floating-point inputs are finite. A sequence may be empty: then two starts "
-        "are equal."
+        "All floating-point inputs are finite. A sequence may be empty: then two starts are equal."
     )
 
     args = (
