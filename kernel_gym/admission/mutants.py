@@ -42,6 +42,9 @@ _SWAPPED: Mapping[type[ast.operator], type[ast.operator]] = {
 }
 _CASTS = frozenset("float half double long int bfloat16 to type".split())
 _COPIES = frozenset("contiguous clone detach".split())
+_SHAPES = frozenset("view reshape expand unsqueeze squeeze flatten".split())
+_DEFAULTS = frozenset("dim mode padding_mode align_corners sorted keepdim".split())
+"""Keywords that a reference often states although they have their default."""
 _GUARDS = frozenset(
     "clamp clamp_min clamp_max maximum minimum masked_fill where nan_to_num".split()
 )
@@ -113,7 +116,7 @@ def mutants(problem: Problem) -> Iterator[Mutant]:
             other = copy.deepcopy(tree)
             change(_at(other, index))
             line = getattr(node, "lineno", 0)
-            yield Mutant(f"line {line}: {describe} (change {kind})", rule, other)
+            yield Mutant(f"line {line}: {describe} (point {index}, change {kind})", rule, other)
     for arg in problem.declared:
         for value in arg.values[:2]:
             other = copy.deepcopy(tree)
@@ -133,7 +136,7 @@ def _changes(node: ast.AST, tree: ast.Module) -> Iterator[Change]:
         case ast.BinOp():
             yield from _of_product(node, tree)
         case ast.Compare(ops=[op]) if type(op) in _BOUNDS:
-            yield f"move the boundary of {ast.unparse(node)}", _move, _rule_of_bound(node)
+            yield f"move the boundary of {ast.unparse(node)}", _move, ""
         case ast.Call(keywords=keywords):
             for i, keyword in enumerate(keywords):
                 if keyword.arg:
@@ -177,13 +180,15 @@ def _is_place(node: ast.Constant, tree: ast.Module) -> bool:
 
 
 def _rule_of_keyword(keyword: ast.keyword) -> str:
+    name = keyword.arg or ""
+    if name in _DEFAULTS:
+        return "PyTorch's default is the same"
     return {
         "device": "the tensors lie on the CPU anyway",
         "dtype": "every value is exact in the wider type",
-        "stable": "PyTorch's sort of short rows is stable",
         "out_dtype": "every value is exact in the wider type",
-        "is_causal": "",
-    }.get(keyword.arg or "", "")
+        "stable": "PyTorch's sort of short rows is stable",
+    }.get(name, "")
 
 
 def _rule_of_call(name: str) -> str:
@@ -191,13 +196,10 @@ def _rule_of_call(name: str) -> str:
         return "every value is exact in the other type, or it is rounded later"
     if name in _COPIES:
         return "a copy does not change values"
+    if name in _SHAPES:
+        return "the other shape holds the same values"
     if name in _GUARDS:
         return "it guards masked places, which are not in the answer"
-    return ""
-
-
-def _rule_of_bound(node: ast.Compare) -> str:
-    """Two floats that are computed are equal with probability 0; integers are not excused."""
     return ""
 
 
@@ -209,9 +211,8 @@ def _rule_in(node: ast.AST, tree: ast.Module) -> str:
         name = parent.func.attr if isinstance(parent.func, ast.Attribute) else ""
         if name in _GUARDS and any(node in ast.walk(arg) for arg in parent.args):
             return _rule_of_call(name)
-        if name in ("view", "reshape", "expand", "unsqueeze", "squeeze", "flatten"):
-            if any(node in ast.walk(arg) for arg in parent.args):
-                return "the other shape holds the same values"
+        if name in _SHAPES and any(node in ast.walk(arg) for arg in parent.args):
+            return "the other shape holds the same values"
     return ""
 
 

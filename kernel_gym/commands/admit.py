@@ -24,7 +24,6 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
-
 from kernel_gym.commands.mutation_table import mutate as mutation_test_of
 
 if TYPE_CHECKING:

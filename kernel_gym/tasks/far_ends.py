@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 
 from kernel_gym.tasks.problem import Axis, Dims, Problem, Scale
+from kernel_gym.tasks.shapes import shape_of
 
 BUDGET_FACTOR: Mapping[Scale, float] = {Scale.FULL: 2.0, Scale.SIM: 1.5}
 """Most elements of a drawn workload, as a multiple of the largest train workload's elements."""
 BYTES_FACTOR = 2
 """Most bytes of a far end, as a multiple of the largest train workload's bytes."""
+ROWS_FACTOR: Mapping[Scale, int] = {Scale.FULL: 16, Scale.SIM: 3}
+"""Most rows of a tensor at a far end, as a multiple of the largest train workload's rows. Many
+kernels have a work-group for each row, and the simulator pays for each."""
 STRETCH = 3
-"""Multiple of both budgets for an axis that otherwise ends below `BEYOND` times its train sizes."""
+"""Multiple of all budgets for an axis that otherwise ends below `BEYOND` times its train sizes."""
 TOP = 0.9
 """Drawn sizes near a far end lie in the last tenth of the axis on a log scale."""
 BEYOND = 2
@@ -33,8 +38,8 @@ def budget(problem: Problem, scale: Scale) -> int:
 def far_ends(problem: Problem, scale: Scale) -> list[Dims]:
     """Returns a point for each axis that ends beyond its train sizes.
 
-    The axis has its largest legal size within the budgets of elements and bytes. The other axes are
-    as small as that needs.
+    The axis has its largest legal size within the budgets of elements, bytes and rows. The other
+    axes are as small as that needs.
     """
     ends = (far_end(problem, scale, axis) for axis in problem.axes)
     return [dims for dims in ends if dims is not None]
@@ -53,12 +58,56 @@ def far_end(problem: Problem, scale: Scale, axis: Axis) -> Dims | None:
 
 def _farthest(problem: Problem, scale: Scale, axis: Axis, high: int, stretch: int) -> Dims | None:
     """Returns the point with the largest size of an axis, up to `high`, or None."""
+    affordable = _affordable(problem, scale, stretch)
     best: Dims | None = None
     for base in _bases(problem, scale, axis):
-        size = _largest(problem, scale, axis, base, high, stretch)
-        if size is not None and (best is None or size > best[axis.name]):
+        low = base[axis.name] if best is None else max(base[axis.name], best[axis.name] + 1)
+        steps = -(-low // axis.multiple), high // axis.multiple
+        size = _largest(axis, {**base}, steps, affordable)
+        if size is not None:
             best = {**base, axis.name: size}
     return best
+
+
+def _affordable(problem: Problem, scale: Scale, stretch: int) -> Callable[[Dims], bool]:
+    """Returns the test whether a point is legal and within the budgets times `stretch`."""
+    train = problem.train[scale]
+    elements = stretch * budget(problem, scale)
+    moved = stretch * BYTES_FACTOR * max(map(problem.bytes, train))
+    rows = stretch * ROWS_FACTOR[scale] * max(_rows(problem, dims) for dims in train)
+
+    def affordable(dims: Dims) -> bool:
+        return (
+            problem.legal(dims)
+            and problem.elements(dims) <= elements
+            and problem.bytes(dims) <= moved
+            and _rows(problem, dims) <= rows
+        )
+
+    return affordable
+
+
+def _largest(
+    axis: Axis, base: dict[str, int], steps: tuple[int, int], affordable: Callable[[Dims], bool]
+) -> int | None:
+    """Returns the largest affordable size of an axis, or None if the least is not affordable."""
+    low, high = steps
+    if low > high or not affordable({**base, axis.name: low * axis.multiple}):
+        return None
+    while low < high:
+        middle = math.ceil((low + high) / 2)
+        fits = affordable({**base, axis.name: middle * axis.multiple})
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low * axis.multiple
+
+
+def _rows(problem: Problem, dims: Dims) -> int:
+    """Returns the most rows of any tensor with more than one axis, as far as its shape is known."""
+    shapes = [*problem.output_shapes(dims).values()]
+    for tensor in problem.tensors:
+        with suppress(ValueError):  # a shape in words, which depends on values
+            shapes.append(shape_of(tensor.shape, dims))
+    return max((math.prod(shape[:-1]) for shape in shapes if len(shape) > 1), default=1)
 
 
 def near_far_end(problem: Problem, scale: Scale, rng: random.Random) -> Dims | None:
@@ -98,27 +147,3 @@ def _bases(problem: Problem, scale: Scale, axis: Axis) -> Iterator[Dims]:
                 break
             current = step
     yield from problem.adversarial
-
-
-def _largest(
-    problem: Problem, scale: Scale, axis: Axis, base: Dims, high: int, stretch: int
-) -> int | None:
-    """Returns the largest size of an axis that is legal and within the budgets, or None."""
-    elements = stretch * budget(problem, scale)
-    moved = stretch * BYTES_FACTOR * max(problem.bytes(dims) for dims in problem.train[scale])
-
-    def fits(steps: int) -> bool:
-        dims = {**base, axis.name: steps * axis.multiple}
-        return (
-            problem.legal(dims)
-            and problem.elements(dims) <= elements
-            and problem.bytes(dims) <= moved
-        )
-
-    low, high = base[axis.name] // axis.multiple, high // axis.multiple
-    if low * axis.multiple < axis.low or not fits(low):
-        return None
-    while low < high:
-        middle = math.ceil((low + high) / 2)
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low * axis.multiple

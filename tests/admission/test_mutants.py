@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.admission.mutants import mutants, mutation_test
-from kernel_gym.tasks import Scale, ScalarArg, get_problem
+from kernel_gym.tasks import ScalarArg, Scale, get_problem
 
 RmsNorm = type(get_problem("rms_norm"))
 

@@ -59,7 +59,7 @@ class AddRmsNormQuant(Quantised):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and residual [rows, cols], weight around 1 [cols], all float16; some rows are 0."""
+        """Draws x and residual [rows, cols], some rows 0, and a weight around 1 [cols], float16."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)

@@ -59,7 +59,7 @@ class Histogram(Problem):
         return dims["rows"] * (dims["cols"] + dims["num_bins"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws codes by the distribution; a twentieth lies on either side of the bins, near or far."""
+        """Draws codes by the distribution; a twentieth lies below the bins, another one above."""
         rows, cols, bins = (workload.dims[axis.name] for axis in self.axes)
         codes = draw_index((rows, cols), bins, workload.distribution, generator)
         fate = torch.rand((rows, cols), generator=generator)

@@ -65,7 +65,7 @@ class KvCacheStoreQuant(Quantised):
     distributions = ("normal", "heavy_tail", "large", "sparse")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws k and v float16, heads of different size, a tenth of them 0, and slots int64 in pages of 16."""
+        """Draws k, v float16, heads of different size or 0, and slots int64 in pages of 16."""
         tokens, heads, width = (workload.dims[axis.name] for axis in self.axes)
 
         def states() -> torch.Tensor:
