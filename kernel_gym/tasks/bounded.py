@@ -48,7 +48,7 @@ def bounds_table(rows: Iterable[Bounded]) -> str:
     """Returns the table as Markdown, and below it the lowest share of all rows."""
     kept = list(rows)
     lines = [
-        "| problem, axis | legal up to | train max | checked up to | a kernel bounded at | caught |",
+        "| problem, axis | legal to | train max | checked to | a kernel bounded at | caught |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     lines += [

@@ -106,8 +106,8 @@ class MoeAlignSort(Problem):
         flat = expert.reshape(-1).long()
         count = flat.shape[0]
         blocks = -(-(count + experts * (block - 1)) // block)
-        every = torch.arange(experts, device=expert.device)
-        counts = (flat[:, None] == every).sum(dim=0)
+        counts = torch.zeros(experts, dtype=torch.int64, device=expert.device)
+        counts.scatter_add_(0, flat, torch.ones_like(flat))
         padded = (counts + block - 1) // block * block
         ends = torch.cumsum(padded, dim=0)
         by_expert = torch.argsort(flat, stable=True)
