@@ -24,8 +24,9 @@ def anonymous(text: str) -> str:
 
 
 def describe(result: WorkloadResult) -> str:
-    """Describes a workload: dimensions, distribution and layout."""
-    dims = " ".join(f"{name}={size}" for name, size in result.dims.items())
+    """Describes a workload: dimensions, scalar arguments, distribution and layout."""
+    sizes = {**result.dims, **result.scalars}
+    dims = " ".join(f"{name}={size}" for name, size in sizes.items())
     layout = "" if result.layout == PLAIN_LAYOUT else f" {result.layout}"
     return f"{dims} {result.distribution}{layout}"
 

@@ -44,6 +44,7 @@ def _withheld(result: WorkloadResult) -> WorkloadResult:
         kind=result.kind,
         distribution=WITHHELD,
         layout=Layout.CONTIGUOUS,
+        timed=result.timed,
         passed=result.passed,
         message="" if result.passed else WITHHELD,
         worst_error=None,

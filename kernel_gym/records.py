@@ -106,6 +106,8 @@ class WorkloadResult(Record):
     kind: Kind
     distribution: str
     layout: Layout = Layout.CONTIGUOUS
+    scalars: dict[str, int | float] = Field(default={}, description="arguments of this workload")
+    timed: bool = Field(default=True, description="false: its values are checked, not its time")
     passed: bool
     message: Line = ""
     worst_error: float | None = Field(

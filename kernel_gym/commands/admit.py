@@ -24,6 +24,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.mutation_table import mutate as mutation_test_of
 
 if TYPE_CHECKING:
     from kernel_gym.executors import Executor
@@ -43,6 +44,10 @@ def admit(
     workers: Annotated[
         int, typer.Option("--workers", "--jobs", min=1, help="Evaluations at one time.")
     ] = 2,
+    mutate: Annotated[
+        bool,
+        typer.Option("--mutate", help="Change the references instead: each change must be caught."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Try problems and keep the verdicts beside them. Exit code 1 when one is refused.
@@ -50,6 +55,9 @@ def admit(
     A problem is tried in all its modes at once, whichever of its tasks is named; tasks that are
     named come before the suite. Each verdict is kept when it is reached: after an interruption
     give the same command with --resume.
+
+    With --mutate no verdict is kept: single-point changes of each PyTorch reference are judged on
+    the CPU, and those that pass are listed. Exit code 1 when more than 3 % pass unexplained.
 
     Example: kernel-gym admit --suite quickstart --resume --workers 2
     """
@@ -65,6 +73,8 @@ def admit(
         fit = [p for p in problems if runs_on(p, arch)]
         if not fit:
             require_runs_on(problems[0], arch)
+        if mutate:
+            raise typer.Exit(FAILED if mutation_test_of(fit, json) else 0)
         todo = _not_current(fit, device) if resume else fit
         deadline = backend_of(device).admission_seconds or DEADLINE
         executor = make_executor("local", device=device, workers=workers, deadline=deadline)

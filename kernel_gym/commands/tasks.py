@@ -15,6 +15,7 @@ from kernel_gym.commands.common import (
     OptionalSuiteOption,
     SuiteOption,
     TaskArgument,
+    TasksOption,
     console,
     one_line_errors,
     print_json,
@@ -203,6 +204,29 @@ def controls() -> None:
     from kernel_gym.commands.control_table import control_table
 
     print(control_table(), end="")
+
+
+@app.command()
+def bounds(
+    task: TasksOption = None,
+    scale: Annotated[str, typer.Option(help="sim or full: the sizes of workloads.")] = "sim",
+    draws: Annotated[int, typer.Option(min=1, help="Evaluations of each problem.")] = 100,
+) -> None:
+    """Print how often a kernel for sizes up to twice the train sizes is caught, as Markdown.
+
+    Example: kernel-gym tasks bounds --task triton2triton/rms_norm --draws 20
+    """
+    from kernel_gym.tasks import UnknownName, get_problem, get_task, problem_names
+    from kernel_gym.tasks.bounded import bounded_kernels, bounds_table
+    from kernel_gym.tasks.problem import Scale
+
+    with one_line_errors():
+        if scale not in set(Scale):
+            raise UnknownName("scale", scale, [*Scale])
+        chosen = {get_task(task_id).problem.name: None for task_id in task or ()}
+        problems = [get_problem(name) for name in chosen or problem_names()]
+        rows = [row for p in problems for row in bounded_kernels(p, Scale(scale), draws)]
+    print(bounds_table(rows))
 
 
 def _require_known(key: str, values: Any) -> None:

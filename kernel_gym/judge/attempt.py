@@ -97,6 +97,8 @@ class Attempt:
                 kind=workload.kind,
                 distribution=workload.distribution,
                 layout=workload.layout,
+                scalars=dict(workload.scalars),
+                timed=workload.timed,
                 passed=passed,
                 **fields,  # type: ignore[arg-type]
             )

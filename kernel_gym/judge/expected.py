@@ -21,7 +21,7 @@ from kernel_gym.tasks.workload import Workload
 
 @dataclass(frozen=True)
 class Expected:
-    """One workload with data: inputs, oracle, and reference in the task's dtype (the yardstick)."""
+    """One workload with data: inputs, oracle, and an honest answer in the task's dtype."""
 
     inputs: Mapping[str, Value]
     oracle: tuple[torch.Tensor, ...]
@@ -49,7 +49,7 @@ def answer(problem: Problem, inputs: Mapping[str, Value], where: torch.device = 
             else value
             for name, value in inputs.items()
         }
-        return Expected(inputs, problem.oracle(**inputs), problem.reference(**plain))
+        return Expected(inputs, problem.oracle(**inputs), problem.yardstick(**plain))
 
 
 def compare(problem: Problem, expected: Expected, outputs: tuple[torch.Tensor, ...]) -> ValueCheck:

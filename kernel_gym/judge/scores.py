@@ -13,8 +13,11 @@ from kernel_gym.tasks.workload import Split
 def geometric_speedup(
     results: Sequence[WorkloadResult], split: Split, bound: str = "speedup"
 ) -> float | None:
-    """Returns the geometric mean of the clamped ratios of a split; None if a workload has none."""
-    ratios = [getattr(r, bound) for r in results if r.split is split]
+    """Returns the geometric mean of the clamped ratios of a split's timed workloads.
+
+    It is None if one of them has no ratio, or if there is none.
+    """
+    ratios = [getattr(r, bound) for r in results if r.split is split and r.timed]
     if not ratios or any(r is None for r in ratios):
         return None
     low, high = RATIO_CLAMP

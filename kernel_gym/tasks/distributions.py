@@ -30,6 +30,19 @@ def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, generator) * 1e3
 
 
+def _wide(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Returns values whose dot products, as in attention scores, go far beyond 88.
+
+    There float32's exponential overflows unless the largest score is subtracted.
+    """
+    return _normal(shape, generator) * 16
+
+
+def _negative(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Returns values around -3, where the forms of GELU and similar activations differ."""
+    return _normal(shape, generator) * 0.5 - 3
+
+
 def _heavy_tail(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, generator) ** 3
 
@@ -66,6 +79,8 @@ _MENU: Mapping[str, _Draw] = MappingProxyType(
         "offset": _offset,
         "tiny": _tiny,
         "large": _large,
+        "wide": _wide,
+        "negative": _negative,
         "heavy_tail": _heavy_tail,
         "sparse": _sparse,
         "constant_rows": _constant_rows,

@@ -79,10 +79,15 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class ScalarArg:
-    """A scalar input. `type` is int (int64_t in C) or float (float in C)."""
+    """A scalar input. `type` is int (int64_t in C) or float (float in C).
+
+    `values` are legal values that change the answer; any value between them is legal, too. Each
+    workload has one of them. A scalar without values is an axis, or `Problem.inputs` draws it.
+    """
 
     name: str
     type: type
+    values: tuple[int | float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,11 @@ class Problem(ABC):
     source: str
     """The model or library that the train shapes come from."""
 
+    domain: str = "All inputs are finite: NaN and infinities are not legal."
+    """Which values are legal, in sentences that prompts show: NaN, empty rows, repeated indices."""
+    rounding: str = "Compute in float32 and round each output once, at the end."
+    """Where results are rounded, in sentences that prompts show if an output is a narrow float."""
+
     args: tuple[TensorArg | ScalarArg, ...]
     outputs: tuple[Output, ...]
     axes: tuple[Axis, ...]
@@ -181,6 +191,26 @@ class Problem(ABC):
         """
         return math.prod(dims[axis.name] for axis in self.axes)
 
+    @property
+    def declared(self) -> tuple[ScalarArg, ...]:
+        """The scalar arguments with declared values."""
+        return tuple(arg for arg in self.args if isinstance(arg, ScalarArg) and arg.values)
+
+    def scalars(self, workload: Workload) -> dict[str, int | float]:
+        """Returns the declared scalars of a workload, in the order of `args`.
+
+        Floats are rounded to float32, as kernels receive them. A workload that states no value
+        has the first one.
+        """
+        chosen = {a.name: workload.scalars.get(a.name, a.values[0]) for a in self.declared}
+        kinds = {arg.name: arg.type for arg in self.declared}
+        return {
+            name: torch.tensor(value, dtype=torch.float32, device="cpu").item()
+            if kinds[name] is float
+            else int(value)
+            for name, value in chosen.items()
+        }
+
     @abstractmethod
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the arguments: contiguous CPU tensors and scalars, in the order of `args`."""
@@ -199,6 +229,13 @@ class Problem(ABC):
     @abstractmethod
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Runs plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
+
+    def yardstick(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """Returns the honest answer with the largest error, which sets the tolerance.
+
+        It is the reference's, unless common libraries round earlier than the reference does.
+        """
+        return self.reference(*args, **inputs)
 
     def bytes(self, dims: Dims) -> int:
         """Returns the least number of bytes that any implementation moves.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from kernel_gym.tasks.guide import guide
-from kernel_gym.tasks.problem import Scale
+from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.signature import (
     c_prototype,
@@ -116,7 +118,15 @@ def _operation(task: Task) -> str:
         for a in task.problem.axes
     )
     problem = task.problem
-    return f"{problem.name}: {problem.summary}\n\n{problem.definition}\n\nAxes:\n{axes}"
+    values = [f"- {problem.domain}"]
+    if any(dtype.is_floating_point and dtype.itemsize < 4 for dtype in _output_dtypes(problem)):
+        values.append(f"- {problem.rounding}")
+    head = f"{problem.name}: {problem.summary}\n\n{problem.definition}"
+    return "\n".join([f"{head}\n\nAxes:\n{axes}\n\nValues:", *values])
+
+
+def _output_dtypes(problem: Problem) -> list[torch.dtype]:
+    return [output.dtype for output in problem.outputs]
 
 
 def _signature(task: Task) -> str:

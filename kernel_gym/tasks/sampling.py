@@ -1,52 +1,70 @@
 """Makes the workloads of a problem, and the tensors of one call from a workload.
 
 The problem states its train workloads. Unseen workloads are drawn around them from a seed that only
-the judge knows: one of each of the six kinds, legal, within the element budget of the scale, and
-never with the dimensions of a train workload. Adversarial workloads have tiny sizes, odd layouts
-(Triton only), and sizes that are no multiple of any tile.
+the judge knows: one of each kind, legal, within the element budget of the scale, and never with the
+dimensions of a train workload. Adversarial workloads have tiny sizes, odd layouts (Triton only),
+sizes that are no multiple of any tile, and the far end of each axis. The values of scalar arguments
+take turns on train and adversarial workloads, and are drawn for unseen ones.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import torch
 
+from kernel_gym.tasks.far_ends import budget, far_ends, near_far_end
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
-BUDGET_FACTOR: Mapping[Scale, float] = {Scale.FULL: 2.0, Scale.SIM: 1.5}
-"""Most elements of a drawn workload, as a multiple of the largest train workload's elements."""
 UNSEEN_DISTRIBUTIONS = 2
 """Number of distributions that the unseen workloads of one evaluation use."""
 ATTEMPTS = 4000
 """Number of proposals for one kind before the problem's space is reported as too narrow."""
 CPU = torch.device("cpu")
+UNTIMED_KINDS = frozenset({Kind.EDGE, Kind.REACH})
+"""Unseen workloads of these kinds are checked and not timed, since a launch or one long row takes
+most of their time."""
+LEAST_TIMED = 0.1
+"""Least elements of a drawn workload that is timed, as a share of the smallest train workload's."""
+PRODUCTION_POINTS = 12
+"""Least number of production points; the declared ones are combined until there are so many."""
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
-def budget(problem: Problem, scale: Scale) -> int:
-    """Returns the most `problem.elements` that a drawn workload of a scale may have."""
-    return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
-
-
 def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
-    """Returns the train workloads. Their distributions cycle through those of the problem."""
+    """Returns the train workloads. Distributions and scalars cycle through those declared."""
     menu = problem.distributions
     return [
-        Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=menu[i % len(menu)], name=f"train-{i}")
+        Workload(
+            dims,
+            Split.TRAIN,
+            Kind.TRAIN,
+            distribution=menu[i % len(menu)],
+            name=f"train-{i}",
+            scalars=_scalars_in_turn(problem, i),
+        )
         for i, dims in enumerate(problem.train[scale])
     ]
 
 
+def _scalars_in_turn(problem: Problem, turn: int) -> dict[str, int | float]:
+    """Returns the scalars of workload number `turn`; each argument starts at another value."""
+    return {
+        arg.name: arg.values[(turn + i) % len(arg.values)] for i, arg in enumerate(problem.declared)
+    }
+
+
 def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
-    """Returns tiny sizes, odd layouts if language and problem allow them, and untiled sizes.
+    """Returns tiny sizes, odd layouts if language and problem allow them, and extreme sizes.
 
     Tiny sizes are checked under every legal distribution, the larger ones under one each, which
     does not depend on the order of the problem's distributions. The layouts are a strided and an
-    offset one of the smallest train workload. The last workload has odd sizes. It is left out if it
-    equals a train workload, which is checked anyway.
+    offset one of the smallest train workload. Then comes the far end of each axis. The last
+    workload has odd sizes. What equals a train workload is left out, since it is checked anyway.
     """
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
@@ -54,9 +72,9 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     if language == "triton" and problem.strided:
         smallest = min(problem.train[scale], key=problem.elements)
         cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
-    off_tiles = _off_tiles(problem, scale)
-    if off_tiles not in problem.train[scale]:
-        cases.append((off_tiles, Layout.CONTIGUOUS))
+    others = [*far_ends(problem, scale), _off_tiles(problem, scale)]
+    known = problem.train[scale]
+    cases += [(dims, Layout.CONTIGUOUS) for dims in others if dims not in known]
     large = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(cases)]
     return [
         Workload(
@@ -66,6 +84,8 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
             distribution=distribution,
             layout=layout,
             name=f"adversarial-{i}",
+            scalars=_scalars_in_turn(problem, i + i // len(menu)),
+            timed=False,
         )
         for i, (dims, layout, distribution) in enumerate([*tiny, *large])
     ]
@@ -111,20 +131,20 @@ def _some_axes(problem: Problem, rng: random.Random) -> list[str]:
     return rng.sample(names, rng.randint(1, len(names)))
 
 
-def _edge(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+def _edge(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
     axis = rng.choice(problem.axes)
-    return {**base, axis.name: axis.low + axis.multiple * rng.randint(0, 2)}
+    return {**base, axis.name: axis.low}
 
 
-def _scale_up(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+def _scale_up(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
     return _scaled(problem, base, _some_axes(problem, rng), rng.uniform(1.15, 2.5))
 
 
-def _scale_down(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+def _scale_down(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
     return _scaled(problem, base, _some_axes(problem, rng), rng.uniform(0.3, 0.8))
 
 
-def _alignment(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+def _alignment(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
     axis = rng.choice(problem.axes)
     steps = max(1, base[axis.name] // axis.multiple)
     near = min(_TILES, key=lambda tile: abs(tile - steps))
@@ -132,7 +152,7 @@ def _alignment(problem: Problem, base: Dims, rng: random.Random) -> Dims:
     return {**base, axis.name: odd * axis.multiple}
 
 
-def _aspect(problem: Problem, base: Dims, rng: random.Random) -> Dims:
+def _aspect(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
     """One axis several times longer, another as much shorter; an only axis is made shorter."""
     names = [axis.name for axis in problem.axes]
     factor = rng.choice((3, 4, 6, 8))
@@ -142,8 +162,16 @@ def _aspect(problem: Problem, base: Dims, rng: random.Random) -> Dims:
     return _scaled(problem, _scaled(problem, base, [wide], factor), [narrow], 1 / factor)
 
 
-_PROPOSE: Mapping[Kind, Callable[[Problem, Dims, random.Random], Dims]] = {
+def _reach(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
+    """A point near a far end; a larger one if every axis ends at its train sizes."""
+    if not far_ends(problem, scale):
+        return _scale_up(problem, scale, base, rng)
+    return near_far_end(problem, scale, rng) or base
+
+
+_PROPOSE: Mapping[Kind, Callable[[Problem, Scale, Dims, random.Random], Dims]] = {
     Kind.EDGE: _edge,
+    Kind.REACH: _reach,
     Kind.SCALE_UP: _scale_up,
     Kind.SCALE_DOWN: _scale_down,
     Kind.ALIGNMENT: _alignment,
@@ -151,9 +179,11 @@ _PROPOSE: Mapping[Kind, Callable[[Problem, Dims, random.Random], Dims]] = {
 }
 
 
-def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims) -> bool:
-    """Whether a proposal fits its kind: larger, smaller, or only another point."""
+def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims, least: float) -> bool:
+    """Whether a proposal fits its kind: larger, smaller, or another point, large enough to time."""
     before, after = problem.elements(base), problem.elements(dims)
+    if kind not in UNTIMED_KINDS and after < least:
+        return False
     if kind is Kind.SCALE_UP:
         return after > before
     if kind is Kind.SCALE_DOWN:
@@ -166,18 +196,42 @@ def _draw_dims(
 ) -> Dims:
     """Draws dimensions of one kind that are legal, within the budget and not in `taken`."""
     if kind is Kind.PRODUCTION:
-        fresh = [dims for dims in problem.production[scale] if dims not in taken]
+        fresh = [dims for dims in production_points(problem, scale) if dims not in taken]
         if not fresh:
             raise ValueError(f"{problem.name}: no production workload at scale {scale} is free")
         return rng.choice(fresh)
     limit = budget(problem, scale)
+    least = LEAST_TIMED * min(map(problem.elements, problem.train[scale]))
     for _ in range(ATTEMPTS):
         base = rng.choice(problem.train[scale])
-        dims = _PROPOSE[kind](problem, base, rng)
+        dims = _PROPOSE[kind](problem, scale, base, rng)
         legal = problem.legal(dims) and problem.elements(dims) <= limit
-        if legal and dims not in taken and _fits(problem, kind, base, dims):
+        if legal and dims not in taken and _fits(problem, kind, base, dims, least):
             return dims
     raise ValueError(f"{problem.name}: no legal {kind} workload at scale {scale} was found")
+
+
+@cache
+def production_points(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
+    """Returns real sizes: the declared ones, then combinations of them and of the train sizes.
+
+    A combination has the sizes of one point, and that of another one on one axis. It is legal,
+    within the budget, large enough to be timed, and no train point.
+    """
+    declared, train = problem.production[scale], problem.train[scale]
+    limit = budget(problem, scale)
+    least = LEAST_TIMED * min(map(problem.elements, train))
+    kept = list(declared)
+    for base, other in itertools.product((*declared, *train), repeat=2):
+        for axis in problem.axes:
+            dims = {**base, axis.name: other[axis.name]}
+            fits = problem.legal(dims) and least <= problem.elements(dims) <= limit
+            if fits and dims not in kept and dims not in train:
+                kept.append(dims)
+    combined = kept[len(declared) :]
+    random.Random(f"{problem.name}/{scale}").shuffle(combined)
+    missing = max(0, PRODUCTION_POINTS - len(declared))
+    return (*declared, *combined[:missing])
 
 
 def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -> list[Workload]:
@@ -199,7 +253,15 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
         taken.append(dims)
         distribution = chosen[i % len(chosen)]
         workloads.append(
-            Workload(dims, Split.UNSEEN, kind, distribution=distribution, name=f"unseen-{kind}")
+            Workload(
+                dims,
+                Split.UNSEEN,
+                kind,
+                distribution=distribution,
+                name=f"unseen-{kind}",
+                scalars={arg.name: rng.choice(arg.values) for arg in problem.declared},
+                timed=kind not in UNTIMED_KINDS,
+            )
         )
     return workloads
 

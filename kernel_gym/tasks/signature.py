@@ -64,6 +64,7 @@ def describe_tensor(item: TensorArg | Output) -> str:
 
 def describe_argument(arg: TensorArg | ScalarArg) -> str:
     """Returns one line on an argument for the prompt."""
-    return (
-        f"{arg.name}: {arg.type.__name__}" if isinstance(arg, ScalarArg) else describe_tensor(arg)
-    )
+    if isinstance(arg, TensorArg):
+        return describe_tensor(arg)
+    legal = f", {min(arg.values):g} to {max(arg.values):g}" if arg.values else ""
+    return f"{arg.name}: {arg.type.__name__}{legal}"

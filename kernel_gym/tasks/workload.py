@@ -1,4 +1,4 @@
-"""Workloads: points of a problem's space, each in one split."""
+"""Workloads: points of a problem's space and scalar arguments, each in one split."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class Kind(StrEnum):
 
     TRAIN = "train"
     EDGE = "edge"
+    """An axis at its low end, such as one row. Checked, not timed."""
+    REACH = "reach"
+    """An axis near the largest legal size that is affordable. Checked, not timed."""
     SCALE_UP = "scale_up"
     SCALE_DOWN = "scale_down"
     ALIGNMENT = "alignment"
@@ -35,6 +38,7 @@ class Kind(StrEnum):
 
 UNSEEN_KINDS = (
     Kind.EDGE,
+    Kind.REACH,
     Kind.SCALE_UP,
     Kind.SCALE_DOWN,
     Kind.ALIGNMENT,
@@ -55,7 +59,7 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True)
 class Workload:
-    """Dimensions, distribution and layout. The seed of the data is not part of it."""
+    """Dimensions, distribution, layout and scalars. The seed of the data is not part of it."""
 
     dims: Mapping[str, int]
     split: Split
@@ -63,26 +67,30 @@ class Workload:
     distribution: str = "normal"
     layout: Layout = Layout.CONTIGUOUS
     name: str = field(default="", compare=False)
+    scalars: Mapping[str, int | float] = field(default_factory=dict)
+    """The value of each scalar argument with declared values. An absent one has its first value."""
+    timed: bool = field(default=True, compare=False)
+    """Whether it is timed. Adversarial workloads and tiny unseen ones are checked only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", MappingProxyType(dict(self.dims)))
+        object.__setattr__(self, "scalars", MappingProxyType(dict(self.scalars)))
 
     def __hash__(self) -> int:
         return hash(self.key)
 
     def __reduce__(self):  # a MappingProxyType does not pickle
         args = (dict(self.dims), self.split, self.kind, self.distribution, self.layout, self.name)
-        return (Workload, args)
+        return (Workload, (*args, dict(self.scalars), self.timed))
 
     @property
     def key(self) -> str:
         """The canonical text of the workload: equal for equal workloads only."""
-        return json.dumps(
-            [sorted(self.dims.items()), self.split, self.kind, self.distribution, self.layout],
-            separators=(",", ":"),
-        )
+        scalars = [sorted(self.scalars.items())] if self.scalars else []
+        parts = [sorted(self.dims.items()), self.split, self.kind, self.distribution, self.layout]
+        return json.dumps([*parts, *scalars], separators=(",", ":"))
 
     def __str__(self) -> str:
-        dims = " ".join(f"{k}={v}" for k, v in self.dims.items())
+        dims = " ".join(f"{k}={v}" for k, v in {**self.dims, **self.scalars}.items())
         extra = "" if self.layout is Layout.CONTIGUOUS else f" layout={self.layout}"
         return f"{dims} distribution={self.distribution}{extra}"

@@ -11,6 +11,7 @@ from kernel_gym.tasks import (
     Kind,
     Layout,
     Problem,
+    ScalarArg,
     Scale,
     Split,
     Workload,
@@ -19,11 +20,14 @@ from kernel_gym.tasks import (
     make_inputs,
     points,
     problem_names,
+    train_workloads,
     unseen_workloads,
 )
-from kernel_gym.tasks.sampling import budget
+from kernel_gym.tasks.bounded import bounded_kernels
+from kernel_gym.tasks.far_ends import STRETCH, TOP, budget, far_end, far_ends
+from kernel_gym.tasks.sampling import LEAST_TIMED, PRODUCTION_POINTS, production_points
 
-SEEDS = 1000
+SEEDS = 200
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -32,7 +36,8 @@ def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
     problem = get_problem(name)
     train = [dict(dims) for dims in problem.train[scale]]
     limit = budget(problem, scale)
-    production = [dict(dims) for dims in problem.production[scale]]
+    production = [dict(dims) for dims in production_points(problem, scale)]
+    least = LEAST_TIMED * min(map(problem.elements, train))
     for seed in range(SEEDS):
         drawn = unseen_workloads(problem, scale, "triton", seed)
         assert tuple(w.kind for w in drawn) == UNSEEN_KINDS
@@ -44,10 +49,14 @@ def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
             assert workload.distribution in problem.distributions
             assert problem.legal(dims)
             assert dims not in train
+            assert workload.timed == (workload.kind not in (Kind.EDGE, Kind.REACH))
+            assert {a.name for a in problem.declared} == set(workload.scalars)
             if workload.kind is Kind.PRODUCTION:
                 assert dims in production
-            else:
-                assert problem.elements(dims) <= limit
+                continue
+            stretch = STRETCH if workload.kind is Kind.REACH else 1
+            assert problem.elements(dims) <= stretch * limit
+            assert not workload.timed or problem.elements(dims) >= least
         assert len({w.distribution for w in drawn}) == min(2, len(problem.distributions))
 
 
@@ -64,11 +73,55 @@ def test_unseen_kinds_are_what_they_say():
     problem = get_problem("softmax")
     for seed in range(SEEDS):
         drawn = {w.kind: w.dims for w in unseen_workloads(problem, Scale.SIM, "triton", seed)}
-        assert min(drawn[Kind.EDGE].values()) <= 3
+        assert min(drawn[Kind.EDGE].values()) == 1
         smallest = min(map(problem.elements, problem.train[Scale.SIM]))
         largest = max(map(problem.elements, problem.train[Scale.SIM]))
         assert problem.elements(drawn[Kind.SCALE_UP]) > smallest
         assert problem.elements(drawn[Kind.SCALE_DOWN]) < largest
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_a_reach_workload_is_in_the_last_tenth_of_an_axis(scale):
+    problem = get_problem("rms_norm")
+    for seed in range(50):
+        (dims,) = (
+            w.dims for w in unseen_workloads(problem, scale, "hip", seed) if w.kind is Kind.REACH
+        )
+        ends = [(axis.name, far_end(problem, scale, axis)) for axis in problem.axes]
+        assert any(end and dims[name] >= 0.99 * end[name] ** TOP for name, end in ends)
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_every_evaluation_checks_beyond_twice_the_train_sizes(name):
+    for row in bounded_kernels(get_problem(name), Scale.SIM, draws=2):
+        assert row.caught >= 0.9, row
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("name", problem_names())
+def test_there_are_enough_legal_production_points(name, scale):
+    problem = get_problem(name)
+    points = production_points(problem, scale)
+    assert len(points) >= PRODUCTION_POINTS
+    assert len({tuple(dims.items()) for dims in points}) == len(points)
+    assert all(problem.legal(dims) for dims in points)
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_every_declared_scalar_takes_several_values_on_train_workloads(name):
+    problem = get_problem(name)
+    for arg in problem.declared:
+        values = [problem.scalars(w)[arg.name] for w in train_workloads(problem, Scale.SIM)]
+        assert len(set(values)) >= 3, arg.name
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_every_scalar_argument_varies(name):
+    problem = get_problem(name)
+    scalars = [arg.name for arg in problem.args if isinstance(arg, ScalarArg)]
+    made = [make_inputs(problem, w, i) for i, w in enumerate(train_workloads(problem, Scale.SIM))]
+    for scalar in scalars:
+        assert len({inputs[scalar] for inputs in made}) > 1, scalar
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -82,9 +135,11 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
     assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
     odd = [dict(w.dims) for w in hip]
     assert all(dims not in map(dict, problem.train[scale]) for dims in odd)
-    assert all(dims in map(dict, problem.adversarial) for dims in odd[:-1])
-    tiny = {(str(w.dims), w.distribution) for w in hip[:-1]}
-    assert len(tiny) == len(hip) - 1 == len(problem.adversarial) * len(problem.distributions)
+    assert not any(w.timed for w in triton + hip)
+    ends = [dict(dims) for dims in far_ends(problem, scale)]
+    assert all(dims in [*map(dict, problem.adversarial), *ends] for dims in odd[:-1])
+    tiny = {(str(w.dims), w.distribution) for w in hip if w.dims in problem.adversarial}
+    assert len(tiny) == len(problem.adversarial) * len(problem.distributions)
     assert (triton[-1].dims, triton[-1].layout) == (hip[-1].dims, Layout.CONTIGUOUS)
 
 
@@ -104,6 +159,7 @@ def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
 class _OneAxis(Problem):
     """A problem with given train sizes, at most 64."""
 
+    args = outputs = ()
     axes = (Axis("n", 1, 64),)
     adversarial = ({"n": 3},)
     distributions = ("normal",)
@@ -121,8 +177,10 @@ class _OneAxis(Problem):
     ids=["one more", "at its high end", "odd already", "a train workload"],
 )
 def test_sizes_off_any_tile_are_legal_and_checked_once(sizes, expected):
-    workloads = adversarial_workloads(_OneAxis(*sizes), Scale.SIM, "hip")
-    assert [w.dims["n"] for w in workloads] == ([3, expected] if expected else [3])
+    kind = type("_Sized", (_OneAxis,), {})  # instances of one class are the same problem
+    workloads = adversarial_workloads(kind(*sizes), Scale.SIM, "hip")
+    end = [] if max(sizes) == 64 else [min(64, max(2 * max(sizes) + 1, max(sizes) * 3 // 2))]
+    assert [w.dims["n"] for w in workloads] == [3, *end, *([expected] if expected else [])]
 
 
 def _same(left, right):

@@ -38,7 +38,7 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Workload
 
 
 class PairedMethod:
@@ -141,7 +141,7 @@ def _time_all(attempt: Attempt) -> Verdict | None:
             _prepare_another_try(attempt)
         shares = []
         for index, workload in enumerate(attempt.workloads):
-            if workload.split is Split.ADVERSARIAL:
+            if not workload.timed:
                 continue
             longer = CLOCK.retry_block_factor if number else 1
             result = _time_workload(attempt, index, workload, noise, purpose, longer)

@@ -10,7 +10,7 @@ from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.timing.baselines import Baseline
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Workload
 
 
 class ReportedMethod:
@@ -30,7 +30,7 @@ class ReportedMethod:
         workloads = zip(attempt.workloads, attempt.results, strict=True)
         for index, (workload, result) in enumerate(workloads):
             seconds = result.candidate_seconds
-            if workload.split is Split.ADVERSARIAL or not seconds:
+            if not workload.timed or not seconds:
                 continue
             roofline = attempt.roofline_seconds(workload)
             if seconds < PLAUSIBILITY.physics_share * roofline:

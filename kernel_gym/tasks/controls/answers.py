@@ -8,7 +8,8 @@ shows that each output is checked. Controls are answers, not kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -139,6 +140,20 @@ def wrong_epsilon(case: Case) -> Wrong | str:
     return answers or "no scalar is an epsilon"
 
 
+def fixed_argument(case: Case) -> Wrong | str:
+    """Uses one value of a scalar argument always, whatever the call has."""
+    own = case.problem.scalars(case.workload)
+    answers = {}
+    for arg in case.problem.declared:
+        for value in arg.values:
+            fixed = case.problem.scalars(replace(case.workload, scalars={arg.name: value}))
+            if fixed[arg.name] != own[arg.name]:
+                with suppress(IndexError, RuntimeError):  # then a kernel reads out of bounds
+                    answer = case.answer_to({**case.inputs, arg.name: fixed[arg.name]})
+                    answers[f"{arg.name} = {value:g}"] = answer
+    return answers or "no scalar has declared values"
+
+
 def dropped_residual(case: Case) -> Wrong | str:
     """Does not add the residual."""
     names = _named(case.problem, _RESIDUALS)
@@ -176,6 +191,7 @@ CONTROLS: Mapping[str, Control] = MappingProxyType(
         "last tile unwritten": last_tile,
         "half the rows skipped": half_the_rows,
         "wrong epsilon": wrong_epsilon,
+        "fixed argument": fixed_argument,
         "dropped residual": dropped_residual,
         "low-precision accumulation": low_precision,
         "padding takes part": padding,
@@ -183,7 +199,7 @@ CONTROLS: Mapping[str, Control] = MappingProxyType(
     }
 )
 """All controls by name."""
-ON_ADVERSARIAL = frozenset({"padding takes part"})
+ON_ADVERSARIAL = frozenset({"padding takes part", "fixed argument"})
 """Controls that adversarial workloads may refuse too, since train sizes may not show the error."""
 
 

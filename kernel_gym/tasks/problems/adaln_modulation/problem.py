@@ -33,7 +33,7 @@ class AdalnModulation(Problem):
         TensorArg("x", torch.float16, shape="batch, tokens, channels"),
         TensorArg("shift", torch.float16, shape="batch, channels"),
         TensorArg("scale", torch.float16, shape="batch, channels"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="batch, tokens, channels"),)
     axes = (Axis("batch", 1, 512), Axis("tokens", 1, 1 << 15), Axis("channels", 2, 1 << 13))
@@ -51,11 +51,16 @@ class AdalnModulation(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x by the distribution, shift and scale normal, all float16; eps 1e-6."""
+        """Draws x by the distribution, shift and scale normal, all float16."""
         batch, tokens, channels = (workload.dims[axis.name] for axis in self.axes)
         x = draw((batch, tokens, channels), torch.float16, workload.distribution, generator)
         shift, scale = (torch.randn(batch, channels, generator=generator) for _ in range(2))
-        return {"x": x, "shift": shift.half(), "scale": (0.5 * scale).half(), "eps": 1e-6}
+        return {
+            "x": x,
+            "shift": shift.half(),
+            "scale": (0.5 * scale).half(),
+            **self.scalars(workload),
+        }
 
     def oracle(
         self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor, eps: float

@@ -36,11 +36,11 @@ class AdamwStep(Problem):
         TensorArg("grad", torch.float32, shape="rows * cols"),
         TensorArg("m", torch.float32, shape="rows * cols"),
         TensorArg("v", torch.float32, shape="rows * cols"),
-        ScalarArg("lr", float),
-        ScalarArg("beta1", float),
-        ScalarArg("beta2", float),
-        ScalarArg("eps", float),
-        ScalarArg("decay", float),
+        ScalarArg("lr", float, values=(1e-3, 3e-4, 1e-2)),
+        ScalarArg("beta1", float, values=(0.9, 0.95, 0.5)),
+        ScalarArg("beta2", float, values=(0.999, 0.95, 0.99)),
+        ScalarArg("eps", float, values=(1e-8, 1e-5, 1e-6)),
+        ScalarArg("decay", float, values=(0.1, 0.01, 0.5)),
         ScalarArg("step", int),
     )
     outputs = (
@@ -72,13 +72,12 @@ class AdamwStep(Problem):
             1e-3 * draw(shape, torch.float32, workload.distribution, generator) for _ in range(2)
         )
         factor = torch.rand(shape, generator=generator)
-        scalars = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "decay": 0.1}
         return {
             "param": 0.02 * torch.randn(shape, generator=generator),
             "grad": grad,
             "m": 0.3 * past,
             "v": 0.01 * past.square() * factor,
-            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+            **self.scalars(workload),
             "step": int(torch.randint(2, 50, (), generator=generator)),
         }
 

@@ -31,13 +31,14 @@ class AddLayerNorm(Problem):
     level = 2
     tags = ("vision", "audio", "decoder-llm", "memory-bound", "reduction")
     source = "blocks of GPT-2, BERT-large, ViT-L/16, Whisper-large-v3 and wav2vec2-large"
+    rounding = "Normalise the unrounded float32 sum, and round each output once, at the end."
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("residual", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
         TensorArg("bias", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("out", torch.float16, shape="rows, cols"),
@@ -66,7 +67,7 @@ class AddLayerNorm(Problem):
             "residual": draw(shape, torch.float16, kind, generator),
             "weight": (1 + 0.3 * torch.randn(shape[1], generator=generator)).half(),
             "bias": (0.3 * torch.randn(shape[1], generator=generator)).half(),
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -28,6 +28,7 @@ class AddNoise(Problem):
     source = (
         "DDPM training on latents of Stable Diffusion 1.5 and XL, DiT-XL, and of CIFAR-10 images"
     )
+    domain = "All floating-point inputs are finite. Timesteps lie within the steps and may repeat."
 
     args = (
         TensorArg("x", torch.float16, shape="batch, pixels"),

@@ -27,12 +27,16 @@ class AddRmsNorm(Problem):
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound")
     source = "hidden sizes of Qwen2.5-7B, Llama-2-7B and 13B, Llama-3-70B, DeepSeek-V3"
+    rounding = (
+        "Round the sum, then compute in float32 and round the output once, or round the "
+        "normalised row before the product with the weight, as Llama does: both are right."
+    )
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("residual", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("out", torch.float16, shape="rows, cols"),
@@ -53,12 +57,12 @@ class AddRmsNorm(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and residual [rows, cols], weight around 1 [cols], all float16; eps 1e-6."""
+        """Draws x and residual [rows, cols], weight around 1 [cols], all float16."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
-        return {"x": x, "residual": residual, "weight": weight, "eps": 1e-6}
+        return {"x": x, "residual": residual, "weight": weight, **self.scalars(workload)}
 
     def oracle(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float

@@ -31,12 +31,13 @@ class AddRmsNormQuant(Quantised):
     level = 3
     tags = ("decoder-llm", "memory-bound", "int8")
     source = "hidden sizes of Llama-2-7B, Llama-3-70B, Qwen2.5-7B and Mistral-7B (W8A8 serving)"
+    domain = "All floating-point inputs are finite. A row may be all zeros."
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("residual", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("q", torch.int8, check=Check.CUSTOM, shape="rows, cols"),
@@ -58,12 +59,14 @@ class AddRmsNormQuant(Quantised):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and residual [rows, cols], weight around 1 [cols], all float16; eps 1e-5."""
+        """Draws x and residual [rows, cols], some rows 0, and a weight around 1 [cols], float16."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
+        empty = torch.rand(rows, 1, generator=generator) < 0.1
+        x, residual = x.masked_fill(empty, 0), residual.masked_fill(empty, 0)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
-        return {"x": x, "residual": residual, "weight": weight, "eps": 1e-5}
+        return {"x": x, "residual": residual, "weight": weight, **self.scalars(workload)}
 
     def oracle(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float

@@ -33,6 +33,7 @@ class BallQuery(Problem):
     level = 3
     tags = ("point-cloud", "vision", "compute-bound", "gather")
     source = "set abstraction of PointNet++ (SSG, MSG), VoteNet (20000 points) and PV-RCNN"
+    domain = "All floating-point inputs are finite. A centre may have no point within the radius."
 
     args = (
         TensorArg("points", torch.float32, shape="batch, size, 3"),

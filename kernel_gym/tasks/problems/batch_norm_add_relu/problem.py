@@ -39,7 +39,7 @@ class BatchNormAddRelu(Problem):
         TensorArg("variance", torch.float32, shape="channels"),
         TensorArg("weight", torch.float32, shape="channels"),
         TensorArg("bias", torch.float32, shape="channels"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-4, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="batch, channels, pixels"),)
     axes = (Axis("batch", 1, 4096), Axis("channels", 1, 8192), Axis("pixels", 1, 1 << 18))
@@ -67,7 +67,7 @@ class BatchNormAddRelu(Problem):
             "variance": 10 ** (-5 * torch.rand(channels, generator=generator)),
             "weight": 1 + 0.3 * torch.randn(channels, generator=generator),
             "bias": 0.3 * torch.randn(channels, generator=generator),
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -37,7 +37,7 @@ class CausalAttention(Problem):
         TensorArg("q", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("k", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, seq, head_dim"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, seq, head_dim"),)
     axes = (
@@ -57,17 +57,17 @@ class CausalAttention(Problem):
         sim=[(1, 2, 320, 64), (1, 1, 256, 128), (3, 2, 197, 64)],
     )
     adversarial = ({"batch": 1, "heads": 1, "seq": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "sparse", "structured")
+    distributions = ("normal", "wide", "sparse", "structured")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the score matrices times head_dim, the measure of its cost."""
         return dims["batch"] * dims["heads"] * dims["seq"] ** 2 * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, v float16[batch, heads, seq, head_dim]; scale 1 / sqrt(head_dim)."""
+        """Draws q, k, v float16[batch, heads, seq, head_dim]."""
         shape = tuple(workload.dims[axis] for axis in _AXES)
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
-        return {"q": q, "k": k, "v": v, "scale": shape[-1] ** -0.5}
+        return {"q": q, "k": k, "v": v, **self.scalars(workload)}
 
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float

@@ -33,6 +33,10 @@ class CtcLoss(Problem):
     source = (
         "fine-tuning of wav2vec 2.0 on LibriSpeech, Deep Speech 2, Conformer-L, CRNN text lines"
     )
+    domain = (
+        "All floating-point inputs are finite. Each target has a label and a path; its "
+        "label may repeat."
+    )
 
     args = (
         TensorArg("logits", torch.float32, shape="frames, batch, classes"),

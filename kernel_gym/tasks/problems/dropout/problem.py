@@ -39,7 +39,7 @@ class Dropout(Problem):
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
-        ScalarArg("p", float),
+        ScalarArg("p", float, values=(0.1, 0.5, 0.0, 0.8)),
         ScalarArg("seed", int),
         ScalarArg("offset", int),
     )
@@ -59,13 +59,12 @@ class Dropout(Problem):
     distributions = ("normal", "offset", "large", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x, a seed and an offset of 62 bits; p is 0.1 or 0.5, as float32 values."""
+        """Draws x, a seed and an offset of 62 bits."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         seed, offset = torch.randint(0, 1 << 62, (2,), generator=generator).tolist()
-        half = bool(torch.rand((), generator=generator) < 0.3)
         return {
             "x": draw(shape, torch.float16, workload.distribution, generator),
-            "p": 0.5 if half else torch.tensor(0.1).item(),
+            **self.scalars(workload),
             "seed": seed,
             "offset": offset,
         }

@@ -93,11 +93,11 @@ class Fp8BlockMatmul(Problem):
     def reference(
         self, a: torch.Tensor, a_scale: torch.Tensor, b: torch.Tensor, b_scale: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        """Both operands dequantised to float32, then one product."""
+        """Both operands dequantised to bfloat16, then one product."""
         n = b.shape[0]
         left = a.float() * a_scale.repeat_interleave(128, dim=1)
         wide = b_scale.repeat_interleave(128, dim=0)[:n].repeat_interleave(128, dim=1)
-        return (F.linear(left, b.float() * wide).bfloat16(),)
+        return (F.linear(left.bfloat16(), (b.float() * wide).bfloat16()),)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

@@ -27,6 +27,7 @@ class GatherRows(Problem):
     level = 1
     tags = ("decoder-llm", "recommender", "moe", "memory-bound", "gather")
     source = "embeddings of GPT-2, Llama-2-7B, BERT-base, Qwen2.5-0.5B, tables of DLRM on Criteo"
+    domain = "All floating-point inputs are finite. Indices lie within the table and may repeat."
 
     args = (
         TensorArg("table", torch.float16, shape="vocab, dim"),

@@ -46,7 +46,7 @@ class Geglu(Problem):
         sim=[(96, 2048), (60, 2624), (48, 2816)],
     )
     adversarial = ({"rows": 2, "cols": 3},)
-    distributions = ("normal", "uniform", "offset", "heavy_tail")
+    distributions = ("normal", "negative", "offset", "heavy_tail")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x bfloat16[rows, 2 * cols]."""

@@ -35,7 +35,7 @@ class GqaAttention(Problem):
         TensorArg("q", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),
         TensorArg("k", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("v", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),)
     axes = (
@@ -61,7 +61,7 @@ class GqaAttention(Problem):
         sim=[(1, 1, 5, 160, 64), (1, 2, 7, 96, 64), (1, 1, 2, 197, 128)],
     )
     adversarial = ({"batch": 1, "kv_heads": 1, "group": 3, "seq": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the score matrices times head_dim."""
@@ -69,13 +69,13 @@ class GqaAttention(Problem):
         return dims["batch"] * heads * dims["seq"] ** 2 * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, v bfloat16; scale 1 / sqrt(head_dim)."""
+        """Draws q, k, v bfloat16."""
         batch, kv_heads, group, seq, width = (workload.dims[a.name] for a in self.axes)
         q, k, v = (
             draw((batch, h, seq, width), torch.bfloat16, workload.distribution, generator)
             for h in (kv_heads * group, kv_heads, kv_heads)
         )
-        return {"q": q, "k": k, "v": v, "scale": width**-0.5}
+        return {"q": q, "k": k, "v": v, **self.scalars(workload)}
 
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float

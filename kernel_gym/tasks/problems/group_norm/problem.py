@@ -37,7 +37,7 @@ class GroupNorm(Problem):
         TensorArg("weight", torch.float16, shape="num_groups * group_channels"),
         TensorArg("bias", torch.float16, shape="num_groups * group_channels"),
         ScalarArg("num_groups", int),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="batch, num_groups * group_channels, pixels"),)
     axes = (
@@ -66,7 +66,7 @@ class GroupNorm(Problem):
     distributions = ("normal", "tiny", "offset", "heavy_tail")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[batch, channels, pixels], weight around 1, bias around 0; eps 1e-5."""
+        """Draws x float16[batch, channels, pixels], weight around 1, bias around 0."""
         batch, groups, width, pixels = (workload.dims[axis.name] for axis in self.axes)
         channels = groups * width
         return {
@@ -74,7 +74,7 @@ class GroupNorm(Problem):
             "weight": (1 + 0.3 * torch.randn(channels, generator=generator)).half(),
             "bias": (0.3 * torch.randn(channels, generator=generator)).half(),
             "num_groups": groups,
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

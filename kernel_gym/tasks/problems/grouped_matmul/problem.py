@@ -27,6 +27,7 @@ class GroupedMatmul(Problem):
     level = 4
     tags = ("moe", "decoder-llm", "compute-bound", "ragged")
     source = "expert layers of Mixtral-8x7B, Qwen1.5-MoE-A2.7B, DeepSeek-V2-Lite and OLMoE-1B-7B"
+    domain = "All floating-point inputs are finite. An expert may have no token."
 
     args = (
         TensorArg("x", torch.bfloat16, shape="tokens, k"),

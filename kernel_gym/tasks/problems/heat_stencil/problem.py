@@ -35,7 +35,7 @@ class HeatStencil(Problem):
     args = (
         TensorArg("t", torch.float32, shape="batch, height, width"),
         TensorArg("power", torch.float32, shape="batch, height, width"),
-        ScalarArg("rate", float),
+        ScalarArg("rate", float, values=(0.1, 0.2, 0.05, 0.25)),
     )
     outputs = (Output("out", torch.float32, shape="batch, height, width"),)
     axes = (Axis("batch", 1, 4096), Axis("height", 1, 1 << 14), Axis("width", 1, 1 << 14))
@@ -53,12 +53,12 @@ class HeatStencil(Problem):
     distributions = ("normal", "offset", "structured", "uniform")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws t and a normal power, float32[batch, height, width]; rate 0.1."""
+        """Draws t and a normal power, float32[batch, height, width]."""
         shape = (workload.dims["batch"], workload.dims["height"], workload.dims["width"])
         return {
             "t": draw(shape, torch.float32, workload.distribution, generator),
             "power": 0.5 * torch.randn(shape, generator=generator),
-            "rate": 0.1,
+            **self.scalars(workload),
         }
 
     def oracle(self, t: torch.Tensor, power: torch.Tensor, rate: float) -> tuple[torch.Tensor, ...]:

@@ -30,6 +30,7 @@ class Histogram(Problem):
     level = 3
     tags = ("vision", "moe", "recommender", "memory-bound", "scatter")
     source = "8-bit channels of 1080p and ImageNet images, expert loads of Mixtral and DeepSeek-V3"
+    domain = "Codes may be any int32, also far outside the bins."
 
     args = (TensorArg("codes", torch.int32, shape="rows, cols"), ScalarArg("num_bins", int))
     outputs = (Output("out", torch.int32, check=Check.EXACT, shape="rows, num_bins"),)
@@ -58,11 +59,14 @@ class Histogram(Problem):
         return dims["rows"] * (dims["cols"] + dims["num_bins"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws codes by the distribution; a twentieth lies on either side of the bins."""
+        """Draws codes by the distribution; a twentieth lies below the bins, another one above."""
         rows, cols, bins = (workload.dims[axis.name] for axis in self.axes)
         codes = draw_index((rows, cols), bins, workload.distribution, generator)
         fate = torch.rand((rows, cols), generator=generator)
-        codes = codes.masked_fill(fate < 0.05, -1).masked_fill(fate > 0.95, bins)
+        beyond = torch.randint(0, 1 << 20, (rows, cols), generator=generator)
+        beyond = beyond.masked_fill(torch.rand((rows, cols), generator=generator) < 0.5, 0)
+        codes = torch.where(fate < 0.05, -1 - beyond, codes)
+        codes = torch.where(fate > 0.95, bins + beyond, codes)
         return {"codes": codes.int(), "num_bins": bins}
 
     def oracle(self, codes: torch.Tensor, num_bins: int) -> tuple[torch.Tensor, ...]:

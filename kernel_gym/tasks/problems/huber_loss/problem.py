@@ -37,7 +37,7 @@ class HuberLoss(Problem):
     args = (
         TensorArg("prediction", torch.float16, shape="rows, cols"),
         TensorArg("target", torch.float16, shape="rows, cols"),
-        ScalarArg("delta", float),
+        ScalarArg("delta", float, values=(1.0, 0.5, 2.0, 0.1)),
     )
     outputs = (Output("loss", torch.float16, shape="rows"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 18))
@@ -55,12 +55,12 @@ class HuberLoss(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws prediction and target float16[rows, cols]; delta 1."""
+        """Draws prediction and target float16[rows, cols]."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         return {
             "prediction": draw(shape, torch.float16, workload.distribution, generator),
             "target": draw(shape, torch.float16, workload.distribution, generator),
-            "delta": 1.0,
+            **self.scalars(workload),
         }
 
     def oracle(

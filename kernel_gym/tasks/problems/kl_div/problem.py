@@ -35,7 +35,7 @@ class KlDiv(Problem):
     args = (
         TensorArg("student", torch.bfloat16, shape="rows, classes"),
         TensorArg("teacher", torch.bfloat16, shape="rows, classes"),
-        ScalarArg("temperature", float),
+        ScalarArg("temperature", float, values=(2.0, 1.0, 4.0, 3.0)),
     )
     outputs = (Output("loss", torch.bfloat16, shape="rows"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("classes", 2, 1 << 18))
@@ -53,12 +53,12 @@ class KlDiv(Problem):
     distributions = ("normal", "heavy_tail", "uniform", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws both models' logits bfloat16[rows, classes]; temperature 2."""
+        """Draws both models' logits bfloat16[rows, classes]."""
         shape = (workload.dims["rows"], workload.dims["classes"])
         return {
             "student": draw(shape, torch.bfloat16, workload.distribution, generator),
             "teacher": draw(shape, torch.bfloat16, workload.distribution, generator),
-            "temperature": 2.0,
+            **self.scalars(workload),
         }
 
     def oracle(

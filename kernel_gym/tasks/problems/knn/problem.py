@@ -32,6 +32,10 @@ class Knn(Problem):
     level = 4
     tags = ("point-cloud", "protein", "vision", "compute-bound", "sort")
     source = "DGCNN (20 of 1024), Point Transformer (16), PointNeXt (32), ProteinMPNN (30 or 48)"
+    domain = (
+        "All floating-point inputs are finite. Distances may be equal: then any of the "
+        "points is right."
+    )
 
     args = (
         TensorArg("queries", torch.float32, shape="batch, query_count, 3"),

@@ -31,6 +31,9 @@ class KvCacheStoreQuant(Quantised):
     level = 3
     tags = ("decoder-llm", "moe", "memory-bound", "int8", "scatter")
     source = "key and value heads of Llama-3-8B, Qwen2.5-7B, Llama-2-7B and Gemma-2-9B"
+    domain = (
+        "All floating-point inputs are finite. The slots are distinct; a head may be all zeros."
+    )
 
     args = (
         TensorArg("k", torch.float16, shape="tokens, heads, head_dim"),
@@ -62,12 +65,13 @@ class KvCacheStoreQuant(Quantised):
     distributions = ("normal", "heavy_tail", "large", "sparse")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws k and v float16, heads of different size, and slots int64 in pages of 16."""
+        """Draws k, v float16, heads of different size or 0, and slots int64 in pages of 16."""
         tokens, heads, width = (workload.dims[axis.name] for axis in self.axes)
 
         def states() -> torch.Tensor:
             x = draw((tokens, heads, width), torch.float32, workload.distribution, generator)
-            return (x * torch.exp2(2 * torch.rand(heads, 1, generator=generator))).half()
+            x = x * torch.exp2(2 * torch.rand(heads, 1, generator=generator))
+            return x.masked_fill(torch.rand(tokens, heads, 1, generator=generator) < 0.1, 0).half()
 
         pages = torch.randperm(-(-tokens // 16), generator=generator)
         slot = (pages[:, None] * 16 + torch.arange(16)).reshape(-1)

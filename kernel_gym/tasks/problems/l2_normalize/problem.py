@@ -32,7 +32,7 @@ class L2Normalize(Problem):
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 21), Axis("cols", 1, 1 << 16))
@@ -50,10 +50,10 @@ class L2Normalize(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "sparse")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[rows, cols]; eps 1e-6 is not small where the data is `tiny`."""
+        """Draws x float16[rows, cols]. Epsilons are not small where the data is `tiny`."""
         shape = (workload.dims["rows"], workload.dims["cols"])
         x = draw(shape, torch.float16, workload.distribution, generator)
-        return {"x": x, "eps": 1e-6}
+        return {"x": x, **self.scalars(workload)}
 
     def oracle(self, x: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:
         """In fp64."""

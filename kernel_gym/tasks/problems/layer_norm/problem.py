@@ -33,7 +33,7 @@ class LayerNorm(Problem):
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
         TensorArg("bias", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 2, 1 << 16))
@@ -57,7 +57,7 @@ class LayerNorm(Problem):
             "x": draw((rows, cols), torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(cols, generator=generator)).half(),
             "bias": (0.3 * torch.randn(cols, generator=generator)).half(),
-            "eps": 1e-5,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -41,10 +41,10 @@ class LionStep(Problem):
         TensorArg("param", torch.float32, shape="rows * cols"),
         TensorArg("grad", torch.float32, shape="rows * cols"),
         TensorArg("m", torch.float32, shape="rows * cols"),
-        ScalarArg("lr", float),
-        ScalarArg("beta1", float),
-        ScalarArg("beta2", float),
-        ScalarArg("decay", float),
+        ScalarArg("lr", float, values=(1e-4, 3e-4, 1e-3)),
+        ScalarArg("beta1", float, values=(0.9, 0.95, 0.8)),
+        ScalarArg("beta2", float, values=(0.99, 0.98, 0.9)),
+        ScalarArg("decay", float, values=(1.0, 0.1, 3.0)),
     )
     outputs = (
         Output("new_param", torch.float32, check=Check.CUSTOM, shape="rows * cols"),
@@ -71,12 +71,11 @@ class LionStep(Problem):
         """
         count = (self.elements(workload.dims),)
         grad, past = (draw(count, torch.float32, workload.distribution, generator) for _ in "gm")
-        scalars = {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "decay": 1.0}
         return {
             "param": 0.02 * torch.randn(count, generator=generator),
             "grad": 0.1 * grad,
             "m": 0.05 * past,
-            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+            **self.scalars(workload),
         }
 
     def oracle(

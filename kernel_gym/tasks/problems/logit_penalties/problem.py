@@ -31,6 +31,10 @@ class LogitPenalties(Problem):
     level = 3
     tags = ("decoder-llm", "memory-bound", "scatter", "ragged", "sampling")
     source = "sampling in vLLM with the vocabularies of Llama-2, Llama-3, GPT-2 and Qwen2.5"
+    domain = (
+        "All floating-point inputs are finite. Tokens may repeat; a history may be "
+        "empty, which is all -1."
+    )
 
     args = (
         TensorArg("logits", torch.float32, shape="rows, vocab"),

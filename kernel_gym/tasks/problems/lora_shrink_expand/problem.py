@@ -26,6 +26,7 @@ class LoraShrinkExpand(Problem):
     level = 4
     tags = ("decoder-llm", "moe", "memory-bound", "ragged")
     source = "multi-adapter serving of Llama-2-7B, Llama-3-8B, Mistral-7B and Qwen2.5-7B"
+    domain = "All floating-point inputs are finite. An adapter is -1 or one of the adapters."
 
     args = (
         TensorArg("x", torch.float16, shape="tokens, width"),

@@ -30,12 +30,13 @@ class MaskedSoftmax(Problem):
     level = 3
     tags = ("protein", "vision", "memory-bound")
     source = "pair-biased row attention of AlphaFold 2, relative positions of T5-large and Swin-T"
+    domain = "All floating-point inputs are finite. A batch entry may have no key that is kept."
 
     args = (
         TensorArg("x", torch.float16, shape="batch, heads, queries, keys"),
         TensorArg("bias", torch.float16, shape="heads, queries, keys"),
         TensorArg("keep", torch.uint8, shape="batch, keys"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.1768, 0.125, 1.0, 0.5)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, queries, keys"),)
     axes = (
@@ -72,7 +73,7 @@ class MaskedSoftmax(Problem):
         keep[:, 0] = True
         if batch > 1:
             keep[-1] = False
-        return {"x": x, "bias": bias, "keep": keep.to(torch.uint8), "scale": 32**-0.5}
+        return {"x": x, "bias": bias, "keep": keep.to(torch.uint8), **self.scalars(workload)}
 
     def oracle(
         self, x: torch.Tensor, bias: torch.Tensor, keep: torch.Tensor, scale: float

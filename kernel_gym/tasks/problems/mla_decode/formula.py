@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = {"batch": 2, "heads": 3, "context": 9}
-BYTES = 2 * (2 * (3 + 5) * 576 + 4 + 2 * 3 * 512)
+BYTES = 2 * (2 * 3 * 576 + 4 + 2 * 3 * 512) + 2 * 576 * (5 + 1)
 
 
 def formula(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
@@ -33,12 +34,15 @@ class MlaDecode(Problem):
     level = 5
     tags = ("moe", "decoder-llm", "memory-bound", "ragged")
     source = "decode of DeepSeek-V2-Lite (16 heads), DeepSeek-V3 (128, and 16 by tensor parallel)"
+    domain = (
+        "All floating-point inputs are finite. Each length is at least 1 and at most the context."
+    )
 
     args = (
         TensorArg("q", torch.float16, shape="batch, heads, 576"),
         TensorArg("kv", torch.float16, shape="batch, context, 576"),
         TensorArg("length", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.0417, 0.0722, 0.1, 0.02)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, 512"),)
     axes = (Axis("batch", 1, 512), Axis("heads", 1, 128), Axis("context", 1, 1 << 16))
@@ -53,22 +57,30 @@ class MlaDecode(Problem):
         sim=[(2, 48, 96), (8, 16, 48), (1, 32, 200)],
     )
     adversarial = ({"batch": 1, "heads": 3, "context": 1},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the scores, by heads in steps of 16."""
         return dims["batch"] * (-(-dims["heads"] // 16) * 16) * dims["context"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q and kv float16, lengths from half to all of the context."""
+        """Draws q and kv float16, lengths from half to all of the context.
+
+        One length of several may be shorter, down to 1.
+        """
         batch, heads, context = (workload.dims[axis.name] for axis in self.axes)
         kind, width = workload.distribution, LATENT + ROPE
         least = (context + 1) // 2
+        length = torch.randint(least, context + 1, (batch,), generator=generator)
+        if batch > 1:
+            one = int(torch.randint(0, batch, (), generator=generator))
+            length[one] = torch.randint(1, context + 1, (), generator=generator) ** 2 // context + 1
+        length = length.clamp(1, context).int()
         return {
             "q": draw((batch, heads, width), torch.float16, kind, generator),
             "kv": draw((batch, context, width), torch.float16, kind, generator),
-            "length": torch.randint(least, context + 1, (batch,), generator=generator).int(),
-            "scale": width**-0.5,
+            "length": length,
+            **self.scalars(workload),
         }
 
     def oracle(
@@ -85,22 +97,33 @@ class MlaDecode(Problem):
     def reference(
         self, q: torch.Tensor, kv: torch.Tensor, length: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
-        """Two batched products around a masked softmax in float32."""
-        scores = torch.bmm(q, kv.transpose(1, 2)).float() * scale
-        hidden = torch.arange(kv.shape[1], device=q.device) >= length[:, None]
-        weights = torch.softmax(scores.masked_fill(hidden[:, None, :], float("-inf")), dim=-1)
-        return (torch.bmm(weights.half(), kv[:, :, :512]),)
+        """PyTorch's attention, in which the heads are the queries of one shared head."""
+        seen = torch.arange(kv.shape[1], device=q.device) < length[:, None]
+        out = F.scaled_dot_product_attention(
+            q[:, None],
+            kv[:, None],
+            kv[:, None, :, :512],
+            attn_mask=seen[:, None, None, :],
+            scale=scale,
+        )
+        return (out[:, 0].contiguous(),)
 
     def bytes(self, dims: Dims) -> int:
         """Read q, length and the least of kv that lengths allow, write out."""
         batch, heads, context = (dims[axis.name] for axis in self.axes)
-        keys = (context + 1) // 2
-        return batch * (2 * (heads + keys) * (LATENT + ROPE) + 4 + 2 * heads * LATENT)
+        queries = batch * (2 * heads * (LATENT + ROPE) + 4 + 2 * heads * LATENT)
+        return queries + 2 * self._least_keys(batch, context) * (LATENT + ROPE)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the least number of keys."""
         batch, heads, context = (dims[axis.name] for axis in self.axes)
-        return 2 * batch * heads * ((context + 1) // 2) * (2 * LATENT + ROPE)
+        return 2 * heads * self._least_keys(batch, context) * (2 * LATENT + ROPE)
+
+    @staticmethod
+    def _least_keys(batch: int, context: int) -> int:
+        """Half the context for all sequences but one, which may have a single key."""
+        long = max(1, batch - 1)
+        return long * ((context + 1) // 2) + batch - long
 
 
 PROBLEM = MlaDecode()

@@ -39,6 +39,7 @@ class MoeAlignSort(Problem):
     level = 4
     tags = ("moe", "decoder-llm", "memory-bound", "scatter", "ragged")
     source = "fused MoE of vLLM for Mixtral-8x7B, Qwen3-30B-A3B, OLMoE-1B-7B and DBRX"
+    domain = "The experts of one token are distinct; an expert may have no token."
 
     args = (
         TensorArg("expert", torch.int32, shape="tokens, top_k"),
@@ -105,8 +106,8 @@ class MoeAlignSort(Problem):
         flat = expert.reshape(-1).long()
         count = flat.shape[0]
         blocks = -(-(count + experts * (block - 1)) // block)
-        every = torch.arange(experts, device=expert.device)
-        counts = (flat[:, None] == every).sum(dim=0)
+        counts = torch.zeros(experts, dtype=torch.int64, device=expert.device)
+        counts.scatter_add_(0, flat, torch.ones_like(flat))
         padded = (counts + block - 1) // block * block
         ends = torch.cumsum(padded, dim=0)
         by_expert = torch.argsort(flat, stable=True)

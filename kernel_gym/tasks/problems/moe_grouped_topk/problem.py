@@ -46,7 +46,7 @@ class MoeGroupedTopk(Problem):
         ScalarArg("groups", int),
         ScalarArg("keep", int),
         ScalarArg("top_k", int),
-        ScalarArg("factor", float),
+        ScalarArg("factor", float, values=(2.5, 1.0, 16.0)),
     )
     outputs = (
         Output("weight", torch.float32, shape="tokens, top_k"),
@@ -102,7 +102,7 @@ class MoeGroupedTopk(Problem):
             "groups": groups,
             "keep": keep,
             "top_k": top_k,
-            "factor": 2.5,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -30,6 +30,10 @@ class MoeTopkSoftmax(Problem):
     level = 3
     tags = ("moe", "decoder-llm", "memory-bound", "reduction")
     source = "routers of Mixtral-8x7B (8, 2), Qwen3-30B-A3B (128, 8), OLMoE-1B-7B (64, 8), DBRX"
+    domain = (
+        "All floating-point inputs are finite. Logits may be equal: then any order of "
+        "their experts is right."
+    )
 
     args = (
         TensorArg("logits", torch.float32, shape="tokens, experts"),

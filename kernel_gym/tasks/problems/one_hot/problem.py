@@ -28,6 +28,7 @@ class OneHot(Problem):
     level = 1
     tags = ("protein", "vision", "memory-bound")
     source = "residue types and distance bins of AlphaFold 2, labels of ImageNet and COCO for mixup"
+    domain = "Indices are -1 or lie within the classes."
 
     args = (TensorArg("ids", torch.int64, shape="tokens"), ScalarArg("num_classes", int))
     outputs = (Output("out", torch.int32, check=Check.EXACT, shape="tokens, num_classes"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = {"batch": 2, "kv_heads": 2, "group": 3, "pages": 3, "head_dim": 64}
-BYTES = 2 * (2 * 64 * 2 * (3 + 3 + 24 + 24) + 4 * 2 + 4)
+BYTES = 2 * (2 * 64 * 2 * (3 + 3) + 4) + 2 * 64 * 2 * 2 * (24 + 1) + 4 * (2 + 1)
 
 
 def formula(

@@ -34,6 +34,10 @@ class PagedDecodeAttention(Problem):
     level = 5
     tags = ("decoder-llm", "moe", "memory-bound", "ragged", "gather")
     source = "decode of Llama-3-8B (8 x 4 heads), Qwen2.5-7B (4 x 7), Llama-2-7B and Qwen2.5-0.5B"
+    domain = (
+        "All floating-point inputs are finite. Each length is at least 1 and fits the "
+        "pages of its row."
+    )
 
     args = (
         TensorArg("q", torch.float16, shape="batch, kv_heads * group, head_dim"),
@@ -41,7 +45,7 @@ class PagedDecodeAttention(Problem):
         TensorArg("v_cache", torch.float16, shape="batch * pages, 16, kv_heads, head_dim"),
         TensorArg("table", torch.int32, shape="batch, pages"),
         TensorArg("length", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="batch, kv_heads * group, head_dim"),)
     axes = (
@@ -67,7 +71,7 @@ class PagedDecodeAttention(Problem):
         sim=[(6, 1, 8, 8, 128), (1, 2, 4, 32, 128), (8, 2, 6, 4, 128)],
     )
     adversarial = ({"batch": 1, "kv_heads": 1, "group": 1, "pages": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the scores times head_dim."""
@@ -75,18 +79,26 @@ class PagedDecodeAttention(Problem):
         return dims["batch"] * heads * dims["pages"] * PAGE * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q and caches float16, pages in random order, lengths from half to all of them."""
+        """Draws q and caches float16, pages in random order, lengths from half to all of them.
+
+        One length of several may be shorter, down to 1.
+        """
         batch, kv_heads, group, pages, width = (workload.dims[a.name] for a in self.axes)
         kind = workload.distribution
         pool = (batch * pages, PAGE, kv_heads, width)
         full = pages * PAGE
+        length = torch.randint(full // 2, full + 1, (batch,), generator=generator)
+        if batch > 1:
+            one = int(torch.randint(0, batch, (), generator=generator))
+            length[one] = torch.randint(1, full + 1, (), generator=generator) ** 2 // full + 1
+        length = length.clamp(1, full).int()
         return {
             "q": draw((batch, kv_heads * group, width), torch.float16, kind, generator),
             "k_cache": draw(pool, torch.float16, kind, generator),
             "v_cache": draw(pool, torch.float16, kind, generator),
             "table": torch.randperm(batch * pages, generator=generator).view(batch, pages).int(),
-            "length": torch.randint(full // 2, full + 1, (batch,), generator=generator).int(),
-            "scale": width**-0.5,
+            "length": length,
+            **self.scalars(workload),
         }
 
     def oracle(
@@ -133,13 +145,18 @@ class PagedDecodeAttention(Problem):
     def bytes(self, dims: Dims) -> int:
         """Read q, length, the least of keys, values and table that lengths allow, write out."""
         batch, kv_heads, group, pages, width = (dims[axis.name] for axis in self.axes)
-        keys = pages * PAGE // 2
-        states = 2 * width * kv_heads * (2 * group + 2 * keys)
-        return batch * (states + 4 * (-(-keys // PAGE)) + 4)
+        keys, long = pages * PAGE // 2, max(1, batch - 1)
+        short = batch - long
+        queries = batch * (4 * width * kv_heads * group + 4)
+        states = 4 * width * kv_heads * (long * keys + short)
+        return queries + states + 4 * (long * -(-keys // PAGE) + short)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the least number of keys."""
-        return 4 * self.elements(dims) // 2
+        batch, kv_heads, group, pages, width = (dims[axis.name] for axis in self.axes)
+        long = max(1, batch - 1)
+        keys = long * (pages * PAGE // 2) + batch - long
+        return 4 * kv_heads * group * keys * width
 
 
 PROBLEM = PagedDecodeAttention()

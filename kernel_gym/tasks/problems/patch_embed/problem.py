@@ -116,11 +116,9 @@ class PatchEmbed(Problem):
         bias: torch.Tensor,
         position: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        """A convolution with the patch as stride, in float32, rounded at the end."""
-        patch = weight.shape[2]
-        planes = F.conv2d(x.float(), weight.float(), bias.float(), stride=patch)
-        tokens = planes.flatten(2).transpose(1, 2)
-        return ((tokens + position.float()).half(),)
+        """A convolution with the patch as stride, then the positions, as timm writes it."""
+        planes = F.conv2d(x, weight, bias, stride=weight.shape[2])
+        return (planes.flatten(2).transpose(1, 2) + position,)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add."""

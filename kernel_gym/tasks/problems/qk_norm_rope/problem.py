@@ -40,7 +40,7 @@ class QkNormRope(Problem):
         TensorArg("k_weight", torch.float16, shape="head_dim"),
         TensorArg("cos", torch.float32, shape="tokens, head_dim / 2"),
         TensorArg("sin", torch.float32, shape="tokens, head_dim / 2"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (
         Output("q_out", torch.float16, shape="tokens, q_heads, head_dim"),
@@ -70,7 +70,7 @@ class QkNormRope(Problem):
         return dims["tokens"] * (dims["q_heads"] + dims["k_heads"]) * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, weights around 1, and angles of consecutive positions; eps 1e-6."""
+        """Draws q, k, weights around 1, and angles of consecutive positions."""
         tokens, q_heads, k_heads, width = (workload.dims[axis.name] for axis in self.axes)
         kind = workload.distribution
         first = int(torch.randint(0, 4096, (), generator=generator))
@@ -85,7 +85,7 @@ class QkNormRope(Problem):
             "k_weight": weights[1].clone(),
             "cos": angle.cos().float(),
             "sin": angle.sin().float(),
-            "eps": 1e-6,
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -33,6 +33,7 @@ class QuantizeFp8Group(Quantised):
     level = 2
     tags = ("moe", "decoder-llm", "memory-bound", "fp8")
     source = "activations of DeepSeek-V3 (hidden 7168, experts 2048) and Qwen3-235B-A22B"
+    domain = "All floating-point inputs are finite. A group may be all zeros."
 
     args = (TensorArg("x", torch.bfloat16, shape="rows, cols"),)
     outputs = (

@@ -29,6 +29,7 @@ class QuantizePerTokenInt8(Quantised):
     level = 2
     tags = ("decoder-llm", "memory-bound", "int8")
     source = "hidden and intermediate sizes of Llama-2-7B, Llama-3-8B, OPT-13B and Qwen2.5-7B"
+    domain = "All floating-point inputs are finite. A row may be all zeros."
 
     args = (TensorArg("x", torch.float16, shape="rows, cols"),)
     outputs = (

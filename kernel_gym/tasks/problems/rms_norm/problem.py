@@ -28,11 +28,15 @@ class RmsNorm(Problem):
     level = 1
     tags = ("decoder-llm", "moe", "memory-bound")
     source = "hidden sizes of Llama-2-7B, Mistral-7B, Gemma-2B, Qwen2.5-7B, and heads of Qwen3-8B"
+    rounding = (
+        "Compute in float32 and round the output once, or round the normalised row to float16 "
+        "before the product with the weight, as Llama does: both are right."
+    )
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-5, 1e-3, 1e-6, 1e-2)),
     )
     outputs = (Output("out", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 16))
@@ -50,12 +54,12 @@ class RmsNorm(Problem):
     distributions = ("normal", "tiny", "heavy_tail", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x float16[rows, cols] and a weight around 1; eps 1e-6."""
+        """Draws x float16[rows, cols] and a weight around 1."""
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         return {
             "x": draw((rows, cols), torch.float16, workload.distribution, generator),
             "weight": (1 + 0.3 * torch.randn(cols, generator=generator)).half(),
-            "eps": 1e-6,
+            **self.scalars(workload),
         }
 
     def oracle(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:
@@ -68,6 +72,14 @@ class RmsNorm(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.rms_norm(x, (x.shape[1],), weight, eps),)
+
+    def yardstick(
+        self, x: torch.Tensor, weight: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """Rounded before the product with the weight, as Llama's own code does."""
+        wide = x.float()
+        scale = torch.rsqrt(wide.square().mean(1, keepdim=True) + eps)
+        return ((wide * scale).half() * weight,)
 
     def flops(self, dims: Dims) -> int:
         """Square and add, then two products for each element."""

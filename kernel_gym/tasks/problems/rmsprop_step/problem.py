@@ -36,10 +36,10 @@ class RmspropStep(Problem):
         TensorArg("grad", torch.float32, shape="rows * cols"),
         TensorArg("square", torch.float32, shape="rows * cols"),
         TensorArg("buffer", torch.float32, shape="rows * cols"),
-        ScalarArg("lr", float),
-        ScalarArg("alpha", float),
-        ScalarArg("eps", float),
-        ScalarArg("momentum", float),
+        ScalarArg("lr", float, values=(0.01, 0.1, 0.001)),
+        ScalarArg("alpha", float, values=(0.9, 0.99, 0.95)),
+        ScalarArg("eps", float, values=(1e-3, 1e-2, 1e-5)),
+        ScalarArg("momentum", float, values=(0.9, 0.5, 0.0)),
     )
     outputs = (
         Output("new_param", torch.float32, shape="rows * cols"),
@@ -64,13 +64,12 @@ class RmspropStep(Problem):
         """Draws gradients by the distribution, squares such ones leave, and normal buffers."""
         shape = (self.elements(workload.dims),)
         past = draw(shape, torch.float32, workload.distribution, generator)
-        scalars = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "momentum": 0.9}
         return {
             "param": 0.05 * torch.randn(shape, generator=generator),
             "grad": draw(shape, torch.float32, workload.distribution, generator),
             "square": past.square() * torch.rand(shape, generator=generator),
             "buffer": 0.1 * torch.randn(shape, generator=generator),
-            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+            **self.scalars(workload),
         }
 
     def oracle(

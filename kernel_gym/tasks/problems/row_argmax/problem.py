@@ -29,6 +29,10 @@ class RowArgmax(Problem):
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound", "reduction")
     source = "greedy sampling from Llama-2, GPT-2 and Llama-3 logits, top-1 routing of Switch"
+    domain = (
+        "All floating-point inputs are finite. Several elements may be the largest: then "
+        "any of their places is right."
+    )
 
     args = (TensorArg("x", torch.float32, shape="rows, cols"),)
     outputs = (
@@ -44,7 +48,7 @@ class RowArgmax(Problem):
     production = points(
         "rows cols",
         full=[(256, 151936), (16384, 256), (128, 256000)],
-        sim=[(8, 37984), (512, 256), (32, 6283)],
+        sim=[(8, 37984), (512, 256), (32, 6283), (24, 9496), (128, 2048)],
     )
     adversarial = ({"rows": 5, "cols": 1},)
     distributions = ("normal", "range_ends", "structured", "constant_rows")

@@ -35,8 +35,8 @@ class RowwiseAdagradStep(Problem):
         TensorArg("table", torch.float16, shape="rows, dim"),
         TensorArg("grad", torch.float16, shape="rows, dim"),
         TensorArg("state", torch.float32, shape="rows"),
-        ScalarArg("lr", float),
-        ScalarArg("eps", float),
+        ScalarArg("lr", float, values=(0.1, 0.01, 0.05)),
+        ScalarArg("eps", float, values=(1e-4, 1e-2, 1e-6)),
     )
     outputs = (
         Output("new_table", torch.float16, shape="rows, dim"),
@@ -64,8 +64,7 @@ class RowwiseAdagradStep(Problem):
             "table": torch.randn((rows, dim), generator=generator).half(),
             "grad": draw((rows, dim), torch.float16, workload.distribution, generator),
             "state": past.square().sum(1),
-            "lr": torch.tensor(0.1).item(),
-            "eps": torch.tensor(1e-4).item(),
+            **self.scalars(workload),
         }
 
     def oracle(

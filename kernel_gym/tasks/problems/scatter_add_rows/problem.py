@@ -28,6 +28,7 @@ class ScatterAddRows(Problem):
     level = 3
     tags = ("recommender", "point-cloud", "graph", "memory-bound", "scatter")
     source = "votes by pillar of PointPillars on KITTI, neighbours by node of ogbn-arxiv and Cora"
+    domain = "Indices lie within the rows and may repeat; a row may get nothing."
 
     args = (
         TensorArg("values", torch.int32, shape="tokens, dim"),

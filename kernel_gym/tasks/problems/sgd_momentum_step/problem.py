@@ -35,9 +35,9 @@ class SgdMomentumStep(Problem):
         TensorArg("param", torch.float32, in_place=True, shape="rows * cols"),
         TensorArg("grad", torch.float32, shape="rows * cols"),
         TensorArg("velocity", torch.float32, in_place=True, shape="rows * cols"),
-        ScalarArg("lr", float),
-        ScalarArg("momentum", float),
-        ScalarArg("decay", float),
+        ScalarArg("lr", float, values=(0.1, 0.01, 0.5)),
+        ScalarArg("momentum", float, values=(0.9, 0.5, 0.99)),
+        ScalarArg("decay", float, values=(0.05, 1e-3, 0.2)),
     )
     outputs = (
         Output("new_param", torch.float32, shape="rows * cols"),
@@ -60,12 +60,11 @@ class SgdMomentumStep(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws gradients by the distribution, normal velocities and weights of 0.05."""
         count = (self.elements(workload.dims),)
-        scalars = {"lr": 0.1, "momentum": 0.9, "decay": 0.05}
         return {
             "param": 0.05 * torch.randn(count, generator=generator),
             "grad": 0.1 * draw(count, torch.float32, workload.distribution, generator),
             "velocity": 0.1 * torch.randn(count, generator=generator),
-            **{name: torch.tensor(value).item() for name, value in scalars.items()},
+            **self.scalars(workload),
         }
 
     def oracle(

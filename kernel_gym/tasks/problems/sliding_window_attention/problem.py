@@ -38,7 +38,7 @@ class SlidingWindowAttention(Problem):
         TensorArg("k", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, seq, head_dim"),
         ScalarArg("window", int),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, seq, head_dim"),)
     axes = (
@@ -67,18 +67,17 @@ class SlidingWindowAttention(Problem):
         {"batch": 1, "heads": 1, "seq": 1, "head_dim": 64, "window": 1},
         {"batch": 1, "heads": 2, "seq": 37, "head_dim": 64, "window": 100},
     )
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the score matrices times head_dim."""
         return dims["batch"] * dims["heads"] * dims["seq"] ** 2 * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, v float16; scale 1 / sqrt(head_dim)."""
+        """Draws q, k, v float16."""
         shape = tuple(workload.dims[axis] for axis in _AXES)
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
-        scale = shape[-1] ** -0.5
-        return {"q": q, "k": k, "v": v, "window": workload.dims["window"], "scale": scale}
+        return {"q": q, "k": k, "v": v, "window": workload.dims["window"], **self.scalars(workload)}
 
     def oracle(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float

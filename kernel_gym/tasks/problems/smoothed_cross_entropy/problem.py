@@ -31,12 +31,16 @@ class SmoothedCrossEntropy(Problem):
     level = 3
     tags = ("audio", "vision", "decoder-llm", "training", "memory-bound")
     source = "Transformer-base on WMT14, Whisper-large, ViT and ResNet-50 on ImageNet, NLLB-200"
+    domain = (
+        "All floating-point inputs are finite. A target is a class or ignore_index, "
+        "which may be a class, too."
+    )
 
     args = (
         TensorArg("logits", torch.bfloat16, shape="rows, classes"),
         TensorArg("target", torch.int64, shape="rows"),
-        ScalarArg("smoothing", float),
-        ScalarArg("ignore_index", int),
+        ScalarArg("smoothing", float, values=(0.1, 0.2, 0.0, 0.05)),
+        ScalarArg("ignore_index", int, values=(-100, 0, 255)),
     )
     outputs = (Output("loss", torch.bfloat16, shape="rows"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("classes", 2, 1 << 18))
@@ -54,16 +58,16 @@ class SmoothedCrossEntropy(Problem):
     distributions = ("normal", "offset", "heavy_tail", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits and targets, a fifth of which is ignored; smoothing 0.1."""
+        """Draws logits and targets, a fifth of which is ignored."""
         rows, classes = workload.dims["rows"], workload.dims["classes"]
         logits = draw((rows, classes), torch.bfloat16, workload.distribution, generator)
         target = torch.randint(0, classes, (rows,), generator=generator)
         ignored = torch.rand(rows, generator=generator) < 0.2
+        scalars = self.scalars(workload)
         return {
             "logits": logits,
-            "target": target.masked_fill(ignored, -100),
-            "smoothing": 0.1,
-            "ignore_index": -100,
+            "target": target.masked_fill(ignored, int(scalars["ignore_index"])),
+            **scalars,
         }
 
     def oracle(

@@ -34,7 +34,7 @@ class TimestepEmbedding(Problem):
     args = (
         TensorArg("t", torch.float32, shape="rows"),
         ScalarArg("dim", int),
-        ScalarArg("max_period", float),
+        ScalarArg("max_period", float, values=(1e4, 1e3, 1e5)),
     )
     outputs = (Output("out", torch.float16, shape="rows, 2 * half"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("half", 1, 1 << 13))
@@ -52,10 +52,10 @@ class TimestepEmbedding(Problem):
     distributions = ("uniform", "normal", "sparse", "heavy_tail")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws t float32[rows], 0 to 1000; dim is 2 * half, max_period 10000."""
+        """Draws t float32[rows], 0 to 1000; dim is 2 * half."""
         t = draw((workload.dims["rows"],), torch.float32, workload.distribution, generator)
         t = (t.abs() * 250).clamp(max=1000)
-        return {"t": t, "dim": 2 * workload.dims["half"], "max_period": 10000.0}
+        return {"t": t, "dim": 2 * workload.dims["half"], **self.scalars(workload)}
 
     def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
         """A row of cosines, then sines, for each timestep."""

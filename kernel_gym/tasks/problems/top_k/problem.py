@@ -35,6 +35,10 @@ class TopK(Problem):
     source = (
         "experts of Mixtral-8x7B, Qwen3-30B-A3B and DeepSeek-V3, top-k sampling of Llama-2 logits"
     )
+    domain = (
+        "All floating-point inputs are finite. Several elements may be equal: then any "
+        "order of their places is right."
+    )
 
     args = (TensorArg("x", torch.float32, shape="rows, cols"), ScalarArg("k", int))
     outputs = (

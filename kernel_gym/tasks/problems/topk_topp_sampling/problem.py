@@ -38,6 +38,10 @@ class TopkToppSampling(Problem):
     level = 5
     tags = ("decoder-llm", "memory-bound", "reduction", "sampling")
     source = "vocabularies of Llama-2, GPT-2, Llama-3 and Mistral; top-k up to 64 as in Gemma's 64"
+    domain = (
+        "All floating-point inputs are finite. Logits may be equal; top_k is at least 1, "
+        "top_p above 0, uniform below 1."
+    )
 
     args = (
         TensorArg("logits", torch.float32, shape="rows, vocab"),
@@ -61,11 +65,16 @@ class TopkToppSampling(Problem):
     distributions = ("normal", "uniform", "heavy_tail", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits, top_k from 1 to 64 (or vocab), top_p from 0.5 to 1, uniform numbers."""
+        """Draws logits, top_k from 1 to 64 (or vocab), top_p from 0.5 to 1, uniform numbers.
+
+        In half of the rows many logits are equal.
+        """
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
         most = min(MOST, vocab)
+        logits = draw((rows, vocab), torch.float32, workload.distribution, generator)
+        coarse = torch.rand(rows, 1, generator=generator) < 0.5
         return {
-            "logits": draw((rows, vocab), torch.float32, workload.distribution, generator),
+            "logits": torch.where(coarse, (logits * 8).round() / 8, logits),
             "top_k": torch.randint(1, most + 1, (rows,), generator=generator).int(),
             "top_p": 0.5 + 0.5 * torch.rand(rows, generator=generator),
             "uniform": torch.rand(rows, generator=generator),

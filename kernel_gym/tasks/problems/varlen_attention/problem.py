@@ -33,13 +33,16 @@ class VarlenAttention(Problem):
     level = 5
     tags = ("decoder-llm", "moe", "vision", "compute-bound", "ragged")
     source = "packed prefill of Llama-2-7B, Llama-3-8B, Qwen2.5-0.5B and OPT-1.3B"
+    domain = (
+        "All floating-point inputs are finite. A sequence may be empty: then two starts are equal."
+    )
 
     args = (
         TensorArg("q", torch.float16, shape="tokens, heads, head_dim"),
         TensorArg("k", torch.float16, shape="tokens, heads, head_dim"),
         TensorArg("v", torch.float16, shape="tokens, heads, head_dim"),
         TensorArg("starts", torch.int32, shape="sequences + 1"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.25, 0.05)),
     )
     outputs = (Output("out", torch.float16, shape="tokens, heads, head_dim"),)
     axes = (
@@ -59,7 +62,7 @@ class VarlenAttention(Problem):
         sim=[(320, 5, 1, 128), (180, 12, 2, 64), (256, 8, 3, 64)],
     )
     adversarial = ({"tokens": 5, "sequences": 5, "heads": 1, "head_dim": 64},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with a token for each sequence."""
@@ -70,13 +73,13 @@ class VarlenAttention(Problem):
         return dims["tokens"] ** 2 * dims["heads"] * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, v float16 and cuts the tokens at random places."""
+        """Draws q, k, v float16 and cuts the tokens at random places, some of them equal."""
         tokens, sequences, heads, width = (workload.dims[a.name] for a in self.axes)
         shape = (tokens, heads, width)
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
-        cuts = torch.randperm(max(1, tokens - 1), generator=generator)[: sequences - 1] + 1
+        cuts = torch.randint(0, tokens + 1, (sequences - 1,), generator=generator)
         starts = torch.cat([torch.tensor([0]), cuts.sort().values, torch.tensor([tokens])])
-        return {"q": q, "k": k, "v": v, "starts": starts.int(), "scale": width**-0.5}
+        return {"q": q, "k": k, "v": v, "starts": starts.int(), **self.scalars(workload)}
 
     def oracle(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
@@ -39,7 +40,7 @@ class WindowAttention(Problem):
         TensorArg("v", torch.float16, shape="images * windows, heads, side * side, 32"),
         TensorArg("bias", torch.float16, shape="heads, side * side, side * side"),
         TensorArg("mask", torch.float16, shape="windows, side * side, side * side"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.1768, 0.125, 0.25, 0.0625)),
     )
     outputs = (Output("out", torch.float16, shape="images * windows, heads, side * side, 32"),)
     axes = (
@@ -59,7 +60,7 @@ class WindowAttention(Problem):
         sim=[(3, 4, 4, 7), (1, 2, 4, 12), (2, 4, 6, 6)],
     )
     adversarial = ({"images": 1, "windows": 1, "heads": 2, "side": 3},)
-    distributions = ("normal", "uniform", "structured")
+    distributions = ("normal", "uniform", "structured", "wide")
 
     def elements(self, dims: Dims) -> int:
         """Entries of the score matrices, in blocks of 16 rows and a power of 2 of columns."""
@@ -82,7 +83,7 @@ class WindowAttention(Problem):
             "v": v,
             "bias": torch.randn(heads, places, places, generator=generator).half(),
             "mask": torch.where(apart, -100.0, 0.0).half(),
-            "scale": WIDTH**-0.5,
+            **self.scalars(workload),
         }
 
     def oracle(
@@ -109,12 +110,9 @@ class WindowAttention(Problem):
         mask: torch.Tensor,
         scale: float,
     ) -> tuple[torch.Tensor, ...]:
-        """As Swin writes it: scores, bias, mask, softmax, product."""
-        windows, heads, places, _ = q.shape
-        scores = torch.matmul(q * scale, k.transpose(2, 3)) + bias[None]
-        masked = scores.view(-1, mask.shape[0], heads, places, places) + mask[None, :, None]
-        weights = torch.softmax(masked.view(windows, heads, places, places), dim=-1)
-        return (torch.matmul(weights, v),)
+        """PyTorch's attention with the sum of bias and mask, as SwinV2's fused form has it."""
+        added = (bias[None] + mask[:, None]).repeat(q.shape[0] // mask.shape[0], 1, 1, 1)
+        return (F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale),)
 
     def flops(self, dims: Dims) -> int:
         """Two products over all scores."""

@@ -1,0 +1,66 @@
+"""The result of the mutation test of references, for `kernel-gym admit --mutate`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+from kernel_gym.commands.common import console, messages, print_json
+
+if TYPE_CHECKING:
+    from kernel_gym.admission.mutants import MutationReport
+    from kernel_gym.tasks.problem import Problem
+
+MOST_SURVIVORS = 0.03
+"""Largest share of mutants that may pass without a rule that says why."""
+
+
+def mutate(problems: Sequence[Problem], json: bool) -> bool:
+    """Runs the mutation test and prints it. Returns whether too many mutants survive."""
+    from kernel_gym.admission.mutants import mutation_test
+    from kernel_gym.admission.values import SEED
+    from kernel_gym.tasks.problem import Scale
+
+    steps = (mutation_test(problem, Scale.SIM, SEED) for problem in problems)
+    reports = list(track(steps, "mutating", len(problems), console=messages))
+    print_json([_row(report) for report in reports]) if json else _show(reports)
+    survivors = sum(len(report.survivors) for report in reports)
+    return survivors > MOST_SURVIVORS * sum(report.count for report in reports)
+
+
+def _row(report: MutationReport) -> dict[str, Any]:
+    return {
+        "problem": report.problem,
+        "mutants": report.count,
+        "killed": report.killed,
+        "equivalent": [{"change": change, "rule": rule} for change, rule in report.equivalent],
+        "survivors": list(report.survivors),
+    }
+
+
+def _show(reports: Sequence[MutationReport]) -> None:
+    table = Table()
+    for header in ("problem", "mutants", "killed", "equivalent", "survivors"):
+        table.add_column(header, overflow="fold")
+    for report in reports:
+        counts = (report.count, report.killed, len(report.equivalent))
+        table.add_row(report.problem, *map(str, counts), escape("\n".join(report.survivors)))
+    console.print(table)
+    total, killed, survivors = _sums(reports)
+    share = survivors / total if total else 0.0
+    text = f"{total} mutants: {killed} killed, {survivors} survive ({share:.1%})"
+    console.print(text, highlight=False)
+    rules = Counter(rule for report in reports for _, rule in report.equivalent)
+    for rule, count in rules.most_common():
+        console.print(f"{count} equivalent: {rule}", highlight=False)
+
+
+def _sums(reports: Iterable[MutationReport]) -> tuple[int, int, int]:
+    rows = [(report.count, report.killed, len(report.survivors)) for report in reports]
+    total, killed, survivors = (sum(row[i] for row in rows) for i in range(3))
+    return total, killed, survivors
