@@ -114,7 +114,8 @@ def trl(sessions, task, replies, monkeypatch):
 
 def openenv(sessions, task, replies, monkeypatch):
     pytest.importorskip("openenv.core.env_server", exc_type=ImportError)
-    from kernel_gym.envs.adapters.openenv import KernelAction, KernelEnvironment
+    from kernel_gym.envs.adapters.openenv_client import KernelAction
+    from kernel_gym.envs.adapters.openenv_environment import KernelEnvironment
 
     env = KernelEnvironment(sessions)
     env.reset(seed=SEED, task=task)
@@ -178,7 +179,8 @@ def verl(sessions, task, replies, monkeypatch):
 
 def tinker(sessions, task, replies, monkeypatch):
     pytest.importorskip("tinker_cookbook.rl.message_env")
-    from kernel_gym.envs.adapters.tinker import KernelGroup, KernelMessageEnv
+    from kernel_gym.envs.adapters.tinker import KernelMessageEnv
+    from kernel_gym.envs.adapters.tinker_dataset import KernelGroup
 
     group = KernelGroup(task, 2, "model", "renderer", TURNS, SEED)
     assert pickle.loads(pickle.dumps(group)) == group

@@ -41,7 +41,7 @@ def url():
 @pytest.fixture
 def connect(url):
     """Opens sessions and closes them."""
-    from kernel_gym.envs.adapters.openenv import KernelClient
+    from kernel_gym.envs.adapters.openenv_client import KernelClient
 
     opened = []
 
@@ -55,7 +55,7 @@ def connect(url):
 
 
 def test_a_client_waits_as_long_as_an_evaluation_may_take():
-    from kernel_gym.envs.adapters.openenv import KernelClient
+    from kernel_gym.envs.adapters.openenv_client import KernelClient
     from kernel_gym.executors.supervised import DEADLINE
 
     assert KernelClient(base_url="http://localhost:1")._message_timeout > DEADLINE
@@ -64,7 +64,7 @@ def test_a_client_waits_as_long_as_an_evaluation_may_take():
 
 
 def submit(client, source):
-    from kernel_gym.envs.adapters.openenv import KernelAction
+    from kernel_gym.envs.adapters.openenv_client import KernelAction
 
     return client.step(KernelAction(source=source))
 
