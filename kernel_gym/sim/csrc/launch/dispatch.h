@@ -57,6 +57,7 @@ struct LaunchRequest {
   u64 sample_seed;       // decides which workgroups are recorded
   u64 poison;            // a Poison: these loads get `fill` as result; 0: none
   u64 sharing;           // record data that workgroups hand to each other
+  u64 l1_sets;           // of the L1 that a recorded workgroup has for itself
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -77,7 +78,7 @@ struct LaunchRequest {
   u32 fault_other_wave;
   u32 suspects;
 };
-static_assert(sizeof(LaunchRequest) == 296, "shared with Python");
+static_assert(sizeof(LaunchRequest) == 304, "shared with Python");
 
 // The lines of memory that a launch touched: one byte for each line and direction, so that threads
 // may write at the same time. A byte is the number of the last launch that touched the line. The
