@@ -52,6 +52,12 @@ def sample_count(workgroups: int) -> int:
     return min(workgroups, wanted)
 
 
+def l1_sets(residency: Occupancy, workgroups: int, figures: hw.Figures) -> int:
+    """Sets of the L1 that each workgroup has for itself on a compute unit that several share."""
+    copies = min(residency.workgroups_per_cu, -(-workgroups // figures.compute_units))
+    return max(1, figures.l1_sets // max(1, copies))
+
+
 class KernelTiming:
     """The static part of a kernel's timing: the units and cycles of its instructions."""
 
@@ -218,6 +224,7 @@ class LaunchModel:
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
             atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
+            start_interval=1 / hw.WORKGROUP_STARTS_PER_CYCLE,
             instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
             slots=copies * compute_units,
             workgroups=self.workgroups,

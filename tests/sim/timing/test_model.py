@@ -9,7 +9,7 @@ import triton.language as tl
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.engine.engine import Engine
-from kernel_gym.sim.timing.model import combined, estimate_traffic
+from kernel_gym.sim.timing.model import combined, estimate_traffic, l1_sets
 from kernel_gym.sim.timing.occupancy import occupancy
 from tests.sim import triton_kernels as kernels
 from tests.sim.support import launch
@@ -207,6 +207,27 @@ def test_latency_and_bandwidth_add_up_as_squares_where_waves_only_wait():
     assert 4 < combined(terms, waiting=0) < 4.1
     assert combined({**terms, "cu": 0.0}, waiting=1) == 4
     assert combined(dict.fromkeys(terms, 0.0), waiting=0.5) == 0
+
+
+def test_small_workgroups_wait_for_their_start(engine):
+    x, out = torch.randn(1 << 19), torch.empty(1 << 19)
+    seconds = []
+    for block, warps in ((64, 1), (1024, 4)):
+        text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], warps=warps, BLOCK=block)
+        grid = ((1 << 19) // block,)
+        result = modelled(engine, text, shared, grid, [x, out, 1 << 19], warps)
+        seconds.append(result.seconds)
+    starts = 8192 / hw.WORKGROUP_STARTS_PER_CYCLE / hw.MI300X.clock_hz
+    assert seconds[0] > starts
+    assert seconds[0] > 1.3 * seconds[1]
+
+
+def test_workgroups_share_the_first_cache():
+    alone, crowded = occupancy(1024, 60 << 10, 32), occupancy(256, 0, 32)
+    assert l1_sets(alone, 1000, hw.MI300X) == 64
+    assert l1_sets(crowded, 100_000, hw.MI300X) == 8
+    assert l1_sets(crowded, 304, hw.MI300X) == 64  # one on each compute unit
+    assert l1_sets(alone, 1000, hw.FIGURES["gfx90a"]) == 32
 
 
 def test_latencies_are_those_of_the_device():
