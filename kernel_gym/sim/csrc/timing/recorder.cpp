@@ -39,8 +39,9 @@ void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_l
                       bool write) {
   AccessCounts& counts = accounts_.sampled[instruction];
   count_lanes(counts, shape, write);
-  if (write) {
+  if (write) {  // an atomic operation that returns a value waits for the L2
     counts.l1_misses += shape.line_count;
+    counts.late++;
     return;
   }
   bool late = false;
