@@ -372,6 +372,7 @@ class AccessCounts(ct.Structure):
         ("lines", ct.c_uint64),
         ("l1_misses", ct.c_uint64),
         ("late", ct.c_uint64),
+        ("fetched", ct.c_uint64),
         ("lds_cycles", ct.c_uint64),
         ("writes", ct.c_uint64),
     ]

@@ -161,6 +161,7 @@ const Number kNumbers[] = {
     FIELD(AccessCounts, lines),
     FIELD(AccessCounts, l1_misses),
     FIELD(AccessCounts, late),
+    FIELD(AccessCounts, fetched),
     FIELD(AccessCounts, lds_cycles),
     FIELD(AccessCounts, writes),
     SIZE(AccessCounts),

@@ -196,16 +196,21 @@ class LaunchModel:
         sampled = self._read("sim_sampled", len(self.timing.units), columns)
         field = {name: i for i, name in enumerate(names)}
         seen = sampled[:, field["lines"]]
-        missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
         memory = self.timing.units == UNITS.index("memory")
         stores = exact[:, field["writes"]] > 0
+
+        def loaded(name: str) -> float:
+            share = np.where(seen > 0, sampled[:, field[name]] / np.maximum(seen, 1), 1.0)
+            return float((exact[:, field["lines"]] * share)[memory & ~stores].sum())
+
         return estimate_traffic(
-            float((exact[:, field["lines"]] * missing)[memory & ~stores].sum()),
+            loaded("l1_misses"),
             float(exact[:, field["segments"]][memory & stores].sum()),
             self.launch.read_lines,
             self.launch.written_lines,
             self.timing.figures,
             min(self.workgroups, self.timing.figures.chiplets),
+            loaded("fetched"),
         )
 
     def _request(self, traffic: Traffic) -> layouts.ModelRequest:
@@ -240,9 +245,8 @@ class LaunchModel:
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
-        started = self.workgroups / hw.WORKGROUP_STARTS_PER_CYCLE
         return {
-            "cu": max(request.makespan, started) / device.clock_hz,
+            "cu": request.makespan / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
             "hbm": max(hbm, traffic.hbm / pull),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),

@@ -47,7 +47,10 @@ void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_l
   bool late = false;
   for (u32 i = 0; i < shape.line_count; i++) {
     const auto touch = l1_.touch(first_line + shape.lines[i], wave, traces[wave].size());
-    counts.l1_misses += touch == TagCache::Touch::kMissed;
+    if (touch == TagCache::Touch::kMissed) {
+      counts.l1_misses++;
+      counts.fetched += fetched_.insert(first_line + shape.lines[i]).second;
+    }
     late |= touch != TagCache::Touch::kHit;
   }
   counts.late += late;

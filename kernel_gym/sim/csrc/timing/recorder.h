@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "timing/contention.h"
@@ -19,6 +20,7 @@ struct AccessCounts {
   u64 lines = 0;       // 128-byte lines touched
   u64 l1_misses = 0;   // lines that left the compute unit (all lines of a store)
   u64 late = 0;        // executions that waited for a line from beyond the L1
+  u64 fetched = 0;     // lines of loads that the workgroup had not fetched before
   u64 lds_cycles = 0;
   u64 writes = 0;
 
@@ -30,11 +32,12 @@ struct AccessCounts {
     lines += other.lines;
     l1_misses += other.l1_misses;
     late += other.late;
+    fetched += other.fetched;
     lds_cycles += other.lds_cycles;
     writes += other.writes;
   }
 };
-static_assert(sizeof(AccessCounts) == 72, "shared with Python");
+static_assert(sizeof(AccessCounts) == 80, "shared with Python");
 
 // Counts an access of lanes that fill [low, high).
 SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low, u64 high,
@@ -133,4 +136,5 @@ class Recorder {
   Accounts& accounts_;
   const TimedInst* timed_;
   TagCache l1_;
+  std::unordered_set<u64> fetched_;  // lines
 };
