@@ -84,7 +84,7 @@ class _FusedOperators(TorchFunctionMode):
             out = func(*args, **kwargs)
         finally:
             self.cost.paused = False
-        moved = _bytes(_tensors((args, kwargs)) + [out])
+        moved = _bytes([*_tensors((args, kwargs)), out])
         flops = _attention_flops(*args, **kwargs) if attention else 0
         self.cost.seconds += self.cost.spec.operator_seconds(moved, flops, out.dtype)
         return out
