@@ -137,6 +137,15 @@ def test_traffic_of_streaming_and_reuse():
     assert reuse.far_fraction == pytest.approx(0.08)
 
 
+def test_a_line_that_one_workgroup_reads_is_fetched_by_one_chiplet():
+    private = estimate_traffic(3000, 0, 1000, 0, fetches=1000)
+    assert private.far_fraction == pytest.approx(1 / 3)
+    assert estimate_traffic(3000, 0, 1000, 0).far_fraction == 1
+    shared = estimate_traffic(100_000, 0, 1000, 0, fetches=100_000)
+    assert shared.far_fraction == pytest.approx(0.08)  # each of eight chiplets once
+    assert estimate_traffic(3000, 0, 1000, 0, fetches=10) == private  # no fewer than there are
+
+
 def test_occupancy_names_its_limiter():
     assert occupancy(256, 0, 32).limiter == "wave slots"
     assert occupancy(256, 0, 32).workgroups_per_cu == 8
@@ -236,16 +245,3 @@ def test_latencies_are_those_of_the_device():
     for figures in hw.FIGURES.values():
         assert warm.miss_latency(figures.latencies) == pytest.approx(figures.latencies.l2, rel=0.01)
         assert cold.miss_latency(figures.latencies) == figures.latencies.hbm
-
-
-def test_small_workgroups_wait_for_their_start(engine):
-    x, out = torch.randn(1 << 19), torch.empty(1 << 19)
-    seconds = []
-    for block, warps in ((64, 1), (1024, 4)):
-        text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], warps=warps, BLOCK=block)
-        grid = ((1 << 19) // block,)
-        result = modelled(engine, text, shared, grid, [x, out, 1 << 19], warps)
-        seconds.append(result.seconds)
-    starts = 8192 / hw.WORKGROUP_STARTS_PER_CYCLE / hw.MI300X.clock_hz
-    assert seconds[0] > hw.LAUNCH_S + starts
-    assert seconds[0] > 1.3 * seconds[1]
