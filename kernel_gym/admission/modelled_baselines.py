@@ -72,5 +72,5 @@ def rank_correlation(rows: list[ComparedBaseline]) -> float:
     """Spearman's rho of measured and modelled head-room; NaN for fewer than two problems."""
     if len(rows) < 2:
         return float("nan")
-    found = stats.spearmanr([r.measured for r in rows], [r.modelled for r in rows])
-    return float(found.statistic)
+    result = stats.spearmanr([r.measured for r in rows], [r.modelled for r in rows])
+    return float(result.statistic)

@@ -69,10 +69,10 @@ def test_distances_cost_by_their_number():
 
 
 def test_the_ctc_loss_costs_by_its_time_steps():
-    lengths = torch.full((4,), 100)
-    targets, ends = torch.zeros(4, 20, dtype=torch.int64), torch.full((4,), 20)
-    found = cost(aten._ctc_loss.Tensor, torch.zeros(100, 4, 32), targets, lengths, ends)
-    assert found.waiting == pytest.approx(28e-6)
+    losses = (torch.zeros(4), torch.zeros(4, 100, 41))
+    args = (torch.zeros(100, 4, 32), torch.zeros(4, 20, dtype=torch.int64), [100] * 4, [20] * 4)
+    loss = operator_cost(aten._ctc_loss, args, {}, losses, MI300X.compute_units)
+    assert loss.waiting == pytest.approx(28e-6)
 
 
 def test_a_depthwise_convolution_is_no_product():

@@ -79,8 +79,8 @@ def test_attention_and_rms_norm_are_one_operator():
     assert _seconds(lambda q: attend(q, True), q=q) == pytest.approx(half)
     x, w = torch.zeros(512, 1024), torch.zeros(1024)
     expected = MI300X.operator_seconds(2 * x.nbytes + w.nbytes, 0, torch.float32)
-    found = _seconds(lambda x, w: (torch.nn.functional.rms_norm(x, (1024,), w),), x=x, w=w)
-    assert found == pytest.approx(expected)
+    seconds = _seconds(lambda x, w: (torch.nn.functional.rms_norm(x, (1024,), w),), x=x, w=w)
+    assert seconds == pytest.approx(expected)
 
 
 def test_operators_after_a_fused_one_are_charged_again():
