@@ -160,6 +160,7 @@ class LaunchRequest(ct.Structure):
         ("poison", ct.c_uint64),
         ("sharing", ct.c_uint64),
         ("margin", ct.c_uint64),
+        ("l1_sets", ct.c_uint64),
         ("instructions", ct.c_uint64),
         ("read_lines", ct.c_uint64),
         ("written_lines", ct.c_uint64),
@@ -282,6 +283,7 @@ class TimedInst(ct.Structure):
         ("dst_rows", ct.c_uint16),
         ("src_rows", ct.c_uint16 * 3),
         ("sharing", ct.c_uint16),
+        ("gap", ct.c_uint16),
     ]
 
 
@@ -344,6 +346,7 @@ class ModelRequest(ct.Structure):
         ("unsampled_lds", ct.c_double),
         ("handover", ct.c_double),
         ("atomic_handover", ct.c_double),
+        ("start_interval", ct.c_double),
         ("instruction_budget", ct.c_uint64),
         ("slots", ct.c_uint64),
         ("workgroups", ct.c_uint64),
@@ -368,6 +371,8 @@ class AccessCounts(ct.Structure):
         ("segments", ct.c_uint64),
         ("lines", ct.c_uint64),
         ("l1_misses", ct.c_uint64),
+        ("late", ct.c_uint64),
+        ("fetched", ct.c_uint64),
         ("lds_cycles", ct.c_uint64),
         ("writes", ct.c_uint64),
     ]

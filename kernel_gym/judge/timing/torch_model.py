@@ -1,7 +1,9 @@
 """The modelled time of a PyTorch baseline on the simulator (rule 23).
 
-Every operator of the reference costs a launch and its achievable roofline: the bytes of its tensor
-inputs and outputs, and the FLOPs by PyTorch's counter. On meta tensors nothing is computed.
+Every operator of the reference costs its launches and its achievable roofline: the bytes of its
+tensor inputs and outputs, as often as its kernels move them (operator_costs.py), and the FLOPs by
+PyTorch's counter. Attention and RMS normalisation are one operator each, as they are on a GPU. On
+meta tensors nothing is computed.
 """
 
 from __future__ import annotations
@@ -10,17 +12,28 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.hardware import DeviceSpec
+from kernel_gym.judge.timing.operator_costs import operator_cost
 from kernel_gym.tasks.problem import Problem, Value
 
 _aten = torch.ops.aten
 _FREE = frozenset(
     {_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty, _aten.detach}
 )
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    return sum(t.numel() * t.itemsize for t in tensors)
 
 
 class _OperatorCost(TorchDispatchMode):
@@ -30,25 +43,70 @@ class _OperatorCost(TorchDispatchMode):
         super().__init__()
         self.spec = spec
         self.seconds = 0.0
+        self.paused = False
+        """Whether the operators belong to a fused one, which is charged as a whole."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operator on meta tensors and adds its cost."""
-        out = func(*args, **(kwargs or {}))
-        if func.is_view or func.overloadpacket in _FREE:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        operator = func.overloadpacket
+        if self.paused or func.is_view or operator in _FREE:
             return out
-        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        results = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
-        moved = sum(t.numel() * t.itemsize for t in (*tensors, *results))
-        counter = flop_registry.get(func.overloadpacket)
-        flops = counter(*args, **(kwargs or {}), out_val=out) if counter else 0
+        results = _tensors(out)
+        cost = operator_cost(operator, args, kwargs, out, self.spec.compute_units)
+        moved = _bytes(_tensors((args, kwargs)) + results) if cost.moved is None else cost.moved
+        counter = flop_registry.get(operator)
+        flops = counter(*args, **kwargs, out_val=out) if counter else 0
         dtype = results[0].dtype if results else torch.float32
-        self.seconds += self.spec.operator_seconds(moved, flops, dtype)
+        self.seconds += self.spec.operator_seconds(int(moved * cost.passes), flops, dtype)
+        self.seconds += (cost.launches - 1) * self.spec.launch_seconds + cost.waiting
         return out
+
+
+class _FusedOperators(TorchFunctionMode):
+    """Charges functions that are one kernel on a GPU but several operators on meta tensors."""
+
+    def __init__(self, cost: _OperatorCost) -> None:
+        super().__init__()
+        self.cost = cost
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the function, and adds its cost if it is a fused one."""
+        kwargs = kwargs or {}
+        attention = func is functional.scaled_dot_product_attention
+        if not attention and func not in (functional.rms_norm, torch.rms_norm):
+            return func(*args, **kwargs)
+        if self.cost.paused:
+            return func(*args, **kwargs)
+        self.cost.paused = True
+        try:
+            out = func(*args, **kwargs)
+        finally:
+            self.cost.paused = False
+        moved = _bytes([*_tensors((args, kwargs)), out])
+        flops = _attention_flops(*args, **kwargs) if attention else 0
+        self.cost.seconds += self.cost.spec.operator_seconds(moved, flops, out.dtype)
+        return out
+
+
+def _attention_flops(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *_: Any,
+    is_causal: bool = False,
+    **__: Any,
+) -> int:
+    """FLOPs of two products. A causal kernel leaves out the half of them."""
+    pairs = query.numel() // query.shape[-1] * key.shape[-2]
+    flops = 2 * pairs * (query.shape[-1] + value.shape[-1])
+    return flops // 2 if is_causal else flops
 
 
 def reference_seconds(problem: Problem, inputs: Mapping[str, Value], spec: DeviceSpec) -> float:
     """Returns the modelled seconds of `problem.reference` in eager PyTorch on a device."""
     meta = {k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
-    with _OperatorCost(spec) as cost, torch.no_grad():
+    with _OperatorCost(spec) as cost, _FusedOperators(cost), torch.no_grad():
         problem.reference(**meta)
     return cost.seconds

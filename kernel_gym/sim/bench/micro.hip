@@ -79,14 +79,14 @@ GLOBAL void cached(const double* x, double* out, int words, int stride, int pass
     for (int i = 0; i < times; i++) asm volatile(FOUR(FOUR(FOUR(FOUR(text)))) : "+v"(a) : : "v10", "v11", "v12", "v13"); \
     if (a == 123.f) out[lane()] = a;                                           \
   }
-REPEATED(run_add_f32, "v_add_f32 v10, v10, v11\n")
-REPEATED(run_mul_f32, "v_mul_f32 v10, v10, v11\n")
-REPEATED(run_fmac_f32, "v_fmac_f32 v10, v11, v11\n")
+REPEATED(run_add_f32, "v_add_f32_e32 v10, v10, v11\n")
+REPEATED(run_mul_f32, "v_mul_f32_e32 v10, v10, v11\n")
+REPEATED(run_fmac_f32, "v_fmac_f32_e32 v10, v11, v11\n")
 REPEATED(run_fma_f32, "v_fma_f32 v10, v11, v11, v10\n")
 REPEATED(run_pk_add_f32, "v_pk_add_f32 v[10:11], v[10:11], v[12:13]\n")
 REPEATED(run_pk_fma_f32, "v_pk_fma_f32 v[10:11], v[12:13], v[12:13], v[10:11]\n")
 REPEATED(run_pk_mul_f16, "v_pk_mul_f16 v10, v10, v11\n")
-REPEATED(run_add_f16, "v_add_f16 v10, v10, v11\n")
+REPEATED(run_add_f16, "v_add_f16_e32 v10, v10, v11\n")
 REPEATED(run_add_f64, "v_add_f64 v[10:11], v[10:11], v[12:13]\n")
 REPEATED(run_mul_f64, "v_mul_f64 v[10:11], v[10:11], v[12:13]\n")
 REPEATED(run_fma_f64, "v_fma_f64 v[10:11], v[12:13], v[12:13], v[10:11]\n")

@@ -103,6 +103,7 @@ class TimedInstruction:
             self.dst_rows,
             *rows,
             int(self.sharing),
+            self.gap,
         )
 
 

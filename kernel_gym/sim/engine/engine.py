@@ -27,12 +27,13 @@ from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.asm.targets import TARGETS, target_of
 from kernel_gym.sim.asm.text import Module, parse
 from kernel_gym.sim.compiler.decode import decode_kernel
+from kernel_gym.sim.constants import FIGURES
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
-from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
+from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace, l1_sets
 from kernel_gym.sim.timing.occupancy import Occupancy
 
 __all__ = [
@@ -399,4 +400,6 @@ class Engine:
         request.threads = 1 if in_order else self.threads
         compute_units = TARGETS[kernel.arch].compute_units
         request.resident_limit = residency.workgroups_per_cu * compute_units
+        figures = FIGURES[kernel.arch]
+        request.l1_sets = l1_sets(residency, grid[0] * grid[1] * grid[2], figures)
         return request, [segment, packet]

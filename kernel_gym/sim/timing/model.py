@@ -52,6 +52,12 @@ def sample_count(workgroups: int) -> int:
     return min(workgroups, wanted)
 
 
+def l1_sets(residency: Occupancy, workgroups: int, figures: hw.Figures) -> int:
+    """Sets of the L1 that each workgroup has for itself on a compute unit that several share."""
+    copies = min(residency.workgroups_per_cu, -(-workgroups // figures.compute_units))
+    return max(1, figures.l1_sets // max(1, copies))
+
+
 class KernelTiming:
     """The static part of a kernel's timing: the units and cycles of its instructions."""
 
@@ -190,16 +196,21 @@ class LaunchModel:
         sampled = self._read("sim_sampled", len(self.timing.units), columns)
         field = {name: i for i, name in enumerate(names)}
         seen = sampled[:, field["lines"]]
-        missing = np.where(seen > 0, sampled[:, field["l1_misses"]] / np.maximum(seen, 1), 1.0)
         memory = self.timing.units == UNITS.index("memory")
         stores = exact[:, field["writes"]] > 0
+
+        def loaded(name: str) -> float:
+            share = np.where(seen > 0, sampled[:, field[name]] / np.maximum(seen, 1), 1.0)
+            return float((exact[:, field["lines"]] * share)[memory & ~stores].sum())
+
         return estimate_traffic(
-            float((exact[:, field["lines"]] * missing)[memory & ~stores].sum()),
+            loaded("l1_misses"),
             float(exact[:, field["segments"]][memory & stores].sum()),
             self.launch.read_lines,
             self.launch.written_lines,
             self.timing.figures,
             min(self.workgroups, self.timing.figures.chiplets),
+            loaded("fetched"),
         )
 
     def _request(self, traffic: Traffic) -> layouts.ModelRequest:
@@ -218,6 +229,7 @@ class LaunchModel:
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
             atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
+            start_interval=1 / hw.WORKGROUP_STARTS_PER_CYCLE,
             instruction_budget=min(_REPLAY_MAXIMUM, max(_REPLAY_MINIMUM, budget)),
             slots=copies * compute_units,
             workgroups=self.workgroups,
@@ -233,9 +245,8 @@ class LaunchModel:
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
-        started = self.workgroups / hw.WORKGROUP_STARTS_PER_CYCLE
         return {
-            "cu": max(request.makespan, started) / device.clock_hz,
+            "cu": request.makespan / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
             "hbm": max(hbm, traffic.hbm / pull),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),

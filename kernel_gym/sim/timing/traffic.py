@@ -42,11 +42,13 @@ def estimate_traffic(
     written_lines: int,
     figures: hw.Figures = hw.MI300X,
     chiplets: int | None = None,
+    fetches: float | None = None,
 ) -> Traffic:
     """Estimates traffic from requests and distinct lines, with cold caches.
 
-    Each chiplet has its own L2, so each of them may fetch a line. Repeated requests hit as far as
-    the distinct lines fit. The L2 writes back: a written line leaves it once.
+    Each chiplet has its own L2, so each of them may fetch a line, but not more often than
+    workgroups do. Repeated requests hit as far as the distinct lines fit. The L2 writes back: a
+    written line leaves it once.
 
     Args:
         read_requests: Lines that loads requested from L2, whole launch.
@@ -55,6 +57,8 @@ def estimate_traffic(
         written_lines: Distinct lines written.
         figures: Constants of the device.
         chiplets: How many of its dies have workgroups; by default all.
+        fetches: Lines that workgroups requested for the first time, summed over all workgroups;
+            by default as many as there are requests.
 
     Returns:
         The bytes.
@@ -64,7 +68,8 @@ def estimate_traffic(
     footprint = (read_lines + written_lines) * line
     l2_fits = min(1.0, chiplets * figures.l2_bytes / footprint) if footprint else 1.0
     mall_fits = min(1.0, figures.mall_bytes / footprint) if footprint else 1.0
-    first = min(read_requests, float(read_lines * chiplets))
+    fetches = read_requests if fetches is None else max(fetches, float(read_lines))
+    first = min(read_requests, float(read_lines * chiplets), fetches)
     l2_misses = first + (read_requests - first) * (1 - l2_fits)
     cold = min(float(read_lines), l2_misses)
     mall_misses = cold + (l2_misses - cold) * (1 - mall_fits)

@@ -64,3 +64,27 @@ def test_small_products_are_further_from_the_peak():
     shares = [library_share(2 * side**3, matrix=True) for side in (256, 1024, 4096, 8192)]
     assert shares == sorted(shares)
     assert shares[0] < 0.1
+
+
+def test_attention_and_rms_norm_are_one_operator():
+    q = torch.zeros(1, 4, 256, 64, dtype=torch.float16)
+    flops = 2 * 2 * 4 * 256 * 256 * 64
+
+    def attend(q, causal):
+        return (torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=causal),)
+
+    whole = MI300X.operator_seconds(4 * q.nbytes, flops, torch.float16)
+    assert _seconds(lambda q: attend(q, False), q=q) == pytest.approx(whole)
+    half = MI300X.operator_seconds(4 * q.nbytes, flops // 2, torch.float16)
+    assert _seconds(lambda q: attend(q, True), q=q) == pytest.approx(half)
+    x, w = torch.zeros(512, 1024), torch.zeros(1024)
+    expected = MI300X.operator_seconds(2 * x.nbytes + w.nbytes, 0, torch.float32)
+    seconds = _seconds(lambda x, w: (torch.nn.functional.rms_norm(x, (1024,), w),), x=x, w=w)
+    assert seconds == pytest.approx(expected)
+
+
+def test_operators_after_a_fused_one_are_charged_again():
+    x = torch.zeros(512, 1024)
+    norm = _seconds(lambda x: (torch.nn.functional.rms_norm(x, (1024,)),), x=x)
+    both = _seconds(lambda x: (torch.nn.functional.rms_norm(x, (1024,)).exp(),), x=x)
+    assert both == pytest.approx(norm + _seconds(lambda x: (x.exp(),), x=x))

@@ -58,6 +58,7 @@ struct LaunchRequest {
   u64 poison;            // a Poison: these loads get `fill` as result; 0: none
   u64 sharing;           // record data that workgroups hand to each other
   u64 margin;            // bytes around an allocation where accesses are noted and made; 0: none
+  u64 l1_sets;           // of the L1 that a recorded workgroup has for itself
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -79,7 +80,7 @@ struct LaunchRequest {
   u32 suspects;
   u32 outside_kind;      // of the first access in a margin; then fault_... say where it was
 };
-static_assert(sizeof(LaunchRequest) == 312, "shared with Python");
+static_assert(sizeof(LaunchRequest) == 320, "shared with Python");
 
 // The lines of memory that a launch touched: one byte for each line and direction, so that threads
 // may write at the same time. A byte is the number of the last launch that touched the line. The

@@ -1,23 +1,24 @@
-#include "timing/recorder.h"
+#include "timing/timing.h"
 
 #include <algorithm>
 
-bool TagCache::touch(u64 line) {
-  const u32 set = (line ^ (line >> 12) ^ (line >> 20)) % kSets;
+TagCache::Touch TagCache::touch(u64 line, u32 wave, size_t position) {
+  const u32 set = (u32)((line ^ (line >> 12) ^ (line >> 20)) % sets_);
   u64* tags = tags_[set];
-  u32* used = used_[set];
+  Fetch* fetches = fetches_[set];
   u32 oldest = 0;
   clock_++;
   for (u32 i = 0; i < kWays; i++) {
     if (tags[i] == line) {
-      used[i] = clock_;
-      return true;
+      fetches[i].used = clock_;
+      const bool earlier = fetches[i].wave != wave && position <= fetches[i].position;
+      return earlier ? Touch::kUnderWay : Touch::kHit;
     }
-    if (used[i] < used[oldest]) oldest = i;
+    if (fetches[i].used < fetches[oldest].used) oldest = i;
   }
   tags[oldest] = line;
-  used[oldest] = clock_;
-  return false;
+  fetches[oldest] = {clock_, wave, position};
+  return Touch::kMissed;
 }
 
 void Bins::begin(u64 workgroups, u32 blocks) {
@@ -34,16 +35,25 @@ void Bins::add(u64 workgroup, const std::vector<u64>& counts) {
   }
 }
 
-void Recorder::global(u32 instruction, const Shape& shape, u64 first_line, bool write) {
+void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_line,
+                      bool write) {
   AccessCounts& counts = accounts_.sampled[instruction];
   count_lanes(counts, shape, write);
-  if (write) {
+  if (write) {  // an atomic operation that returns a value waits for the L2
     counts.l1_misses += shape.line_count;
+    counts.late++;
     return;
   }
+  bool late = false;
   for (u32 i = 0; i < shape.line_count; i++) {
-    counts.l1_misses += !l1_.touch(first_line + shape.lines[i]);
+    const auto touch = l1_.touch(first_line + shape.lines[i], wave, traces[wave].size());
+    if (touch == TagCache::Touch::kMissed) {
+      counts.l1_misses++;
+      counts.fetched += fetched_.insert(first_line + shape.lines[i]).second;
+    }
+    late |= touch != TagCache::Touch::kHit;
   }
+  counts.late += late;
 }
 
 void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write) {
@@ -54,6 +64,7 @@ void count_scratch(AccessCounts& counts, u64 lanes, u32 size, bool write) {
   counts.segments += (bytes + 63) / 64;
   counts.lines += (bytes + 127) / 128;
   counts.l1_misses += (bytes + 127) / 128;
+  counts.late++;
   if (write) counts.writes++;
 }
 
@@ -75,5 +86,7 @@ void Recorder::lds(u32 instruction, const u32* places, u64 lanes, u32 size) {
   counts.lanes += active;
   counts.bytes += active * size;
   if (!lanes) return;
-  counts.lds_cycles += accounts_.shapes.local(instruction, places, lanes, size).lds_cycles;
+  counts.lds_cycles +=
+      accounts_.shapes.local(instruction, places, lanes, size, timed_[instruction].is_store)
+          .lds_cycles;
 }

@@ -2,10 +2,14 @@
 // instruction, cache lines and LDS bank conflicts.
 #pragma once
 
+#include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "timing/contention.h"
 #include "timing/shapes.h"
+
+struct TimedInst;
 
 // Sums over the executions of one instruction.
 struct AccessCounts {
@@ -15,6 +19,8 @@ struct AccessCounts {
   u64 segments = 0;    // 64-byte pieces touched
   u64 lines = 0;       // 128-byte lines touched
   u64 l1_misses = 0;   // lines that left the compute unit (all lines of a store)
+  u64 late = 0;        // executions that waited for a line from beyond the L1
+  u64 fetched = 0;     // lines of loads that the workgroup had not fetched before
   u64 lds_cycles = 0;
   u64 writes = 0;
 
@@ -25,11 +31,13 @@ struct AccessCounts {
     segments += other.segments;
     lines += other.lines;
     l1_misses += other.l1_misses;
+    late += other.late;
+    fetched += other.fetched;
     lds_cycles += other.lds_cycles;
     writes += other.writes;
   }
 };
-static_assert(sizeof(AccessCounts) == 64, "shared with Python");
+static_assert(sizeof(AccessCounts) == 80, "shared with Python");
 
 // Counts an access of lanes that fill [low, high).
 SIM_INLINE void count_dense(AccessCounts& counts, u64 lanes, u64 bytes, u64 low, u64 high,
@@ -84,27 +92,39 @@ struct Accounts {
       base;  // subtracted from addresses, so that the address space of the host does not matter
 };
 
-// The first-level cache of a compute unit, 32 KB: tags only, least recently used out first.
+// The part of a first-level cache (32 KB) that a workgroup has for itself: tags only, least recently
+// used out first. Waves of a workgroup run in step. So a line that another wave fetched at the same
+// point of its trace, or later, is still under way.
 class TagCache {
  public:
-  TagCache() { memset(tags_, 0xff, sizeof tags_); }
-  bool touch(u64 line);  // true if it was there
+  enum class Touch { kMissed, kUnderWay, kHit };
+  explicit TagCache(u32 sets) : sets_(std::max(1u, std::min(sets, kSets))) {
+    memset(tags_, 0xff, sizeof tags_);
+  }
+  Touch touch(u64 line, u32 wave, size_t position);
 
  private:
   static constexpr u32 kSets = 64, kWays = 4;
+  struct Fetch {
+    u32 used = 0, wave = 0;
+    size_t position = 0;
+  };
+  const u32 sets_;
   u64 tags_[kSets][kWays];
-  u32 used_[kSets][kWays] = {};
+  Fetch fetches_[kSets][kWays];
   u32 clock_ = 0;
 };
 
 class Recorder {
  public:
-  Recorder(Accounts& accounts, u32 waves) : traces(waves), accounts_(accounts) {}
+  // `timed`: the instructions of the program. `l1_sets`: of the L1, see TagCache.
+  Recorder(Accounts& accounts, u32 waves, const TimedInst* timed, u32 l1_sets)
+      : traces(waves), accounts_(accounts), timed_(timed), l1_(l1_sets) {}
   void block(u32 wave, u32 block) {
     if (traces[wave].size() < kMaxTrace) traces[wave].push_back(block);
   }
   // `first_line`: the line of the shape's start.
-  void global(u32 instruction, const Shape& shape, u64 first_line, bool write);
+  void global(u32 wave, u32 instruction, const Shape& shape, u64 first_line, bool write);
   void scratch(u32 instruction, u64 lanes, u32 size, bool write);
   void scalar(u32 instruction, u64 address, u32 size);
   void lds(u32 instruction, const u32* places, u64 lanes, u32 size);
@@ -114,5 +134,7 @@ class Recorder {
  private:
   static constexpr size_t kMaxTrace = 1 << 16;
   Accounts& accounts_;
+  const TimedInst* timed_;
   TagCache l1_;
+  std::unordered_set<u64> fetched_;  // lines
 };

@@ -82,8 +82,9 @@ void Replay::vector(ReplayWave& wave, const TimedInst& inst) {
   charge(Stall::kMatrixResult, from - wave.time);
   const double begin = use(vector_free_[wave.simd], from, inst.cycles, Unit::kVector);
   charge(Stall::kVectorBusy, begin - from);
-  charge(Stall::kIssue, inst.cycles);
-  wave.time = begin + inst.cycles;
+  const double taken = std::max(inst.cycles, inst.gap);
+  charge(Stall::kIssue, taken);
+  wave.time = begin + taken;
 }
 
 // A matrix instruction issues through the port of the vector unit. Then it runs while other

@@ -12,13 +12,14 @@ constexpr int kPasses = 32;
 
 // Workgroups one by one: `length(w)` cycles each. `begin` is when each starts.
 template <class Length>
-double place(u64 count, u64 slots, const Length& length, std::vector<double>* begin) {
+double place(u64 count, u64 slots, double interval, const Length& length,
+             std::vector<double>* begin) {
   std::priority_queue<double, std::vector<double>, std::greater<double>> free_at;
   double end = 0;
   for (u64 w = 0; w < count; w++) {
-    double from = 0;
+    double from = (double)w * interval;
     if (free_at.size() == slots) {
-      from = free_at.top();
+      from = std::max(from, free_at.top());
       free_at.pop();
     }
     if (begin) (*begin)[w] = from;
@@ -50,7 +51,8 @@ class Handovers {
     double longest = 0;
     for (int pass = 0; pass < kPasses; pass++) {
       const double end = place(
-          cycles_.size(), request_.slots, [&](u64 w) { return cycles_[w] + delay_[w]; }, &begin_);
+          cycles_.size(), request_.slots, request_.start_interval,
+          [&](u64 w) { return cycles_[w] + delay_[w]; }, &begin_);
       if (pass && std::abs(end - longest) <= 1e-6 * end) return end;
       longest = std::max(longest, end);
       hand_over();
@@ -114,9 +116,10 @@ double schedule(const std::vector<double>& cycles, const Bins& bins, const Model
   if (shares && (sharing->overflowed() || count > kMostSharing)) {
     return total_of(cycles, bins, count);
   }
-  if (!shares && count <= request.slots) return longest;
   if (!shares && count > kScheduled) {
-    return std::max(longest, total_of(cycles, bins, count) / (double)request.slots + longest / 2);
+    const double started = (double)count * request.start_interval + longest;
+    const double busy = total_of(cycles, bins, count) / (double)request.slots + longest / 2;
+    return std::max(started, busy);
   }
   std::vector<double> each(count);
   u64 bin = 0;
@@ -125,5 +128,6 @@ double schedule(const std::vector<double>& cycles, const Bins& bins, const Model
     each[w] = cycles[bin];
   }
   if (shares) return Handovers(each, request, *sharing).run();
-  return place(count, request.slots, [&](u64 w) { return each[w]; }, nullptr);
+  return place(
+      count, request.slots, request.start_interval, [&](u64 w) { return each[w]; }, nullptr);
 }

@@ -62,16 +62,28 @@ void find_lines(Shape& shape, const u64* addresses, u64 low) {
   }
 }
 
-// Bank conflicts: 32 lanes a cycle for 4 bytes, 16 for 8, 8 for 16; distinct words in one bank
-// take a cycle each.
-void find_conflicts(Shape& shape) {
+// The lane that takes part in an access as number `n`. Reads of 12 and 16 bytes pair lanes 0-3 with
+// 20-23, 4-7 with 16-19, 8-11 with 28-31, 12-15 with 24-27 and the same in the upper half
+// (HipKittens@f09e9685, measured for ds_read_b96; printed as its example for ds_read_b128). Writes go
+// in order (AMD, documentation of Composable Kernel).
+int lane_of(int n, u32 words, bool write) {
+  if (write || words < 3) return n;
+  constexpr int kSecond[] = {20, 16, 28, 24};
+  const int half = n & 32, group = (n & 31) / 8, place = n & 7;
+  return half + (place < 4 ? 4 * group + place : kSecond[group] + place - 4);
+}
+
+// Bank conflicts: 32 lanes a cycle for 4 bytes, 16 for 8, 8 for 12 and 16; distinct words in one
+// bank take a cycle each.
+void find_conflicts(Shape& shape, bool write) {
   const u32 words = (shape.size + 3) / 4;
-  const int group = words >= 4 ? 8 : words >= 2 ? 16 : 32;
+  const int group = words >= 3 ? 8 : words >= 2 ? 16 : 32;
   shape.lds_cycles = 0;
   for (int first = 0; first < kLanes; first += group) {
     u32 waiting[2 * kLanes], last[kBanks];
     u32 count = 0;
-    for (int l = first; l < first + group; l++) {
+    for (int n = first; n < first + group; n++) {
+      const int l = lane_of(n, words, write);
       if (!(shape.lanes >> l & 1)) continue;
       const u32 place = shape.relative[l] + shape.phase;
       for (u32 i = 0; i < words; i++) waiting[count++] = (place + 4 * i) >> 2;
@@ -124,12 +136,12 @@ const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u6
   return shape;
 }
 
-const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size) {
+const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write) {
   alignas(64) u32 relative[kLanes];
   const u32 start = places[__builtin_ctzll(lanes)];
   for (int c = 0; c < kChunks; c++) put(relative, c, load(places, c) - start);
   clear_inactive(relative, lanes);
   const auto [shape, fresh] = find(instruction, relative, lanes, start & 3, size);
-  if (UNLIKELY(fresh)) find_conflicts(shape);
+  if (UNLIKELY(fresh)) find_conflicts(shape, write);
   return shape;
 }

@@ -26,7 +26,7 @@ class Shapes {
   const Shape& global(u32 instruction, const u64* addresses, u64 lanes, u64 low, u64 high,
                       u32 phase, u32 size);
   // Of LDS.
-  const Shape& local(u32 instruction, const u32* places, u64 lanes, u32 size);
+  const Shape& local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write);
 
  private:
   static constexpr u32 kKept = 16;

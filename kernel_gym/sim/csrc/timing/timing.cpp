@@ -27,7 +27,8 @@ AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
     time.latency = request.store_latency;
   } else {
     // One late line delays the whole instruction.
-    time.latency = missing > 0.02 ? request.miss_latency : request.l1_latency;
+    const double late = sampled.executions ? (double)sampled.late / sampled.executions : 1.0;
+    time.latency = request.l1_latency + late * (request.miss_latency - request.l1_latency);
   }
   return time;
 }

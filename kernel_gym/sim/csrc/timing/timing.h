@@ -35,8 +35,9 @@ struct TimedInst {
   u16 dst_row, dst_rows;  // of a matrix instruction
   u16 src_rows[3];  // rows whose matrix results are needed
   u16 sharing;  // SharingKind: what it does that other workgroups may see
+  u16 gap;  // of a vector instruction: cycles until the same wave issues its next one
 };
-static_assert(sizeof(TimedInst) == 20, "shared with Python");
+static_assert(sizeof(TimedInst) == 22, "shared with Python");
 
 struct BlockRange {
   u32 first, last;  // instructions, exclusive end
@@ -70,6 +71,7 @@ struct ModelRequest {
   double unsampled_lds;  // cycles of an LDS instruction that no sample ran
   double handover;  // from a write to the end of a load that reads it elsewhere
   double atomic_handover;  // the same of two atomic operations on one address
+  double start_interval;  // between two workgroups that start anywhere on the GPU
   u64 instruction_budget;  // replayed instructions
   u64 slots;  // workgroups that run at the same time on the GPU
   u64 workgroups;
@@ -83,7 +85,7 @@ struct ModelRequest {
   double stalls[kStalls];  // cycles of waves in the replays, by Stall
   u64 replayed;
 };
-static_assert(sizeof(ModelRequest) == 288, "shared with Python");
+static_assert(sizeof(ModelRequest) == 296, "shared with Python");
 
 class Sharing;
 

@@ -1,0 +1,76 @@
+"""Holds the model of PyTorch operators against head-room that was measured on a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from scipy import stats
+
+from kernel_gym.admission.values import SEED
+from kernel_gym.analysis.summary import geometric_mean
+from kernel_gym.hardware import DeviceSpec
+from kernel_gym.judge.timing.torch_model import reference_seconds
+from kernel_gym.tasks.problem import Problem, Scale
+from kernel_gym.tasks.sampling import make_inputs, train_workloads
+from kernel_gym.tasks.task import Mode
+from kernel_gym.tasks.verdicts import FILE, Verdict
+
+
+@dataclass(frozen=True)
+class ComparedBaseline:
+    """Head-room over PyTorch of one problem: time of PyTorch over roofline time with a launch.
+
+    Attributes:
+        problem: Its name.
+        measured: On the GPU, at its workloads.
+        modelled: On the simulated device, at its smaller workloads.
+    """
+
+    problem: str
+    measured: float
+    modelled: float
+
+
+def measured_head_room(problem: Problem, device: str) -> float | None:
+    """The stored head-room over PyTorch on a device; None if there is none.
+
+    A verdict on former content of the problem counts too: its baseline was measured.
+    """
+    path = problem.folder / FILE if problem.folder else None
+    if path is None or not path.is_file():
+        return None
+    modes = Verdict.model_validate(json.loads(path.read_bytes())).devices.get(device, {})
+    verdict = modes.get(Mode.TORCH2TRITON)
+    return verdict.head_room if verdict else None
+
+
+def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
+    """The geometric mean over the small train workloads, PyTorch by its model."""
+    kind, ratios = problem.outputs[0].dtype, []
+    for workload in train_workloads(problem, Scale.SIM):
+        seconds = reference_seconds(problem, make_inputs(problem, workload, SEED), spec)
+        dims = workload.dims
+        roofline = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), kind)
+        ratios.append(seconds / (roofline + spec.launch_seconds))
+    return geometric_mean(ratios)
+
+
+def compared_baselines(
+    problems: Iterable[Problem], device: str, spec: DeviceSpec
+) -> Iterator[ComparedBaseline]:
+    """Yields the comparison of each problem that was measured on the device."""
+    for problem in problems:
+        measured = measured_head_room(problem, device)
+        modelled = modelled_head_room(problem, spec) if measured else None
+        if measured and modelled:
+            yield ComparedBaseline(problem.name, measured, modelled)
+
+
+def rank_correlation(rows: list[ComparedBaseline]) -> float:
+    """Spearman's rho of measured and modelled head-room; NaN for fewer than two problems."""
+    if len(rows) < 2:
+        return float("nan")
+    result = stats.spearmanr([r.measured for r in rows], [r.modelled for r in rows])
+    return float(result.statistic)

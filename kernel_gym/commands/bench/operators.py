@@ -1,0 +1,51 @@
+"""`kernel-gym bench operators`: the model of PyTorch operators against a GPU."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.progress import track
+from rich.table import Table
+
+from kernel_gym.commands.common import FAILED, JsonOption, console, messages, note, print_json
+
+
+def operators(
+    measured: Annotated[
+        str, typer.Option(help="Device of the stored verdicts to compare with.")
+    ] = "NVIDIA H200",
+    json: JsonOption = False,
+) -> None:
+    """Compare modelled times of PyTorch with measured ones, by the rank of their head-room.
+
+    Head-room is the time of PyTorch over that of the roofline with one launch. It is modelled for
+    an MI300X at the sizes of the simulator. The stored verdicts have it for a GPU at its own sizes.
+
+    Example: kernel-gym bench operators
+    """
+    from kernel_gym.admission.modelled_baselines import compared_baselines, rank_correlation
+    from kernel_gym.hardware import MI300X
+    from kernel_gym.tasks.registry import get_problem, problem_names
+
+    names = problem_names()
+    problems = track(
+        (get_problem(name) for name in names), "modelling", len(names), console=messages
+    )
+    rows = list(compared_baselines(problems, measured, MI300X))
+    if not rows:
+        note(f"error: no stored verdict has a head-room over PyTorch on {measured}")
+        raise typer.Exit(FAILED)
+    rho = rank_correlation(rows)
+    if json:
+        print_json({"rho": rho, "problems": [vars(row) for row in rows]})
+        return
+    table = Table(
+        title=f"head-room over PyTorch: measured on {measured} and modelled for {MI300X.name}"
+    )
+    for header in ("problem", "measured", "modelled"):
+        table.add_column(header, justify="left" if header == "problem" else "right")
+    for row in sorted(rows, key=lambda r: r.measured):
+        table.add_row(row.problem, f"{row.measured:.1f}", f"{row.modelled:.1f}")
+    console.print(table)
+    console.print(f"Spearman's rho {rho:.2f} over {len(rows)} problems")

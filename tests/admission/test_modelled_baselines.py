@@ -1,0 +1,37 @@
+"""The model of PyTorch operators against stored head-room of a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel_gym.admission.modelled_baselines import (
+    ComparedBaseline,
+    compared_baselines,
+    measured_head_room,
+    rank_correlation,
+)
+from kernel_gym.hardware import MI300X
+from kernel_gym.tasks.registry import get_problem
+
+NAMES = (
+    "add", "softmax", "layer_norm", "cumsum", "row_sort", "top_k", "gelu", "rope", "dropout",
+    "pairwise_distance", "causal_attention", "batched_cholesky",
+)  # fmt: skip
+
+
+def test_the_model_ranks_baselines_as_the_gpu_did():
+    problems = [get_problem(name) for name in NAMES]
+    rows = list(compared_baselines(problems, "NVIDIA H200", MI300X))
+    assert [row.problem for row in rows] == list(NAMES)
+    assert rank_correlation(rows) > 0.8
+
+
+def test_a_device_without_verdicts_has_no_head_room():
+    assert measured_head_room(get_problem("add"), "no such device") is None
+    assert list(compared_baselines([get_problem("add")], "no such device", MI300X)) == []
+
+
+def test_ranks_in_opposite_order():
+    rows = [ComparedBaseline(str(i), float(i), float(-i)) for i in range(5)]
+    assert rank_correlation(rows) == pytest.approx(-1)
+    assert rank_correlation(rows[:1]) != rank_correlation(rows[:1])
