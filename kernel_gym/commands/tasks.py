@@ -207,6 +207,25 @@ def controls() -> None:
 
 
 @app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The name of the problem, such as my_softmax.")],
+    folder: Annotated[Path, typer.Option(help="The folder of problem folders.")] = Path("problems"),
+) -> None:
+    """Make the folder of a new problem: a small, complete one to rewrite.
+
+    Example: kernel-gym tasks new my_softplus --folder my_problems
+    """
+    from kernel_gym.tasks.new_problem import new_problem
+
+    with one_line_errors():
+        paths = new_problem(name, folder)
+    for path in paths:
+        console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    text = f"kernel-gym --tasks-path {folder} tasks show triton2triton/{name}"
+    console.print(f"next: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def bounds(
     task: TasksOption = None,
     scale: Annotated[str, typer.Option(help="sim or full: the sizes of workloads.")] = "sim",

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kernel_gym.rewards import correctness, craft, speed
+from kernel_gym.rewards import copies, correctness, craft, speed
 from kernel_gym.rewards.recipe import Part, Recipe
 from kernel_gym.rewards.reward import Reward
 
-TERM_MODULES = (correctness, craft, speed)
+TERM_MODULES = (copies, correctness, craft, speed)
 """The modules with terms. Importing a module registers its terms."""
 DEFAULT_REWARD = "kernel-opt"
 CORRECT = 0.15
@@ -82,6 +82,31 @@ unseen workloads.
 
 A failure earns partial credit of at most 0.11, and a hack -1. A correct kernel earns 0.12 to 0.15
 if it is slower than the baseline, and up to 1.0 at ten times the speed of the baseline.
+"""
+
+FASTEST_SLOWER, COPY = 0.25, 0.115
+_SMOOTH = {"slack": 1.25, "below": (FASTEST_SLOWER - SLOWEST_CORRECT) / (1.0 - FASTEST_SLOWER)}
+
+KERNEL_OPT_SMOOTH = _preset(
+    Recipe(
+        "kernel-opt-smooth",
+        gates=(Part("passed"),),
+        terms=(
+            Part("passed", FASTEST_SLOWER, "correct"),
+            Part("paid_speed", 1.0 - FASTEST_SLOWER, "speed", _SMOOTH),
+            Part("copied", COPY - FASTEST_SLOWER),
+            Part("retention", 0.0),
+            Part("unseen_share", 0.0),
+        ),
+        ungated=(Part("credit"),),
+        source="this project; docs/rewards.md gives the reasons",
+    )
+)
+"""A reward for tasks of any head-room.
+
+A correct kernel earns 0.12 (ten times slower) to 0.25 (as fast as the baseline), then 0.47 at 2x,
+0.76 at 10x and 0.93 at 100x. A copy of the start kernel earns 0.115, less than any own effort.
+Unseen workloads may be 1.25 times slower than train ones at no cost, so their draw adds no noise.
 """
 
 AGENT_KERNEL_ARENA = _preset(

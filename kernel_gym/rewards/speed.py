@@ -34,6 +34,32 @@ def carried_speed(evaluation: Evaluation, below: float = 1.0) -> float:
 
 
 @term
+def paid_speed(evaluation: Evaluation, slack: float = 1.0, below: float = 1.0) -> float:
+    """Returns the lesser of the train speedup and `slack` times the unseen one, from -1 to 1.
+
+    A speedup s of 1 or more earns `1 - 1 / sqrt(s)`, which has no upper limit where it ends, so the
+    speedups of single workloads are not clamped. A smaller one earns the log speed, times `below`.
+    Within the slack the draw of the unseen workloads does not change the reward.
+    """
+    if evaluation.outcome is not Outcome.PASSED:
+        return 0.0
+    train, unseen = (_unclamped(evaluation, split) for split in (Split.TRAIN, Split.UNSEEN))
+    if train is None or unseen is None:
+        return -below
+    ratio = min(train, unseen * slack)
+    return log_speed(ratio) * below if ratio < 1.0 else 1.0 - ratio**-0.5
+
+
+def _unclamped(evaluation: Evaluation, split: Split) -> float | None:
+    """Returns the geometric mean of the lower bounds of a split's timed workloads, or None."""
+    lows = [w.speedup_low for w in evaluation.by_split(split) if w.timed]
+    known = sorted(low for low in lows if low is not None and 0.0 < low < math.inf)
+    if not known or len(known) < len(lows):
+        return None
+    return math.exp(sum(map(math.log, known)) / len(known))
+
+
+@term
 def retention(evaluation: Evaluation) -> float:
     """Returns how much of the train speed remains on unseen workloads: 1 for all, 0 for none.
 

@@ -151,6 +151,10 @@ class Problem(ABC):
     rounding: str = "Compute in float32 and round each output once, at the end."
     """Where results are rounded, in sentences that prompts show if an output is a narrow float."""
 
+    fair_reference: bool = True
+    """Whether eager PyTorch is a fair baseline. It is not where the reference is a Python loop or
+    spells out a random generator: there the start kernel is the baseline in every mode."""
+
     args: tuple[TensorArg | ScalarArg, ...]
     outputs: tuple[Output, ...]
     axes: tuple[Axis, ...]

@@ -47,12 +47,6 @@ Every element is compared with an fp64 oracle; the tolerance follows from the ro
 output's dtype and the error of plain PyTorch. A candidate that fails anywhere scores no speed. \
 A right one scores the geometric mean, over workloads, of {baseline} time over your time."""
 
-_BASELINES = {
-    "triton": "the start kernel's",
-    "hip": "the start kernel's",
-    "torch": "eager PyTorch's",
-}
-
 
 _ADVICE = {
     Mode.TRITON2TRITON: """\
@@ -69,7 +63,7 @@ Each PyTorch operator of the reference is a launch and a trip through memory: on
 saves most of both. Where the reference is a single library call, match its traffic first.""",
     Mode.INSTRUCTION2TRITON: """\
 There is no source to start from: take the definition above to the letter, with its shapes, dtypes \
-and special cases. You are timed against eager PyTorch, which runs one kernel an operator.""",
+and special cases.""",
 }
 
 
@@ -99,7 +93,7 @@ def prompt(
         *_sources(task),
         ("Workloads", "\n".join(f"- {workload}" for workload in workloads)),
         ("Rules", _rules(task)),
-        ("Scoring", _SCORING.format(baseline=_BASELINES[task.baseline])),
+        ("Scoring", _SCORING.format(baseline=_baseline(task))),
         ("Approach", _approach(task, arch)),
         ("Answer", answer or _answer(task)),
     ]
@@ -156,6 +150,13 @@ def _rules(task: Task) -> str:
 
 def _approach(task: Task, arch: str) -> str:
     return f"{_ADVICE[task.mode]}\n{guide(arch, task.language)}".strip()
+
+
+def _baseline(task: Task) -> str:
+    """Returns whose time a candidate is compared with, as a genitive."""
+    if task.baseline == "torch":
+        return "eager PyTorch's"
+    return "the start kernel's" if task.start_source else "a plain kernel's"
 
 
 def _answer(task: Task) -> str:

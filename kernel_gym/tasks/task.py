@@ -44,19 +44,19 @@ class Task:
     @property
     def baseline(self) -> str:
         """The baseline that a candidate is timed against: "triton", "hip" or "torch" (eager)."""
-        return _START.get(self.mode, "torch")
+        if self.mode in _START or not self.problem.fair_reference:
+            return self.language
+        return "torch"
 
     @property
     def baseline_source(self) -> str | None:
         """The text of the baseline kernel, or None if the baseline is PyTorch."""
-        if self.mode not in _START:
-            return None
-        return self.kernel_source
+        return None if self.baseline == "torch" else self.kernel_source
 
     @property
     def start_source(self) -> str | None:
         """The text of the kernel that the candidate starts from, or None."""
-        return self.baseline_source
+        return self.kernel_source if self.mode in _START else None
 
     @property
     def reference_source(self) -> str:

@@ -77,7 +77,7 @@ def test_prompts_show_what_the_mode_allows(task_id):
     prototype = c_prototype if task.language == "hip" else python_prototype
     assert prototype(task.problem) in text
     assert all(f"- {workload}\n" in text for workload in workloads)
-    assert ("## Start kernel" in text) == (task.baseline != "torch")
+    assert ("## Start kernel" in text) == (task.start_source is not None)
     assert ("## PyTorch reference" in text) == (task.mode != "instruction2triton")
     assert "unseen workloads" in text
     assert task.problem.definition in text

@@ -36,6 +36,7 @@ class Dropout(Problem):
     level = 3
     tags = ("decoder-llm", "vision", "training", "memory-bound", "generator")
     source = "residual streams of GPT-2, BERT-large and ViT-B in training"
+    fair_reference = False
 
     args = (
         TensorArg("x", torch.float16, shape="rows, cols"),

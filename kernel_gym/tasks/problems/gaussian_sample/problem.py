@@ -40,6 +40,7 @@ class GaussianSample(Problem):
     level = 3
     tags = ("diffusion", "vision", "generator")
     source = "latents of the autoencoders of Stable Diffusion 1.5, SDXL and SD3-medium"
+    fair_reference = False
 
     args = (
         TensorArg("mean", torch.float16, shape="rows, cols"),

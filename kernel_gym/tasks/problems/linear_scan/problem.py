@@ -28,6 +28,7 @@ class LinearScan(Problem):
     level = 4
     tags = ("state-space", "decoder-llm", "memory-bound", "scan")
     source = "RG-LRU layers of RecurrentGemma-2B and 9B, minGRU, QRNN language models"
+    fair_reference = False
 
     args = (
         TensorArg("a", torch.float16, shape="batch, time, channels"),

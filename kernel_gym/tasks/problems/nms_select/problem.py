@@ -35,6 +35,7 @@ class NmsSelect(Problem):
     tags = ("vision", "sequential", "compute-bound")
     source = "Faster R-CNN (1000 and 2000 proposals), YOLOv8 (300 to 1000 candidates), RetinaNet"
     domain = "All floating-point inputs are finite. Boxes may be equal or have no area."
+    fair_reference = False
 
     args = (
         TensorArg("boxes", torch.float32, shape="batch, count, 4"),

@@ -31,6 +31,7 @@ class RwkvRecurrence(Problem):
     level = 5
     tags = ("state-space", "decoder-llm", "sequential")
     source = "RWKV-6 World 1.6B, 3B, 7B and 14B (heads of 64)"
+    fair_reference = False
 
     args = (
         TensorArg("r", torch.float16, shape="batch, seq, heads, 64"),

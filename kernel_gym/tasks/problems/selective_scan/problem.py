@@ -32,6 +32,7 @@ class SelectiveScan(Problem):
     level = 5
     tags = ("state-space", "memory-bound", "sequential")
     source = "Mamba-130M, 790M, 2.8B, Falcon-Mamba-7B and Vision Mamba (inner widths, by device)"
+    fair_reference = False
 
     args = (
         TensorArg("u", torch.float16, shape="batch, channels, seq"),

@@ -38,6 +38,7 @@ class StochasticRound(Problem):
     level = 3
     tags = ("decoder-llm", "recommender", "training", "memory-bound", "generator")
     source = "float32 updates to bfloat16 weights of Llama-3.2-1B, GPT-2 and DLRM tables"
+    fair_reference = False
 
     args = (
         TensorArg("x", torch.float32, shape="rows, cols"),

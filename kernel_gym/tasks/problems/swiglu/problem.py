@@ -55,9 +55,9 @@ class Swiglu(Problem):
         return (gate * torch.sigmoid(gate) * up,)
 
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The activation, then the product, as decoder models write it."""
+        """The activation and the product in float32, rounded once."""
         gate, up = x.chunk(2, dim=1)
-        return (F.silu(gate) * up,)
+        return ((F.silu(gate.float()) * up.float()).to(torch.bfloat16),)
 
     def flops(self, dims: Dims) -> int:
         """Exponential, add, divide and two products for each output."""

@@ -34,6 +34,7 @@ class Viterbi(Problem):
     source = (
         "CRF taggers on CoNLL-2003 and OntoNotes, TMbed membrane topology, phone alignment on TIMIT"
     )
+    fair_reference = False
 
     args = (
         TensorArg("emission", torch.float32, shape="batch, time, states"),
