@@ -20,7 +20,7 @@ def guide(arch: str, language: str) -> str:
 
     Args:
         arch: The name of the architecture, such as gfx942 or sm_90a.
-        language: "triton" or "hip".
+        language: "triton", "hip", or "gluon" for what Gluon needs in addition to Triton.
 
     Returns:
         A Markdown list; empty if there is no guide for the architecture.
@@ -28,5 +28,6 @@ def guide(arch: str, language: str) -> str:
     if arch not in _FAMILIES:
         return ""
     folder = _GUIDES / _FAMILIES[arch]
-    parts = [folder / f"{part}.md" for part in ("common", arch, language)]
+    names = ("gluon",) if language == "gluon" else ("common", arch, language)
+    parts = [folder / f"{name}.md" for name in names]
     return "\n".join(part.read_text(encoding="utf-8").strip() for part in parts if part.is_file())

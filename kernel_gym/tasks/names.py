@@ -23,6 +23,8 @@ PREFIX = "generated:"
 """The start of the name of a problem that is generated from a seed."""
 KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"})
 """The file name of a problem's kernel, by language."""
+GLUON_FILE = "gluon.py"
+"""The file name of a problem's kernel in Gluon, which Triton tasks accept as well."""
 PROBLEMS = Path(__file__).parent / "problems"
 SUITES = Path(__file__).parent / "suites"
 RULES = SUITES / "rules.toml"

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.tasks.names import KERNEL_FILES
+from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.workload import Workload
 
@@ -293,6 +293,12 @@ class Problem(ABC):
     def kernel(self, language: str) -> str | None:
         """Returns the text of the start kernel in "triton" or "hip", or None if there is none."""
         path = self.folder / KERNEL_FILES[language] if self.folder else None
+        return path.read_text(encoding="utf-8") if path and path.is_file() else None
+
+    @property
+    def gluon_kernel(self) -> str | None:
+        """The text of the kernel in Gluon, the explicit dialect of Triton, or None."""
+        path = self.folder / GLUON_FILE if self.folder else None
         return path.read_text(encoding="utf-8") if path and path.is_file() else None
 
     def reference_source(self) -> str:

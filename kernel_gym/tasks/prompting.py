@@ -19,8 +19,8 @@ from kernel_gym.tasks.task import Mode, Task
 from kernel_gym.tasks.workload import Workload
 
 _TRITON_RULES = """\
-- Submit one Python module that defines `{entry}` as above and launches your own `@triton.jit` \
-kernels; all computation happens in them.
+- Submit one Python module that defines `{entry}` as above and launches your own `@triton.jit` or \
+`@gluon.jit` kernels; all computation happens in them.
 - On the host only allocation (`torch.empty`, `torch.empty_like`, `torch.zeros`, ...) and view \
 operations (`view`, `reshape` of contiguous data, `transpose`, slicing) of torch are allowed: no \
 torch computation, no numpy, no copies.
@@ -138,6 +138,9 @@ def _sources(task: Task) -> list[tuple[str, str]]:
     parts = []
     if task.start_source:
         parts.append(("Start kernel", f"```{fence}\n{task.start_source.rstrip()}\n```"))
+    if task.gluon_source:
+        title = "The start kernel in Gluon, which you may submit as well"
+        parts.append((title, f"```python\n{task.gluon_source.rstrip()}\n```"))
     if task.mode is not Mode.INSTRUCTION2TRITON:
         parts.append(("PyTorch reference", f"```python\n{task.reference_source.rstrip()}\n```"))
     return parts
@@ -149,7 +152,9 @@ def _rules(task: Task) -> str:
 
 
 def _approach(task: Task, arch: str) -> str:
-    return f"{_ADVICE[task.mode]}\n{guide(arch, task.language)}".strip()
+    languages = (task.language, "gluon") if task.gluon_source else (task.language,)
+    guides = filter(None, (guide(arch, language) for language in languages))
+    return "\n".join((_ADVICE[task.mode], *guides))
 
 
 def _baseline(task: Task) -> str:

@@ -59,6 +59,11 @@ class Task:
         return self.kernel_source if self.mode in _START else None
 
     @property
+    def gluon_source(self) -> str | None:
+        """The start kernel in Gluon, or None. Only tasks that start from Triton have one."""
+        return self.problem.gluon_kernel if self.mode is Mode.TRITON2TRITON else None
+
+    @property
     def reference_source(self) -> str:
         """The PyTorch reference as a Python module with one function, named like the entry."""
         return self.problem.reference_source()
