@@ -4,12 +4,12 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="needs the extra inspect")
 
-import inspect_ai  # noqa: E402
-from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: E402
+import inspect_ai
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from kernel_gym.agents.inspect_ai import kernel_gym  # noqa: E402
-from kernel_gym.tasks import get_task  # noqa: E402
-from tests.agents.conftest import DEVICE, TASK  # noqa: E402
+from kernel_gym.agents.inspect_ai import kernel_gym
+from kernel_gym.tasks import get_task
+from tests.agents.conftest import DEVICE, TASK
 
 GOOD = get_task(TASK).start_source
 
