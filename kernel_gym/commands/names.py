@@ -137,7 +137,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         help="baseline, examples, reference, search, folder:PATH, replay:RUN, hf:PATH, "
-        "openai:URL, reflective:POLICY; docs/training.md explains them.",
+        "openai:URL, reflective:POLICY, population:POLICY, until-light:POLICY; "
+        "docs/training.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),
     ),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode, Turn
 from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text, quoted
 from kernel_gym.policies.base import (
     Conversation,
@@ -54,6 +55,7 @@ class Modules:
         optimizer: The prompt shows the correct kernels by speed, not only the last submission.
         debugger: The prompt shows a failed submission to be fixed; otherwise the next turn starts
             without it.
+        profile: Feedback has the profile: compiled kernels, stalls, hottest lines and advice.
         debug_limit: Failures in a row after which the policy must try another idea; 0 for no limit.
         history: Most correct kernels in the prompt.
     """
@@ -63,6 +65,7 @@ class Modules:
     reflector: bool = True
     optimizer: bool = True
     debugger: bool = True
+    profile: bool = True
     debug_limit: int = 5
     history: int = 5
 
@@ -118,7 +121,7 @@ class Reflective(Policy):
             return {}
         episodes = {_key(chat.episode): chat.episode for chat in conversations}
         new = {key: e for key, e in episodes.items() if key not in self._reflections}
-        asked = [Conversation(e, (_user(_question(e)),)) for e in new.values()]
+        asked = [Conversation(e, (_user(self._question(e)),)) for e in new.values()]
         replies = self.policy.reply(asked) if asked else []
         for key, reply in zip(new, replies, strict=True):
             if isinstance(reply, Reply):
@@ -168,13 +171,32 @@ class Reflective(Policy):
                 first, failures = number, 0
         return episode.turns[first:]
 
+    def _question(self, episode: Episode) -> str:
+        """The prompt for a reflection on the last turn."""
+        turn = episode.turns[-1]
+        what = (
+            "It is correct. Say in a few sentences what its strategy is, what limits its speed, "
+            "and what to change next."
+            if passed(turn)
+            else "It failed. Say in a few sentences why, and what has to change."
+        )
+        text = f"{_shown(turn.source)}\n{self._feedback(episode.task, turn)}"
+        return f"A kernel for {episode.task.id}:\n{text}\n\n{what}"
+
+    def _feedback(self, task: Task, turn: Turn) -> str:
+        """The feedback on a turn, with or without the profile and the advice from it."""
+        if self.modules.profile:
+            return turn.feedback
+        bare = turn.evaluation.model_copy(update={"kernels": ()})
+        return feedback(task, bare).partition("\n\nNext:\n")[0]
+
     def _described(self, episode: Episode, turn: Turn) -> str:
         """A submission with its speedup, its feedback and the reflection on it."""
         number = episode.turns.index(turn) + 1
         reflection = self._reflections.get((episode.task.id, episode.sample, number))
         thought = reflection.text.strip() if reflection else ""
         speed = f"Speedup {turn.evaluation.speedup or 0.0:.3g}x.\n" if passed(turn) else ""
-        text = f"{speed}{_shown(turn.source)}\n{turn.feedback}"
+        text = f"{speed}{_shown(turn.source)}\n{self._feedback(episode.task, turn)}"
         return f"{text}\nReflection:\n{quoted(thought)}" if thought else text
 
 
@@ -199,18 +221,6 @@ def reflective(policy: str, options: Options) -> Reflective:
         if word not in known:
             raise PolicyError(f"policy 'reflective': no module {word!r}; {', '.join(known)}")
     return Reflective(make_policy(name, options), replace(Modules(), **off))
-
-
-def _question(episode: Episode) -> str:
-    """The prompt for a reflection on the last turn."""
-    turn = episode.turns[-1]
-    what = (
-        "It is correct. Say in a few sentences what its strategy is, what limits its speed, and "
-        "what to change next."
-        if passed(turn)
-        else "It failed. Say in a few sentences why, and what has to change."
-    )
-    return f"A kernel for {episode.task.id}:\n{_shown(turn.source)}\n{turn.feedback}\n\n{what}"
 
 
 def _shown(source: str) -> str:

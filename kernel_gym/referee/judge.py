@@ -16,7 +16,15 @@ from kernel_gym.referee.claim import Claim
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.workload import Split
 
-CONTROLS = ("zeros", "constant", "stale", "last_tile", "half_the_rows")
+CONTROLS = (
+    "no-op launch",
+    "zeros",
+    "constant",
+    "mean",
+    "stale output",
+    "last tile unwritten",
+    "half the rows skipped",
+)
 """Wrong answers that the inputs of a claim must distinguish from right ones."""
 
 
@@ -110,7 +118,7 @@ def _controls(claim: Claim) -> Check:
         report = check_values(claim.problem, Scale.SIM, 0)
     except Exception as error:  # the reference is code of the person who asks
         return Check(name, False, f"the reference fails: {type(error).__name__}: {error}")
-    weak = [c for c in CONTROLS if report.controls.get(c, "").startswith(PASSES)]
+    weak = [c for c in CONTROLS if report.controls[c].startswith(PASSES)]
     broken = [reason for reason in report.refused if reason.startswith(("the reference fails",
               "the oracle has NaN", "reference or oracle differ"))]  # fmt: skip
     if broken:

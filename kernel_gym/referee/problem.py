@@ -30,7 +30,7 @@ from kernel_gym.tasks.problem import (
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.workload import Workload
 
-SIM_ELEMENTS = 1 << 18
+SIM_ELEMENTS = 1 << 20
 """Most elements of a workload on the simulator; larger claims are scaled down to it."""
 _NARROW = re.compile(r"\.(float|half|bfloat16)\(\)")
 _NARROW_TYPE = re.compile(r"\btorch\.(float16|bfloat16|float32|half|float)\b")

@@ -9,6 +9,7 @@
     sessions.jsonl   when the run was played or resumed, and by which command
     metrics.json     the metrics, written by `kernel-gym eval`
     reflections.jsonl  the notes of a reflective agent on its turns
+    population.jsonl   the choices of a population: strategy and parent of each turn
     workspaces/, transcripts/, agent.jsonl, clock.jsonl
                      of command-line agents, see :mod:`kernel_gym.agents.play`
     report.html      written by `kernel-gym report`
@@ -44,6 +45,7 @@ from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
+POPULATION = "population.jsonl"
 ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
 WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
@@ -248,6 +250,7 @@ def _clear(folder: Path) -> None:
         REPORT,
         METRICS,
         REFLECTIONS,
+        POPULATION,
         STARTS,
         CLOCK,
     ):

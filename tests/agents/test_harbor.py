@@ -1,0 +1,98 @@
+"""Folders for Harbor: its own parser reads them, and the scripts run in a plain folder."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.agents.harbor import ExportError, folder_name, write_harbor
+from kernel_gym.tasks import get_task, task_ids
+from kernel_gym.tasks.controls.kernels import no_op
+from tests.agents.conftest import DEVICE, TASK
+
+TASKS = [get_task(name) for name in (TASK, "torch2hip/rope", "instruction2triton/softmax")]
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """Runs the verifier of a task on a kernel, in a plain folder."""
+    (folder,) = write_harbor([get_task(TASK)], tmp_path / "tasks", DEVICE)
+    kernel, out = tmp_path / "kernel.py", tmp_path / "logs"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "KERNEL_GYM_KERNEL": str(kernel), "KERNEL_GYM_OUT": str(out)}
+
+    def run(prepare):
+        prepare(folder, kernel, env)
+        subprocess.run([str(folder / "tests/test.sh")], env=env, check=True, timeout=200)
+        return json.loads((out / "reward.json").read_text())
+
+    return run
+
+
+def solve(folder, kernel, env):
+    subprocess.run([str(folder / "solution/solve.sh")], env=env, check=True)
+
+
+@pytest.mark.timeout(250)
+@pytest.mark.parametrize(
+    ("prepare", "passed"),
+    [
+        (solve, 1),
+        (lambda folder, kernel, env: kernel.write_text(no_op(get_task(TASK).problem, "triton")), 0),
+        (lambda folder, kernel, env: None, 0),
+        (lambda folder, kernel, env: kernel.symlink_to(folder / "solution/kernel.py"), 0),
+    ],
+    ids=["oracle", "no-op", "missing", "link"],
+)
+def test_the_oracle_earns_and_nothing_else_does(trial, prepare, passed):
+    reward = trial(prepare)
+    assert reward["passed"] == passed
+    assert (reward["reward"] > 0.1) == (reward["speedup"] > 1) == bool(passed)
+
+
+def test_a_forged_reward_is_overwritten(trial, tmp_path):
+    def forge(folder, kernel, env):
+        (tmp_path / "logs").mkdir()
+        (tmp_path / "logs/reward.json").write_text('{"reward": 1.0, "passed": 1}')
+
+    assert trial(forge)["reward"] == 0.0
+
+
+def test_a_folder_has_what_the_schema_asks_for(tmp_path):
+    for task, folder in zip(TASKS, write_harbor(TASKS, tmp_path / "h", DEVICE), strict=True):
+        settings = tomllib.loads((folder / "task.toml").read_text())
+        assert settings["task"]["name"] == f"kernel-gym/{folder_name(task)}"
+        assert settings["verifier"]["environment_mode"] == "separate"
+        assert settings["environment"]["gpus"] == 0
+        assert (folder / "environment/workspace/reference.py").exists() == (
+            "instruction" not in task.id
+        )
+        assert "unseen" not in (folder / "environment/workspace/check").read_text()
+        assert "@" not in (folder / "tests/test.sh").read_text().replace('"$@"', "")
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    (tmp_path / "x").write_text("")
+    with pytest.raises(ExportError, match="expected an empty folder"):
+        write_harbor(TASKS, tmp_path, DEVICE)
+    with pytest.raises(ExportError, match="have no GPU"):
+        write_harbor(TASKS, tmp_path / "new", "cuda:0")
+
+
+def test_every_task_has_a_name_of_its_own():
+    names = {folder_name(get_task(name)) for name in task_ids()}
+    assert len(names) == len(list(task_ids()))
+
+
+def test_harbor_parses_the_folders(tmp_path):
+    harbor = pytest.importorskip(
+        "harbor.models.task.task", reason="needs harbor, for Python 3.12 or newer"
+    )
+    for folder in write_harbor(TASKS, tmp_path / "h", DEVICE):
+        parsed = harbor.Task(folder)
+        assert parsed.config.verifier.environment_mode.value == "separate"
+        assert parsed.config.artifacts == [f"/app/{next((folder / 'solution').glob('k*')).name}"]
