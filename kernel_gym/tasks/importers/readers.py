@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_gym.tasks.importers import tritonbench
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.names import UnknownName
 
@@ -41,4 +42,4 @@ def readers_of(checkout: Path) -> list[Reader]:
     return fitting
 
 
-_READERS: Sequence[Reader] = ()
+_READERS: Sequence[Reader] = (tritonbench.G, tritonbench.T)
