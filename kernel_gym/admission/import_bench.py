@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernel_gym.admission.stating import Statement
     from kernel_gym.evaluator import Evaluator
 
-TIMEOUT = 60.0
+TIMEOUT = 35.0
 """Seconds for a program on the files of one task."""
 LAUNCH_LIMIT = 20.0
 """Seconds of one launch."""

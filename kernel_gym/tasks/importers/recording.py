@@ -18,7 +18,7 @@ from kernel_gym.tasks.recorded.problem import (
 from kernel_gym.tasks.recorded.templates import Template, templates_of
 
 SEED = 0
-RECORDING_SECONDS = 40
+RECORDING_SECONDS = 20
 """Seconds for the tests of one task. What was recorded until then is used."""
 
 

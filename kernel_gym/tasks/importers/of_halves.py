@@ -1,4 +1,4 @@
-"""Readers of TritonBench: G (given Triton kernels) and T (PyTorch functions)."""
+"""Readers of TritonBench G and T, of G as GEAK-eval revised it, and of KernelBenchX."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ class HalvesReader:
     instructions: str
     mode: Mode
     helpers: tuple[str, ...] = ()
+    listed_only: bool = False
+    """Whether only files of the list are tasks."""
 
     def detect(self, checkout: Path) -> bool:
         """Whether the files that mark a checkout are there."""
@@ -59,8 +61,16 @@ class HalvesReader:
     def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
         """Yields one task for each file."""
         known = self._listed(checkout)
+        there = {path.name for path in (checkout / self.folder).rglob("*.py")}
+        for name in sorted(known.keys() - there):
+            reason = "missing: the suite's list names a file that is not there"
+            yield Unsupported(name.removesuffix(".py"), "all", reason)
         for path in sorted((checkout / self.folder).rglob("*.py")):
             name = path.relative_to(checkout).as_posix()
+            if path.name == "__init__.py":
+                continue
+            if self.listed_only and path.name not in known:
+                continue
             facts = known.get(path.name, {})
             category = self._category(path, facts)
             yield self._entry(checkout, name, path.stem, category, facts)
@@ -149,9 +159,19 @@ class HalvesReader:
 
 def _instruction(facts: Mapping[str, Any]) -> str:
     """The suite's own words, from the fields that its lists have."""
-    parts = [facts.get(key) for key in ("comp_instru", "simp_instru", "description", "math")]
-    text = next((str(part).strip() for part in parts[:2] if part), "")
-    rest = [str(part).strip() for part in parts[2:] if part]
+    parts = [
+        facts.get(key)
+        for key in (
+            "comp_instru",
+            "instruction",
+            "simp_instru",
+            "func_inputs",
+            "description",
+            "math",
+        )
+    ]
+    text = next((str(part).strip() for part in parts[:3] if part), "")
+    rest = [str(part).strip() for part in parts[3:] if part]
     return "\n\n".join([text, *rest] if text else rest)[:MOST_INSTRUCTION]
 
 
@@ -161,6 +181,24 @@ G = HalvesReader(
     marks=("EVAL/eval_G",),
     instructions="data/TritonBench_G_v1.json",
     mode=Mode.TRITON2TRITON,
+)
+GEAK_G = HalvesReader(
+    suite="geak-g",
+    folder="geak_eval/data/TritonBench/data/TritonBench_G_v1",
+    marks=("geak_eval/evaluators",),
+    instructions=(
+        "geak_eval/data/TritonBench/data/TritonBench_G_comp_alpac_v1_fixed_with_difficulty.json"
+    ),
+    mode=Mode.TRITON2TRITON,
+)
+KERNELBENCHX = HalvesReader(
+    suite="kernelbenchx",
+    folder="data/kernelbenchx",
+    marks=("data/kernelbenchx_v1.json",),
+    instructions="data/kernelbenchx_v1.json",
+    mode=Mode.TORCH2TRITON,
+    helpers=("utils",),
+    listed_only=True,
 )
 T = HalvesReader(
     suite="tritonbench-t",
