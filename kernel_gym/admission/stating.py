@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -78,12 +79,16 @@ def state_workloads(
         for dims in _chosen(problem, recorded):
             if stated := reference.train(dims):
                 statement.stated.append(stated)
-        train = list(statement.stated)
-        if not train:
+        sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
+        if sound:
+            statement.stated = sound
+        elif statement.stated:
+            statement.flags = reference.evidence[_key(statement.stated[0])]
+        else:
             raise UnsupportedTask(reference.why or "no call of it can be made again")
+        train = list(statement.stated)
         if reference.twins:
             statement.notes.append(f"{reference.twins} workloads are smaller twins")
-        statement.flags = reference.flags
         taken = [dict(one.dims) for one in train]
         statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
         statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
@@ -102,7 +107,8 @@ class _Reference:
         self.why = ""
         """Why the first call failed."""
         self.twins = 0
-        self.flags: dict[str, str] = {}
+        self.evidence: dict[str, dict[str, str]] = {}
+        """What speaks against each train workload: flags with what was seen."""
 
     def __enter__(self) -> _Reference:
         return self
@@ -117,7 +123,7 @@ class _Reference:
             tried = self._try(sizes, Kind.TRAIN, Split.TRAIN)
             if tried is not None and tried.seconds <= SLOW:
                 self.twins += halvings > 0
-                self._look(tried)
+                self.evidence[_key(tried.stated)] = self._look(tried)
                 return tried.stated
             if tried is None and not self._slow:
                 return None
@@ -167,31 +173,40 @@ class _Reference:
         if not any(t.numel() for t in first):
             self.why = self.why or "no output: it returns and changes no tensor"
             return None
+        if seconds > SLOW:  # the first call compiles and tunes
+            with suppress(_CallFailed):
+                _, seconds = self._call(known, 1)
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
 
-    def _look(self, tried: _Tried) -> None:
-        """Looks for what makes verdicts on the task mean little."""
+    def _look(self, tried: _Tried) -> dict[str, str]:
+        """Returns what makes verdicts on a workload mean little, by flag."""
         try:
             again, _ = self._call(tried.stated, 1)
             other, _ = self._call(tried.stated, 2)
-            without, _ = self._call(tried.stated, 1, noop=True)
+            without = again
+            if self._mode is Mode.TRITON2TRITON:
+                without, _ = self._call(tried.stated, 1, noop=True)
         except _CallFailed as error:
-            self.flags.setdefault("irreproducible", f"the second call failed: {error}")
-            return
+            return {"irreproducible": f"the second call failed: {error}"}
+        if any(
+            [t.shape for t in found] != [t.shape for t in again]
+            for found in (tried.outputs, other, without)
+        ):
+            return {"irreproducible": "shapes of the answer depend on values"}
+        flags = {}
         pairs = list(zip(tried.outputs, again, strict=True))
         if not all(same_twice(a, b, a.double()) for a, b in pairs):
-            self.flags.setdefault("irreproducible", "two calls on the same data differ")
+            flags["irreproducible"] = "two calls on the same data differ"
         if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
-            self.flags.setdefault("seed-blind", "other values give the same answer")
-        if all(_equal(a, b) for a, b in zip(tried.outputs, without, strict=True)):
-            kernels = self._mode is Mode.TRITON2TRITON
-            if kernels:
-                self.flags.setdefault("vacuous", "the answer is the same without its kernels")
+            flags["seed-blind"] = "other values give the same answer"
+        if self._mode is Mode.TRITON2TRITON and all(map(_equal, tried.outputs, without)):
+            flags["vacuous"] = "the answer is the same without its kernels"
         if not _usual(tried.outputs):
-            self.flags.setdefault("nan", "the answer holds NaN")
+            flags["nan"] = "the answer holds NaN"
         if all(bool((t == t.flatten()[0]).all()) for t in tried.outputs if t.numel()):
-            self.flags.setdefault("constant", "all elements of the answer are equal")
+            flags["constant"] = "all elements of the answer are equal"
+        return flags
 
     def _exact(self, stated: Stated) -> bool:
         """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
@@ -270,6 +285,10 @@ class _Reference:
         if self._session is not None:
             self._session.close()
         self._session = None
+
+
+def _key(stated: Stated) -> str:
+    return str(sorted(stated.dims.items()))
 
 
 class _CallFailed(Exception):
