@@ -21,6 +21,7 @@ from kernel_gym.commands import (
     eval,
     exchange,
     exploits,
+    imports,
     mcp,
     referee,
     replay,
@@ -86,6 +87,7 @@ app.command()(rescore.rescore)
 app.command()(replay.replay)
 app.command()(exchange.export)
 app.command("import")(exchange.import_)
+app.command()(imports.imports)
 app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 

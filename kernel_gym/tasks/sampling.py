@@ -37,6 +37,9 @@ _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
     """Returns the train workloads. Distributions and scalars cycle through those declared."""
+    stated = problem.stated_workloads(Split.TRAIN)
+    if stated is not None:
+        return stated
     menu = problem.distributions
     return [
         Workload(
@@ -66,6 +69,9 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     offset one of the smallest train workload. Then comes the far end of each axis. The last
     workload has odd sizes. What equals a train workload is left out, since it is checked anyway.
     """
+    stated = problem.stated_workloads(Split.ADVERSARIAL)
+    if stated is not None:
+        return stated
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
     cases: list[tuple[Dims, Layout]] = []
@@ -244,6 +250,9 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
         seed: It decides everything. The judge draws it after the candidate has loaded.
     """
     rng = random.Random(f"{problem.name}/{scale}/{language}/{seed}")
+    stated = problem.stated_workloads(Split.UNSEEN)
+    if stated is not None:
+        return rng.sample(stated, min(len(UNSEEN_KINDS), len(stated)))
     menu = problem.distributions
     chosen = rng.sample(menu, min(UNSEEN_DISTRIBUTIONS, len(menu)))
     taken: list[Dims] = list(problem.train[scale])
@@ -299,6 +308,10 @@ def _contiguous(value: torch.Tensor) -> torch.Tensor:
     return dense if dense.untyped_storage().nbytes() == dense.nbytes else dense.clone()
 
 
+def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
 _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
     Layout.CONTIGUOUS: _contiguous,
     Layout.STRIDED: _strided,
@@ -321,7 +334,7 @@ def make_inputs(
         Argument name to tensor or scalar, in the order of `problem.args`.
     """
     generator = torch.Generator(CPU if where.type == "meta" else where).manual_seed(seed)
-    place = _APPLY[workload.layout]
+    place = _as_it_is if problem.own_layout else _APPLY[workload.layout]
     with where:
         values = problem.inputs(workload, generator)
         return {

@@ -20,7 +20,9 @@ class Task:
 
     @property
     def id(self) -> str:
-        """The name `mode/problem`, such as `triton2triton/softmax`."""
+        """The name `mode/problem`, such as `triton2triton/softmax`; of an imported one its own."""
+        if self.problem.suite:
+            return self.problem.name
         return f"{self.mode}/{self.problem.name}"
 
     @property
@@ -50,7 +52,12 @@ class Task:
 
     @property
     def baseline_source(self) -> str | None:
-        """The text of the baseline kernel, or None if the baseline is PyTorch."""
+        """The text of the baseline kernel, or None if the baseline is PyTorch.
+
+        Of an imported task it is the suite's own code, also where that is PyTorch.
+        """
+        if self.problem.recorded:
+            return self.problem.implementation
         return None if self.baseline == "torch" else self.kernel_source
 
     @property

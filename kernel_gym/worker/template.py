@@ -18,6 +18,7 @@ ROLES = {
     "compiler": Role("kernel_gym.worker.hip.compiler"),
     "gpu": Role("kernel_gym.worker.gpu.main"),
     "script": Role("kernel_gym.worker.sim.script"),
+    "upstream": Role("kernel_gym.worker.upstream.main"),
     "device": Role("kernel_gym.devices.sim.server", confined=False),
 }
 LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")
