@@ -96,6 +96,7 @@ class Explorer:
     def without(self, space: Space, name: str) -> Space:
         """Returns a space in which a size is fixed."""
         axes = [axis for axis in space.axes if axis.name != name]
+        assert len(axes) < len(space.axes), name
         self.notes.append(f"the size {name} is fixed: no shape of an input shows it")
         unified = self._unify(axes, space.traced)
         return Space(axes, self._base, self._train, space.traced, *unified, self.notes)

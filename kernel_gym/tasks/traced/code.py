@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,7 +132,8 @@ class _Writer:
 
     def _text(self, value: Any) -> str:
         if isinstance(value, Expression):
-            self._code.sizes |= set(re.findall(r"[A-Za-z_]\w*", value.text)) - {"math"}
+            named = (n for n in ast.walk(ast.parse(value.text)) if isinstance(n, ast.Name))
+            self._code.sizes |= {name.id for name in named}
             return value.text
         if isinstance(value, list):
             return f"[{', '.join(map(self._text, value))}]"
