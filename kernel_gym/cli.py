@@ -20,6 +20,7 @@ from kernel_gym.commands import (
     eval,
     exchange,
     exploits,
+    imports,
     replay,
     report,
     rescore,
@@ -78,6 +79,7 @@ app.command()(rescore.rescore)
 app.command()(replay.replay)
 app.command()(exchange.export)
 app.command("import")(exchange.import_)
+app.command()(imports.imports)
 app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 

@@ -1,4 +1,4 @@
-"""`kernel-gym export` and `kernel-gym import`: datasets of judged replies."""
+"""`kernel-gym export` and `kernel-gym import`: datasets of judged replies, and checkouts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.imports import OutOption, import_checkout
 
 
 def export(
@@ -51,19 +52,27 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A dataset of replies.")],
+    source: Annotated[Path, typer.Argument(help="A dataset of replies, or a suite's checkout.")],
+    suite: Annotated[str | None, typer.Option(help="Only this suite of a checkout.")] = None,
+    only: Annotated[str, typer.Option(help="Tasks of a checkout whose names fit a glob.")] = "*",
+    out: OutOption = None,
     device: DeviceOption = "sim:gfx942",
     executor: ExecutorOption = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
     secret: SecretOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Evaluate the replies of a dataset. Exit code 1 if one differs from its evidence.
+    """Import the suites of a checkout as tasks, or evaluate the replies of a dataset.
 
-    Rows with evidence need the --secret of their run; others are only judged.
+    A folder is a checkout (docs/suites.md). A file is a dataset: exit code 1 if a reply differs
+    from its evidence; rows with evidence need the --secret of their run, others are only judged.
 
-    Example: kernel-gym import pairs.jsonl --secret runs/demo
+    Examples: kernel-gym import TritonBench --only 'softmax*'
+    kernel-gym import pairs.jsonl --secret runs/demo
     """
+    if source.is_dir():
+        import_checkout(source, suite, only, out, device, json)
+        return
     from kernel_gym.exchange.back import judged, submissions
     from kernel_gym.exchange.files import read_rows
     from kernel_gym.executors import is_service, make_executor, require_executor
@@ -71,7 +80,7 @@ def import_(
 
     with one_line_errors():
         require_executor(executor)
-        stored = submissions(read_rows(file))
+        stored = submissions(read_rows(source))
         arguments = executor_arguments(executor, device, None, workers)
         if not is_service(executor):
             # A run without a seed drew its seeds at random and without a secret.

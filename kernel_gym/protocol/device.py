@@ -60,6 +60,26 @@ class Copy(Request, verb="copy"):
     target: TensorOnDevice = parsed(fields.device_tensor)
 
 
+class RunOperator(Request, verb="operator"):
+    """Runs an operator of PyTorch on device memory, for tasks that allow them.
+
+    The answer is `OperatorDone`.
+    """
+
+    name: str = parsed(fields.symbol)
+    """Such as `aten::add`."""
+    overload: str = parsed(fields.symbol)
+    args: list[Any] = parsed(fields.listed(fields.anything))
+    """Values in the form of `kernel_gym.protocol.operators`."""
+    kwargs: dict[str, Any] = parsed(fields.mapping)
+
+
+class ReadValues(Request, verb="values"):
+    """Reads the values of a small tensor, for tasks that allow it. The answer is `Values`."""
+
+    tensor: TensorOnDevice = parsed(fields.device_tensor)
+
+
 class NoteRefusal(Request, verb="refuse"):
     """Reports that the worker has refused a torch operator, for the labels of the record."""
 
@@ -190,6 +210,18 @@ class Variable(Answer):
 
     address: int
     size: int
+
+
+class OperatorDone(Answer):
+    """What an operator returned: tensors on the device, and arguments by their number."""
+
+    result: Any
+
+
+class Values(Answer):
+    """The elements of a tensor in order, as numbers or texts such as `nan`."""
+
+    values: list[Any]
 
 
 class Clock(Answer):

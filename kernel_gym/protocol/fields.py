@@ -217,6 +217,11 @@ def listed(parser: Parser) -> Parser:
     return read
 
 
+def anything(value: Any, what: str) -> Any:
+    """Any JSON value, for a reader that checks it itself."""
+    return value
+
+
 def mapping(value: Any, what: str) -> dict[str, Any]:
     """A JSON object with any content.
 

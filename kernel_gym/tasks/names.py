@@ -6,6 +6,7 @@ and a misspelt name should be reported at once.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -27,6 +28,8 @@ PROBLEMS = Path(__file__).parent / "problems"
 SUITES = Path(__file__).parent / "suites"
 RULES = SUITES / "rules.toml"
 """The file with all suites that are rules."""
+IMPORTS = "KERNEL_GYM_IMPORTS"
+"""The environment variable that names the folder of imported suites."""
 
 
 class Mode(StrEnum):
@@ -104,10 +107,51 @@ def _task_ids(folders: tuple[Path, ...], names: tuple[str, ...]) -> tuple[str, .
     )
 
 
+def imports_folder() -> Path:
+    """Returns the folder with the manifests of imported suites, which may not exist."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return Path(os.environ.get(IMPORTS) or config / "kernel-gym" / "imports")
+
+
+def imported_suites() -> list[str]:
+    """Returns the names of the suites that were imported, sorted."""
+    return sorted(path.stem for path in imports_folder().glob("*.json"))
+
+
+def imported_ids(suite: str | None = None) -> tuple[str, ...]:
+    """Returns the ids of imported tasks, of one suite or all, by suite and then name."""
+    folder = imports_folder()
+    suites = imported_suites() if suite is None else [suite]
+    paths = [folder / f"{name}.json" for name in suites]
+    stamps = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
+    return tuple(name for stamp in stamps for name in _names_in_manifest(*stamp))
+
+
+@cache
+def _names_in_manifest(path: Path, changed: int) -> tuple[str, ...]:
+    try:
+        tasks = json.loads(path.read_bytes())["tasks"]
+        return tuple(f"{path.stem}/{name}" for name in sorted(tasks))
+    except (ValueError, KeyError, TypeError):
+        return ()  # reading the manifest itself reports what is wrong with it
+
+
+def is_imported(name: str) -> bool:
+    """Whether a name begins with the name of an imported suite, as ids of its tasks do."""
+    suite, slash, _ = name.partition("/")
+    return bool(slash) and suite.replace("-", "").isalnum() and suite in imported_suites()
+
+
+def split_imported(name: str) -> tuple[str, str]:
+    """Returns the suite and the name within it of an imported task's id."""
+    suite, _, task = name.partition("/")
+    return suite, task
+
+
 def is_task(name: str) -> bool:
-    """Whether a name has the form of a task id: `mode/problem` or a generated problem."""
+    """Whether a name has the form of a task id: `mode/problem`, a generated or an imported one."""
     mode, slash, _ = name.partition("/")
-    return name.startswith(PREFIX) or bool(slash and mode in set(Mode))
+    return name.startswith(PREFIX) or bool(slash and mode in set(Mode)) or is_imported(name)
 
 
 def require_task(name: str) -> None:
@@ -116,6 +160,10 @@ def require_task(name: str) -> None:
     Raises:
         UnknownName: There is no such task. The message lists similar names.
     """
+    if is_imported(name):
+        if name not in imported_ids():
+            raise UnknownName("task", name, imported_ids(split_imported(name)[0]))
+        return
     generated = name.partition("/")[2].startswith(PREFIX) or name.startswith(PREFIX)
     if not generated and name not in task_ids():
         raise UnknownName("task", name, task_ids())
@@ -138,6 +186,6 @@ def require_suite(name: str) -> None:
         return
     if is_task(name):
         require_task(name)
-    elif name not in suite_names():
+    elif name not in suite_names() and name not in imported_suites():
         known = suite_names() if not re.search(r"[/0-9]", name) else (*suite_names(), *task_ids())
-        raise UnknownName("suite", name, known)
+        raise UnknownName("suite", name, (*known, *imported_suites()))

@@ -140,6 +140,8 @@ class Problem(ABC):
     tags: tuple[str, ...] = ()
     source: str
     """The model or library that the train shapes come from."""
+    suite: str = ""
+    """The suite that others wrote and the problem was imported from, or empty."""
 
     args: tuple[TensorArg | ScalarArg, ...]
     outputs: tuple[Output, ...]

@@ -1,7 +1,8 @@
 """Looks up problems and tasks by name.
 
-Problems come from three places: the package, the folders in the environment variable
-`KERNEL_GYM_TASKS_PATH`, which worker processes inherit, and seeds (`generated:seed=1,depth=3`).
+Problems come from four places: the package, the folders in the environment variable
+`KERNEL_GYM_TASKS_PATH`, which worker processes inherit, seeds (`generated:seed=1,depth=3`), and
+imported suites (`tritonbench-g/softmax_triton1`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from pathlib import Path
 import kernel_gym.tasks.problems as package
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.generated.problem import generated_problem
+from kernel_gym.tasks.importers.imported import imported_problem, imported_task
 from kernel_gym.tasks.names import (
     PREFIX,
     PROBLEMS,
     Mode,
     UnknownName,
+    is_imported,
     is_problem,
     names_in,
     problem_folders,
@@ -70,6 +73,8 @@ def get_problem(name: str) -> Problem:
             return generated_problem(name)
         except ValueError as error:
             raise UnknownName("problem", name, (), str(error)) from error
+    if is_imported(name):
+        return imported_problem(name)
     if not is_problem(name):
         raise UnknownName("problem", name, problem_names())
     return _import_problem(name, problem_folders())
@@ -113,6 +118,8 @@ def get_task(task_id: str) -> Task:
     """
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
+    if is_imported(task_id):
+        return imported_task(task_id)
     return _find_task(task_id, problem_folders())
 
 

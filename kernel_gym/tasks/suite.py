@@ -22,10 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.families import operator_family
+from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.importers.manifest import ImportStatus, manifest_path
 from kernel_gym.tasks.names import (
     RULES,
     SUITES,
     UnknownName,
+    imported_ids,
+    imported_suites,
     is_task,
     require_suite,
     suite_names,
@@ -63,12 +67,15 @@ class Rule(BaseModel):
     """Operator families, see `kernel_gym/tasks/families.py`."""
     status: tuple[str, ...] = (Status.ADMITTED,)
     """Admission status; empty for any."""
+    suite: tuple[str, ...] = ()
+    """Imported suites to select from; empty for our own tasks."""
 
     def chooses(self, task: Task) -> bool:
         """Whether the rule selects a task."""
         problem = task.problem
         return (
-            _one_of(self.category, problem.category)
+            problem.suite in (self.suite or ("",))
+            and _one_of(self.category, problem.category)
             and _one_of(self.level, problem.level)
             and _one_of(self.mode, task.mode)
             and (not self.family or bool(set(self.family) & set(problem.tags)))
@@ -100,7 +107,14 @@ class _SuiteFile(BaseModel):
 
 def chosen_tasks(rule: Rule) -> tuple[Task, ...]:
     """Returns the tasks that a rule selects, by problem and then mode."""
-    return tuple(task for task in map(get_task, task_ids()) if rule.chooses(task))
+    names = [name for suite in rule.suite for name in usable_ids(suite)] or task_ids()
+    return tuple(task for task in map(get_task, names) if rule.chooses(task))
+
+
+def usable_ids(suite: str) -> list[str]:
+    """Returns the tasks of an imported suite that some device supports."""
+    known = (ImportStatus.ADMITTED, ImportStatus.FLAGGED)
+    return [name for name in imported_ids(suite) if entry_of(name).status() in known]
 
 
 def suites() -> list[str]:
@@ -128,6 +142,9 @@ def load_suite(name_or_path: str | Path) -> Suite:
         return Suite(task.id, task.problem.summary, (task,))
     if text.endswith(".toml"):
         return _resolve(Path(text), _parse(Path(text), _load(Path(text))))
+    if text in imported_suites():
+        rule = Rule(suite=(text,))
+        return _resolve(manifest_path(text), _SuiteFile(name=text, summary=text, where=rule))
     if text in _rules():
         return _resolve(RULES, _rules()[text])
     return load_suite(SUITES / f"{text}.toml")

@@ -20,7 +20,9 @@ class Task:
 
     @property
     def id(self) -> str:
-        """The name `mode/problem`, such as `triton2triton/softmax`."""
+        """The name `mode/problem`, such as `triton2triton/softmax`; of an imported one its own."""
+        if self.problem.suite:
+            return self.problem.name
         return f"{self.mode}/{self.problem.name}"
 
     @property

@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.importers.manifest import ImportStatus
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Mode, Task
 
@@ -32,6 +34,13 @@ class Status(StrEnum):
     REFUSED = "refused"
     UNKNOWN = "unknown"
     """There is no verdict on the present content."""
+
+
+_IMPORTED: dict[ImportStatus | None, Status] = {
+    ImportStatus.ADMITTED: Status.ADMITTED,
+    ImportStatus.FLAGGED: Status.REFUSED,
+    ImportStatus.UNSUPPORTED: Status.REFUSED,
+}
 
 
 class ModeVerdict(BaseModel):
@@ -106,6 +115,8 @@ def store_verdict(problem: Problem, verdict: Verdict) -> None:
 
 
 def status_of(task: Task) -> Status:
-    """Returns the status of a task from the stored verdict."""
+    """Returns the status of a task from the stored verdict, or from the manifest of its suite."""
+    if task.problem.suite:
+        return _IMPORTED.get(entry_of(task.id).status(), Status.UNKNOWN)
     verdict = stored_verdict(task.problem)
     return Status.UNKNOWN if verdict is None else verdict.status(task.mode)

@@ -19,6 +19,7 @@ ROLES = {
     "gpu": Role("kernel_gym.worker.gpu.main"),
     "tracer": Role("kernel_gym.worker.tracing.main"),
     "script": Role("kernel_gym.worker.sim.script"),
+    "upstream": Role("kernel_gym.worker.upstream.main"),
     "device": Role("kernel_gym.devices.sim.server", confined=False),
 }
 LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.devices.sim import operators
 from kernel_gym.devices.sim.memory import DeviceMemoryError
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
@@ -56,6 +57,8 @@ FOR_WORKER = Dispatcher(
         messages.FindVariable: SimulatedGpu.variable,
         messages.Fill: SimulatedGpu.fill,
         messages.Copy: SimulatedGpu.copy,
+        messages.RunOperator: operators.answer_operator,
+        messages.ReadValues: operators.answer_values,
         messages.NoteRefusal: SimulatedGpu.refuse,
         messages.ReadClock: SimulatedGpu.clock,
         messages.Upload: SimulatedGpu.upload,

@@ -20,6 +20,7 @@ from kernel_gym.devices.sim.memory import (
     Arena,
     DeviceMemoryError,
 )
+from kernel_gym.devices.sim.operators import Operators
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
@@ -60,6 +61,7 @@ class SimulatedGpu:
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
+            `operators` (a value of `Operators`),
             `reuse_addresses` (see `Arena`), `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
@@ -73,6 +75,7 @@ class SimulatedGpu:
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
         self._same_samples = options.get("same_samples", False)
+        self.operators = Operators(options.get("operators", Operators.NONE))
         self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
         self.sample_from(0)
         self.kernels: list[Kernel] = []
@@ -116,6 +119,7 @@ class SimulatedGpu:
         self._audits.begin(self.audit)
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
+        self.host_reads = 0
         return messages.Done()
 
     def end(self) -> Answer:
@@ -266,7 +270,7 @@ class SimulatedGpu:
 
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
         """Sets a tensor to a constant and charges the time of a fill kernel."""
-        target = self._tensor(tensor, written=True)
+        target = self.tensor(tensor, written=True)
         target.fill_(value)
         self.used.launch_seconds += self.spec.launch_seconds
         self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
@@ -278,7 +282,7 @@ class SimulatedGpu:
         Raises:
             RefusedError: The dtypes differ, or a tensor is not in allocated memory.
         """
-        into, out_of = self._tensor(target, written=True), self._tensor(source)
+        into, out_of = self.tensor(target, written=True), self.tensor(source)
         if into.dtype != out_of.dtype:
             raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
         into.copy_(out_of)
@@ -359,7 +363,12 @@ class SimulatedGpu:
         allocated = self.arena.locate(address, size) is not None
         return allocated or self.engine.variable_at(address, size)
 
-    def _tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
+    def tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
+        """Returns a tensor over live memory of the device.
+
+        Raises:
+            RefusedError: It does not lie within one allocation, or cannot be written.
+        """
         if written and described.repeats:
             raise RefusedError("writing to a tensor whose elements share memory")
         if described.nbytes > self.arena.capacity:

@@ -26,7 +26,8 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
-    session = SimWorker(Channel(socket.socket(fileno=fds[1])), options["arch"])
+    device = Channel(socket.socket(fileno=fds[1]))
+    session = SimWorker(device, options["arch"], options.get("operators", False))
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()
@@ -39,9 +40,10 @@ class SimWorker:
     Args:
         device: The pipe to the simulated GPU.
         arch: The architecture that it simulates.
+        operators: Whether operators of PyTorch are sent to the device, which decides on them.
     """
 
-    def __init__(self, device: Channel, arch: str) -> None:
+    def __init__(self, device: Channel, arch: str, operators: bool = False) -> None:
         from kernel_gym.devices.sim import memory as sim_memory
         from kernel_gym.worker.sim import cuda_facade, triton_driver
         from kernel_gym.worker.sim.runtime import SimRuntime
@@ -51,6 +53,11 @@ class SimWorker:
         ask(self.runtime)
         triton_driver.install(self.runtime)
         cuda_facade.install(self.runtime)
+        if operators:
+            from kernel_gym.worker.sim.operators import Forwarding
+
+            torch.autograd.set_multithreading_enabled(False)
+            Forwarding(self.runtime).__enter__()
         self.candidate: Candidate | None = None
 
     def answer(self, header: dict[str, Any], buffers: Sequence[bytes]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class SimRuntime:
         self._of_graphs: set[int] = set()
         self._adopted: set[int] = set()
         self._next_adopted: int | None = None
+        self._taken_over: tuple[int, int] | None = None
         self.released: Callable[[], list[int]] = list
         """Takes the addresses of tensors that no longer exist."""
 
@@ -56,6 +57,11 @@ class SimRuntime:
     def allocate(self, size: int) -> int:
         """Allocates `size` poisoned bytes and returns their address."""
         self.free_released()
+        if self._taken_over is not None:
+            (address, held), self._taken_over = self._taken_over, None
+            self._sizes[address] = held
+            self._held += held
+            return address
         if self._next_adopted is not None:
             address, self._next_adopted = self._next_adopted, None
             self._adopted.add(address)
@@ -138,6 +144,28 @@ class SimRuntime:
         """
         self.refuse("copy from device to host")
         raise DeviceError("reading device memory on the host is refused")
+
+    def operator(self, name: str, overload: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Runs an operator of PyTorch on the device; values as in `kernel_gym.protocol.operators`.
+
+        Raises:
+            DeviceError: The device does not run it, or it failed.
+        """
+        self.free_released()
+        return self._ask(messages.RunOperator(name, overload, args, kwargs))["result"]
+
+    def values(self, tensor: TensorOnDevice) -> list[Any]:
+        """Reads the elements of a small tensor.
+
+        Raises:
+            DeviceError: The task does not allow it, or it is too large.
+        """
+        self.free_released()
+        return self._ask(messages.ReadValues(tensor))["values"]
+
+    def take_over(self, address: int, size: int) -> None:
+        """Makes the next allocation this memory, which the device has allocated for the worker."""
+        self._taken_over = address, size
 
     def refuse(self, operator: str) -> None:
         """Reports to the device that an operator was refused."""

@@ -1,0 +1,87 @@
+"""The bench of an import: confined workers for code of a suite, and an evaluator for admission."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kernel_gym.inert import inert_line
+from kernel_gym.tasks.importers.manifest import DeviceVerdict
+from kernel_gym.tasks.importers.reader import UnsupportedTask
+from kernel_gym.tasks.task import Task
+
+TIMEOUT = 60.0
+"""Seconds for a program on the files of one task."""
+LAUNCH_LIMIT = 20.0
+"""Seconds of one launch."""
+MEMORY = 2 << 30
+"""Bytes of device memory of a program."""
+
+
+class ImportBench:
+    """Runs programs on one device and admits tasks there.
+
+    Args:
+        device: The device's name, such as `sim:gfx942`.
+        timeout: Seconds for each program.
+    """
+
+    def __init__(self, device: str, timeout: float = TIMEOUT) -> None:
+        self.device = device
+        self._timeout = timeout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def admit(self, task: Task) -> DeviceVerdict:
+        """Runs the controls of the admission on a task."""
+        raise NotImplementedError
+
+    def run(
+        self, program: str, files: Mapping[str, bytes], options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Runs a program of `kernel_gym.worker.upstream` on files of a suite.
+
+        Raises:
+            UnsupportedTask: The device is no simulated one, or the program ended without an answer.
+        """
+        from kernel_gym.devices.sim import memory as sim_memory
+        from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+        from kernel_gym.sandbox.confine import Limits
+        from kernel_gym.sandbox.spawn import shared_template
+
+        if not self.device.startswith("sim:"):
+            raise UnsupportedTask("imported suites run on simulated devices only")
+        device = {
+            "arch": self.device.removeprefix("sim:"),
+            "threads": os.cpu_count() or 1,
+            "memory": MEMORY,
+            "launch_limit": LAUNCH_LIMIT,
+        }
+        memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")
+        limits = Limits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
+        child = shared_template().fork("upstream", [memory, output], device, limits)
+        try:
+            header = {"program": program, "files": list(files), "options": dict(options)}
+            child.channel.send(header, *files.values())
+            answer = child.channel.recv(self._timeout).header
+        except ChannelTimeout:
+            raise UnsupportedTask(f"slow: not done within {self._timeout:g} s") from None
+        except ChannelClosed:
+            raise UnsupportedTask("crash: it ended the process") from None
+        except ChannelError as error:
+            raise UnsupportedTask(f"broken: {error}") from None
+        finally:
+            child.close()
+            os.close(memory)
+            os.close(output)
+        if "error" in answer:
+            raise UnsupportedTask(f"it does not run: {inert_line(answer['error'], 240)}")
+        found = answer.get("answer")
+        if not isinstance(found, dict):
+            raise UnsupportedTask("broken: its answer is no object")
+        return found

@@ -1,0 +1,156 @@
+"""Imports a suite: lists its tasks, prepares and admits each, and writes the manifest.
+
+The manifest is written after each task. A task whose files are unchanged and that has a verdict on
+the device is not done again, so an import that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gym.tasks.importers.checkout import commit_of, licence_of
+from kernel_gym.tasks.importers.manifest import (
+    DeviceVerdict,
+    Entry,
+    ImportStatus,
+    Manifest,
+    ManifestError,
+    data_path,
+    manifest_path,
+    read_manifest,
+    write_data,
+    write_manifest,
+)
+from kernel_gym.tasks.importers.reader import (
+    Bench,
+    CheckoutError,
+    Found,
+    Reader,
+    Unsupported,
+    UnsupportedTask,
+    hashes,
+)
+from kernel_gym.tasks.task import Task
+
+Admit = Callable[[Task], DeviceVerdict]
+"""Runs the controls of the admission on a task."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One task of an import: what became of it, and how many there are."""
+
+    entry: Entry
+    done: int
+    total: int
+    repeated: bool
+    """Whether the verdict was in the manifest already."""
+
+
+def import_suite(
+    reader: Reader,
+    checkout: Path,
+    bench: Bench,
+    admit: Admit,
+    folder: Path | None = None,
+    only: str = "*",
+) -> Iterator[Step]:
+    """Imports the tasks of a suite one by one, and yields each when it is in the manifest.
+
+    Args:
+        reader: The reader of the suite.
+        checkout: Its checkout.
+        bench: Runs code of the suite.
+        admit: Runs the controls.
+        folder: Where the manifest is written; None for the user's folder of imports.
+        only: A pattern of names of tasks; others keep what the manifest says.
+
+    Raises:
+        CheckoutError: No task of the checkout fits the pattern.
+    """
+    found = [one for one in reader.entries(checkout) if fnmatch.fnmatch(one.name, only)]
+    if not found:
+        raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
+    manifest = _manifest(reader, checkout, folder)
+    for number, one in enumerate(found, 1):
+        known = manifest.tasks.get(one.name)
+        entry, repeated = _imported(one, known, reader, checkout, bench, admit, folder)
+        manifest = manifest.with_entry(entry)
+        if not repeated:
+            write_manifest(manifest, folder)
+        yield Step(entry, number, len(found), repeated)
+    write_manifest(manifest, folder)
+
+
+def _manifest(reader: Reader, checkout: Path, folder: Path | None) -> Manifest:
+    """Returns the manifest to add to: that of a former import of the suite, or a new one."""
+    tasks = {}
+    if manifest_path(reader.suite, folder).is_file():
+        try:
+            tasks = read_manifest(reader.suite, folder).tasks
+        except ManifestError:
+            tasks = {}  # of another version, or half a file: everything is done again
+    return Manifest(
+        suite=reader.suite,
+        checkout=str(checkout.resolve()),
+        commit=commit_of(checkout),
+        licence=licence_of(checkout),
+        tasks=tasks,
+    )
+
+
+def _imported(
+    one: Found | Unsupported,
+    known: Entry | None,
+    reader: Reader,
+    checkout: Path,
+    bench: Bench,
+    admit: Admit,
+    folder: Path | None,
+) -> tuple[Entry, bool]:
+    """Returns the entry of a task, and whether the manifest had it already."""
+    if isinstance(one, Unsupported):
+        return Entry(name=one.name, category=one.category, reason=one.reason), False
+    try:
+        files = hashes(checkout, one.files)
+    except CheckoutError as error:
+        return Entry(name=one.name, category=one.category, reason=str(error)), False
+    same = known is not None and known.files == files and known.details == dict(one.details)
+    stored = data_path(reader.suite, one.name, folder).is_file()
+    verdicts = known.verdicts if known is not None and same else {}
+    former = verdicts.get(bench.device)
+    if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
+        return known, True
+    verdict = _verdict(one, reader, checkout, bench, admit, folder)
+    return Entry(
+        name=one.name,
+        category=one.category,
+        mode=one.mode,
+        files=files,
+        details=dict(one.details),
+        verdicts={**verdicts, bench.device: verdict},
+    ), False
+
+
+def _verdict(
+    found: Found,
+    reader: Reader,
+    checkout: Path,
+    bench: Bench,
+    admit: Admit,
+    folder: Path | None,
+) -> DeviceVerdict:
+    try:
+        data = reader.prepare(checkout, found, bench)
+        problem = reader.problem(checkout, found, data)
+        write_data(reader.suite, found.name, data, folder)
+        return admit(Task(problem, found.mode))
+    except (UnsupportedTask, CheckoutError) as error:
+        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]

@@ -1,0 +1,120 @@
+"""`kernel-gym import CHECKOUT` and `kernel-gym imports`: suites that others wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.progress import Progress
+from rich.table import Table
+
+from kernel_gym.commands.common import JsonOption, console, messages, one_line_errors, print_json
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="A folder for manifests; without it, the user's folder of imports."),
+]
+
+
+def import_checkout(
+    checkout: Path, suite: str | None, only: str, out: Path | None, device: str, json: bool
+) -> None:
+    """Imports the suites of a checkout and prints what became of their tasks."""
+    from kernel_gym.admission.import_bench import ImportBench
+    from kernel_gym.admission.importing import import_suite
+    from kernel_gym.tasks.importers.readers import get_reader, readers_of
+
+    rows: list[dict[str, Any]] = []
+    with one_line_errors(), ImportBench(device) as bench, Progress(console=messages) as bar:
+        readers = [get_reader(suite)] if suite else readers_of(checkout)
+        for reader in readers:
+            line = bar.add_task(reader.suite, total=None)
+            for step in import_suite(reader, checkout, bench, bench.admit, out, only):
+                bar.update(line, total=step.total, completed=step.done)
+                rows.append(_row(reader.suite, step.entry, device))
+    _print(rows, json)
+
+
+def imports(
+    suite: Annotated[str | None, typer.Argument(help="A suite; without it, all.")] = None,
+    out: OutOption = None,
+    device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
+    json: JsonOption = False,
+) -> None:
+    """List imported suites: tasks by category and status, reasons, and changed files.
+
+    Example: kernel-gym imports tritonbench-g
+    """
+    from kernel_gym.tasks.importers.imported import changed_files
+    from kernel_gym.tasks.importers.manifest import read_manifest
+    from kernel_gym.tasks.names import imports_folder
+
+    folder = out or imports_folder()
+    names = [suite] if suite else sorted(path.stem for path in folder.glob("*.json"))
+    rows = []
+    with one_line_errors():
+        for name in names:
+            manifest = read_manifest(name, folder)
+            for entry in manifest.tasks.values():
+                row = _row(name, entry, device)
+                rows.append(row | {"changed": changed_files(manifest, entry)})
+    _print(rows, json)
+    changed = sum(bool(row["changed"]) for row in rows)
+    if changed and not json:
+        console.print(f"{changed} tasks have changed in their checkout: import it again")
+
+
+def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
+    verdict = entry.verdicts.get(device)
+    status = entry.status(device)
+    return {
+        "task": f"{suite}/{entry.name}",
+        "suite": suite,
+        "category": entry.category,
+        "status": str(status) if status else "untried",
+        "reason": entry.reason or (verdict.reason if verdict else ""),
+        "flags": list(verdict.flags) if verdict else [],
+        "notes": list(verdict.notes) if verdict else [],
+        "speedup": verdict.speedup if verdict else None,
+    }
+
+
+def _print(rows: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        print_json(rows)
+        return
+    console.print(_by_category(rows))
+    reasons = Counter((row["suite"], row["status"], _short(row["reason"])) for row in rows)
+    table = Table(title="reasons", title_justify="left", box=box.SIMPLE)
+    for header in ("suite", "status", "reason", "tasks"):
+        table.add_column(header, overflow="fold")
+    for (suite, status, reason), number in reasons.most_common():
+        if reason:
+            table.add_row(suite, status, reason, str(number))
+    if table.row_count:
+        console.print(table)
+
+
+def _by_category(rows: Iterable[dict[str, Any]]) -> Table:
+    """Returns one row for each category, with a sum for each suite."""
+    statuses = ("admitted", "flagged", "unsupported", "untried")
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows:
+        for category in (row["category"], "all"):
+            counts.setdefault((row["suite"], category), Counter())[row["status"]] += 1
+    table = Table(title="imported", title_justify="left", box=box.SIMPLE)
+    for header in ("suite", "category", "found", *statuses):
+        table.add_column(header, justify="left" if header in ("suite", "category") else "right")
+    for (suite, category), count in sorted(counts.items()):
+        cells = [str(count[status] or "") for status in statuses]
+        table.add_row(suite, category, str(sum(count.values())), *cells)
+    return table
+
+
+def _short(reason: str) -> str:
+    """The kind of a reason: its text up to the first colon."""
+    return reason.partition(": ")[0][:70]

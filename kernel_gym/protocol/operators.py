@@ -1,0 +1,102 @@
+"""Arguments and results of PyTorch's operators as JSON values, between a worker and its device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_gym.protocol.fields import ELEMENT_TYPES, TensorOnDevice, device_tensor
+from kernel_gym.protocol.request import BadRequestError
+
+MAX_ARGUMENTS = 4096
+"""Most values of one request, nested ones included."""
+_FLOATS = {text: float(text) for text in ("inf", "-inf", "nan")}
+_FORMATS = {
+    str(one).removeprefix("torch."): one
+    for one in (torch.contiguous_format, torch.preserve_format, torch.channels_last)
+}
+
+
+def number_to_json(value: float | int | bool | complex) -> Any:
+    """A number as JSON: infinite and complex ones as objects."""
+    if isinstance(value, complex):
+        return {"complex": [number_to_json(value.real), number_to_json(value.imag)]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def write(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
+    """Returns the JSON value of an argument.
+
+    Args:
+        value: A tensor, a number, a dtype, or a list of such values.
+        tensor: Describes a tensor.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, torch.Tensor):
+        return tensor(value)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float | complex):
+        return number_to_json(value)
+    if isinstance(value, list | tuple):
+        return {"list": [write(one, tensor) for one in value]}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
+    if isinstance(value, torch.device):
+        return {"device": value.type}
+    if isinstance(value, torch.memory_format):
+        return {"format": str(value).removeprefix("torch.")}
+    if isinstance(value, torch.layout):
+        return None
+    raise TypeError(f"a {type(value).__name__} is no argument that the device takes")
+
+
+def read(value: Any, tensor: Callable[[TensorOnDevice], torch.Tensor], depth: int = 0) -> Any:
+    """Returns the argument of a JSON value.
+
+    Args:
+        value: What `write` has made, or a hostile process.
+        tensor: Returns the tensor that is described.
+        depth: How deep the value is nested.
+
+    Raises:
+        BadRequestError: It has another form.
+    """
+    if value is None or isinstance(value, bool | str | int | float):
+        return value
+    if not isinstance(value, dict) or depth > 4:
+        raise BadRequestError("an argument of an operator is malformed")
+    if "address" in value:
+        return tensor(device_tensor(value, "an argument"))
+    (kind, inner), *more = value.items() or [("", None)]
+    if more:
+        raise BadRequestError("an argument of an operator is malformed")
+    if kind in ("list", "complex", "host") and isinstance(inner, list):
+        if len(inner) > MAX_ARGUMENTS or (kind != "list" and len(inner) != 2):
+            raise BadRequestError("an argument of an operator is malformed")
+        return _several(kind, [read(one, tensor, depth + 1) for one in inner])
+    return _plain(kind, inner)
+
+
+def _several(kind: str, values: list[Any]) -> Any:
+    if kind == "complex":
+        return complex(*values)
+    if kind == "host":
+        return torch.tensor(values[0], dtype=ELEMENT_TYPES.get(values[1]))
+    return values
+
+
+def _plain(kind: str, inner: Any) -> Any:
+    if kind == "device":
+        return torch.device("cpu")  # the device computes on its memory as on a CPU's
+    known = {"float": _FLOATS, "dtype": ELEMENT_TYPES, "format": _FORMATS}.get(kind, {})
+    if not isinstance(inner, str) or inner not in known:
+        raise BadRequestError(f"an argument of an operator is of an unknown kind {kind[:40]!r}")
+    return known[inner]

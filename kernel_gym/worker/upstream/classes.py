@@ -1,0 +1,115 @@
+"""The class of a tensor's values: what fresh values must keep so that a call stays legal."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import torch
+
+MOST_KEPT = 1 << 14
+"""Most bytes of integers that are kept as they are."""
+FEW = 32
+"""Integers of so few elements are kept: they are lengths and offsets that belong together."""
+
+
+def class_of(tensor: torch.Tensor) -> dict[str, Any]:
+    """Describes the values of a tensor.
+
+    Returns:
+        `kind` and its parameters: `empty` (never written), `constant`, `float`, `bool`, `kept`
+        (integers to use as they are), `range`, `permutation` or `integers`.
+    """
+    if tensor.numel() == 0:
+        return {"kind": "empty"}
+    host = tensor.detach().to("cpu")
+    if host.dtype is torch.bool:
+        return _booleans(host)
+    if host.is_floating_point():
+        return _floats(host)
+    return _integers(host)
+
+
+def _floats(host: torch.Tensor) -> dict[str, Any]:
+    values = host.to(torch.float64)
+    finite = values[torch.isfinite(values)]
+    if not finite.numel():
+        never = bool(torch.isnan(values).all())
+        return (
+            {"kind": "empty"}
+            if never
+            else {"kind": "constant", "value": str(values.flatten()[0].item())}
+        )
+    low, high = float(finite.min()), float(finite.max())
+    whole = finite.numel() == values.numel()
+    if low == high and whole:
+        return {"kind": "constant", "value": low}
+    return {
+        "kind": "float",
+        "mean": float(finite.mean()),
+        "deviation": float(finite.std()) if finite.numel() > 1 else abs(low),
+        "low": low,
+        "high": high,
+        "zeros": float((values == 0).double().mean()),
+        "minus_infinite": float(torch.isneginf(values).double().mean()),
+        "whole": bool((finite == finite.round()).all()),
+        "pattern": _pattern(values),
+    }
+
+
+def _pattern(values: torch.Tensor) -> str:
+    """How a batch of square matrices is built, or empty."""
+    if values.dim() < 2 or values.shape[-1] != values.shape[-2] or values.shape[-1] < 2:
+        return ""
+    if torch.equal(values, torch.diag_embed(torch.diagonal(values, dim1=-2, dim2=-1))):
+        return "diagonal"
+    for name, part in (("lower", torch.tril(values)), ("upper", torch.triu(values))):
+        if torch.equal(values, part):
+            return name
+    if values.shape[-1] > 512 or not torch.allclose(values, values.transpose(-1, -2)):
+        return ""
+    if bool((torch.linalg.eigvalsh(values.nan_to_num()) > 0).all()):
+        return "positive"
+    return "symmetric"
+
+
+def _booleans(host: torch.Tensor) -> dict[str, Any]:
+    share = float(host.double().mean())
+    if share in (0.0, 1.0):
+        return {"kind": "constant", "value": share}
+    pattern = _pattern(host.double())
+    if host.numel() <= FEW:
+        return _kept(host, 0, 1)
+    return {"kind": "bool", "share": share, "pattern": pattern}
+
+
+def _integers(host: torch.Tensor) -> dict[str, Any]:
+    values = host.to(torch.int64).reshape(-1)
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        return {"kind": "constant", "value": low}
+    rows = host.to(torch.int64).reshape(-1, host.shape[-1] if host.dim() else 1)
+    first = rows[:, :1] if rows.shape[1] else rows
+    if rows.shape[1] > 1 and torch.equal(rows, first + torch.arange(rows.shape[1])):
+        starts = first.flatten()
+        if bool((starts == starts[0]).all()):
+            return {"kind": "range", "start": int(starts[0]), "low": low, "high": high}
+    if values.numel() <= FEW or _ordered(values):
+        return _kept(host, low, high)
+    if torch.unique(values).numel() == values.numel():
+        if high - low + 1 == values.numel():
+            return {"kind": "permutation", "low": low, "high": high}
+        return _kept(host, low, high)
+    return {"kind": "integers", "low": low, "high": high}
+
+
+def _ordered(values: torch.Tensor) -> bool:
+    steps = values[1:] - values[:-1]
+    return bool((steps >= 0).all()) or bool((steps <= 0).all())
+
+
+def _kept(host: torch.Tensor, low: int, high: int) -> dict[str, Any]:
+    data = host.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    if len(data) > MOST_KEPT:
+        return {"kind": "integers", "low": low, "high": high}
+    return {"kind": "kept", "low": low, "high": high, "data": base64.b64encode(data).decode()}

@@ -1,0 +1,65 @@
+"""The process that runs one program on files of a suite. Device and program share it, confined.
+
+Nothing is judged here: what the suite's code does is recorded, and admission tries it afterwards.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.sandbox.channel import Channel
+from kernel_gym.worker.sim.local import LocalRuntime
+
+MOST_FILES = 64 << 20
+"""Most bytes of the files of one task."""
+MAX_TRACE = 2000
+PROGRAMS: Mapping[str, str] = {"record": "kernel_gym.worker.upstream.record"}
+"""The module of each program. It has `run(folder, options)`, which returns JSON values."""
+
+
+def main(fds: list[int], options: dict[str, Any]) -> None:
+    """Serves one request. Descriptors: the caller, device memory, the output of the program."""
+    torch.set_num_threads(1)
+    caller = Channel(socket.socket(fileno=fds[0]), buffers=MOST_FILES)
+    os.dup2(fds[2], 1)
+    os.dup2(fds[2], 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    message = caller.recv()
+    folder = Path(os.environ["TMPDIR"]) / "checkout"
+    _write(folder, message.header["files"], message.buffers)
+    os.chdir(folder)
+    try:
+        runtime = LocalRuntime(
+            threads=options["threads"],
+            memory=options["memory"],
+            launch_limit=options["launch_limit"],
+            arch=options["arch"],
+            file=fds[1],
+        )
+        runtime.install()
+        program = importlib.import_module(PROGRAMS[message.header["program"]])
+        answer = {"answer": program.run(folder, message.header["options"], runtime)}
+    except BaseException as error:  # code of a suite may raise anything, SystemExit included
+        answer = {"error": f"{type(error).__name__}: {error}"[:MAX_TRACE], "trace": _trace(error)}
+    caller.send(answer)
+
+
+def _write(folder: Path, names: list[str], contents: tuple[bytes, ...]) -> None:
+    folder.mkdir(parents=True)
+    for name, content in zip(names, contents, strict=True):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-MAX_TRACE:]

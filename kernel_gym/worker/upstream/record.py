@@ -1,0 +1,127 @@
+"""Runs the tests of a suite and records every call of the functions that they test."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import linecache
+import random
+import runpy
+import signal
+import sys
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.worker.upstream.calls import Recorder
+
+STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
+
+
+class Enough(BaseException):
+    """The time for recording is over. What was recorded so far is used."""
+
+
+def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+    """Records the calls of one task.
+
+    Args:
+        folder: The files of the suite.
+        options: `style` (`halves`, `runner` or `pytest`), `file`, `seconds`, `seed`, and what the
+            style needs.
+        runtime: The simulated GPU.
+
+    Returns:
+        `calls` as JSON, and `ended`: how the tests ended.
+    """
+    _first_configuration_only()
+    random.seed(options["seed"])
+    torch.manual_seed(options["seed"])
+    for name in reversed(options.get("path", ())):
+        sys.path.insert(0, str(folder / name))
+    recorder = Recorder()
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, options["seconds"])
+    ended = "well"
+    try:
+        more = STYLES[options["style"]](folder, options, recorder)
+    except Enough:
+        more, ended = {}, "time"
+    except BaseException as error:  # tests may end in any way; what was recorded counts
+        if not recorder.calls:
+            raise
+        more, ended = {}, f"{type(error).__name__}: {error}"[:300]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return {"calls": recorder.calls, "refused": recorder.refused, "ended": ended, **more}
+
+
+def _halves(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+    """Runs a file whose two halves are an implementation and its tests."""
+    path = folder / options["file"]
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    at = options["line"]
+    module = types.ModuleType("upstream")
+    module.__file__ = str(path)
+    sys.modules["upstream"] = module
+    linecache.checkcache(str(path))
+    exec(compile("".join(lines[:at]), str(path), "exec"), module.__dict__)
+    recorder.wrap(module.__dict__, options["functions"])
+    exec(compile("\n" * at + "".join(lines[at:]), str(path), "exec"), module.__dict__)
+    return {}
+
+
+def _runner(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+    """Runs a script that loads the implementation from a file of its own."""
+    target = (folder / options["implementation"]).resolve()
+    load = importlib.machinery.SourceFileLoader.exec_module
+
+    def loaded(loader: Any, module: types.ModuleType) -> None:
+        load(loader, module)
+        if Path(module.__file__ or "").resolve() == target:
+            recorder.wrap(module.__dict__, options["functions"])
+
+    importlib.machinery.SourceFileLoader.exec_module = loaded  # type: ignore[method-assign]
+    sys.argv = [options["file"], *options["arguments"]]
+    try:
+        runpy.run_path(str(folder / options["file"]), run_name="__main__")
+    except SystemExit as end:
+        return {"status": end.code if isinstance(end.code, int) else int(end.code is not None)}
+    return {"status": 0}
+
+
+def _pytest(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+    """Runs a sample of the tests of a pytest file, without those that time or save."""
+    import pytest
+
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            kept = [i for i in items if not any(w in i.name for w in ("performance", "save"))]
+            step = max(1, len(kept) // options["most"])
+            items[:] = kept[::step][: options["most"]]
+            for module in {id(i.module): i.module for i in items}.values():
+                recorder.wrap(module.__dict__, options["functions"])
+
+    arguments = ["-q", "-x", "-p", "no:cacheprovider", str(folder / options["file"])]
+    return {"status": int(pytest.main(arguments, plugins=[Plugin()]))}
+
+
+STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest}
+
+
+def _first_configuration_only() -> None:
+    """Makes autotuned kernels take their first configuration: nothing is timed here."""
+    from triton.runtime.autotuner import Autotuner
+
+    def same(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+        return [1.0, 1.0, 1.0]
+
+    Autotuner._bench = same  # type: ignore[method-assign]
+
+
+def _stop(number: int, frame: object) -> None:
+    raise Enough

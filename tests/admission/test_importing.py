@@ -1,0 +1,97 @@
+"""Importing a suite: what is done again, what is kept, and what bad input does."""
+
+import pytest
+
+from kernel_gym.admission.importing import import_suite
+from kernel_gym.tasks import get_problem
+from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
+from kernel_gym.tasks.importers.reader import CheckoutError, Found, Unsupported, UnsupportedTask
+from kernel_gym.tasks.names import Mode
+
+
+class TinyReader:
+    """One file for each task. A file that says `bad` is unsupported when it is prepared."""
+
+    suite = "tiny"
+
+    def detect(self, checkout):
+        return True
+
+    def entries(self, checkout):
+        for path in sorted(checkout.glob("*.py")):
+            yield Found(path.stem, "Math", Mode.TRITON2TRITON, (path.name,))
+        yield Found("missing", "Math", Mode.TRITON2TRITON, ("missing.txt",))
+        yield Unsupported("hip", "Other", "no HIP")
+
+    def prepare(self, checkout, found, bench):
+        bench.ran.append(found.name)
+        if "bad" in (checkout / found.files[0]).read_text():
+            raise UnsupportedTask("bad: on purpose")
+        return {"name": found.name}
+
+    def problem(self, checkout, found, data):
+        return get_problem("softmax")
+
+
+class Bench:
+    def __init__(self, device="sim:gfx942"):
+        self.device, self.ran = device, []
+
+
+def admit(task):
+    return DeviceVerdict(status=ImportStatus.ADMITTED)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name, text in (("a", "x"), ("b", "bad"), ("c", "y")):
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def imported(checkout, folder, bench, **options):
+    steps = list(import_suite(TinyReader(), checkout, bench, admit, folder, **options))
+    return {step.entry.name: step for step in steps}
+
+
+def test_each_task_has_an_entry_and_a_reason(checkout, tmp_path):
+    steps = imported(checkout, tmp_path, Bench())
+    found = {name: step.entry.status("sim:gfx942").value for name, step in steps.items()}
+    unsupported = dict.fromkeys(("b", "missing", "hip"), "unsupported")
+    assert found == dict.fromkeys(("a", "c"), "admitted") | unsupported
+    assert steps["b"].entry.verdicts["sim:gfx942"].reason == "bad: on purpose"
+    assert "missing.txt: cannot be read" in steps["missing"].entry.reason
+    assert steps["hip"].entry.reason == "no HIP"
+    assert read_data("tiny", "a", tmp_path) == {"name": "a"}
+
+
+def test_an_interrupted_import_goes_on(checkout, tmp_path):
+    bench = Bench()
+    steps = import_suite(TinyReader(), checkout, bench, admit, tmp_path)
+    next(steps)
+    steps.close()
+    again = imported(checkout, tmp_path, bench)
+    assert again["a"].repeated
+    assert not again["c"].repeated
+    assert bench.ran == ["a", "b", "c"]
+
+
+def test_a_changed_file_is_done_again_and_another_device_is_added(checkout, tmp_path):
+    imported(checkout, tmp_path, Bench())
+    (checkout / "c.py").write_text("z")
+    bench = Bench()
+    imported(checkout, tmp_path, bench)
+    assert bench.ran == ["c"]
+    other = Bench("sim:gfx950")
+    entry = imported(checkout, tmp_path, other)["a"].entry
+    assert other.ran == ["a", "b", "c"]
+    assert set(entry.verdicts) == {"sim:gfx942", "sim:gfx950"}
+
+
+def test_only_some_tasks_are_imported(checkout, tmp_path):
+    bench = Bench()
+    assert set(imported(checkout, tmp_path, bench, only="[ab]")) == {"a", "b"}
+    with pytest.raises(CheckoutError, match="no task of tiny fits 'q'"):
+        imported(checkout, tmp_path, bench, only="q")
