@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.traced.graph import DTYPES
 
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+MOST_SIZE = 1 << 40
 MOST_FILES, MOST_BYTES = 400, 4 << 20
 DEFAULT_SIZES = {"batch": 8, "seq": 512, "heads": 8, "tokens": 512, "rows": 512}
 """Sizes of axes that are only named; the others are 1024."""
@@ -211,11 +218,24 @@ def find_sizes(request: Request) -> FoundSizes:
 def _module_integers(tree: ast.Module) -> dict[str, int]:
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            (target, *others) = node.targets
-            if type(node.value.value) is int and isinstance(target, ast.Name) and not others:
-                found[target.id] = node.value.value
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            (target,), value = node.targets, _integer(node.value)
+            if isinstance(target, ast.Name) and value is not None:
+                found[target.id] = value
     return found
+
+
+def _integer(node: ast.expr) -> int | None:
+    """Returns the value of an integer or of a product or sum of integers, such as `2048 * 2`."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _ARITHMETIC:
+        return None
+    left, right = _integer(node.left), _integer(node.right)
+    if left is None or right is None:
+        return None
+    value = _ARITHMETIC[type(node.op)](left, right)
+    return value if abs(value) <= MOST_SIZE else None
 
 
 def _function(tree: ast.Module, name: str) -> ast.FunctionDef | None:

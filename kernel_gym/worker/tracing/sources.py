@@ -109,10 +109,13 @@ class _Resized(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         for statement in node.body:
-            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-                (target, *others) = statement.targets
-                if not others and isinstance(target, ast.Name) and target.id in self._sizes:
-                    statement.value = ast.Constant(self._sizes[target.id])
+            if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+                continue
+            (target,) = statement.targets
+            plain = not any(isinstance(n, ast.Name | ast.Call) for n in ast.walk(statement.value))
+            if plain and isinstance(target, ast.Name) and target.id in self._sizes:
+                size = ast.Constant(self._sizes[target.id])
+                statement.value = ast.copy_location(size, statement.value)
         self.generic_visit(node)
         return node
 
