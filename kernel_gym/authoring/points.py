@@ -15,7 +15,9 @@ SIM_BYTES, SIM_FLOPS = 1_200_000, 16_000_000
 MOST_SIM_BYTES, MOST_SIM_FLOPS = 5_000_000, 95_000_000
 """The most that the smallest twin may cost."""
 NUMBER = 3
-"""Train workloads of a scale, and production workloads."""
+"""Train workloads of a scale."""
+_ALL = 8
+"""Train and production workloads of a scale."""
 _SMALL = 16
 
 
@@ -74,10 +76,10 @@ def _varied(
     factors: Sequence[float],
     fits: Callable[[Dims], bool],
 ) -> list[Dims]:
-    """Returns `2 * NUMBER` distinct sizes, the given one first."""
+    """Returns `_ALL` distinct sizes, the given one first."""
     points, rng = [first], random.Random(0)
     for attempt in range(200):
-        if len(points) == 2 * NUMBER:
+        if len(points) == _ALL:
             return points
         dims = dict(first)
         for axis in rng.sample(list(axes), rng.randint(1, min(2, len(axes)))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -195,7 +195,11 @@ def find_sizes(request: Request) -> FoundSizes:
     literals: list[tuple[str, int, int, str]] = []
     places = {name.split(":")[0] for name in (request.target, request.inputs, request.init) if name}
     for path in sorted(places):
-        values |= _module_integers(ast.parse(request.files[path]))
+        tree = ast.parse(request.files[path])
+        values |= _module_integers(tree)
+        for line, column, name, value in _tuple_literals(tree):
+            literals.append((path, line, column, name))
+            values[name] = value
     for generator in filter(None, (request.inputs, request.init)):
         path, name = generator.split(":")
         function = _function(ast.parse(request.files[path]), name)
@@ -218,11 +222,30 @@ def find_sizes(request: Request) -> FoundSizes:
 def _module_integers(tree: ast.Module) -> dict[str, int]:
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            (target,), value = node.targets, _integer(node.value)
-            if isinstance(target, ast.Name) and value is not None:
-                found[target.id] = value
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=False))
+        for one, text in pairs:
+            number = _integer(text)
+            if isinstance(one, ast.Name) and number is not None:
+                found[one.id] = number
     return found
+
+
+def _tuple_literals(tree: ast.Module) -> Iterator[tuple[int, int, str, int]]:
+    """Yields line, column, name and value of integers in tuples such as `shape = (64, 128)`."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple | ast.List):
+            continue
+        target = node.targets[0]
+        if not isinstance(target, ast.Name):
+            continue
+        for number, one in enumerate(node.value.elts):
+            if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 1:
+                yield one.lineno, one.col_offset, f"{target.id}_{number}", one.value
 
 
 def _integer(node: ast.expr) -> int | None:
@@ -261,7 +284,7 @@ def _defaults(function: ast.FunctionDef) -> dict[str, int]:
 _CREATORS = frozenset("rand randn randint zeros ones empty full randperm arange".split())
 
 
-def _size_literals(function: ast.FunctionDef):
+def _size_literals(function: ast.FunctionDef) -> Iterator[tuple[int, int, int]]:
     """Yields line, column and value of integers above one in calls that create tensors."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):

@@ -6,22 +6,26 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kernel_gym.authoring.request import FoundSizes, Request
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.tasks.traced.code import needed_nodes
-from kernel_gym.tasks.traced.graph import Traced, is_random
+from kernel_gym.tasks.traced.graph import UNUSED, Construction, Graph, Traced, is_random
 from kernel_gym.tasks.traced.template import Template, Unexplained, structure, unify
 
 _NO_SIZES = re.compile(
-    r"kernel|stride|pad|dilat|group|^dim$|^axis$|_dim_|num_layers|layers|depth|reduction|scale|"
+    r"kernel|stride|pad|dilat|group|num_layers|layers|depth|reduction|scale|"
     r"^k$|top_?k|iterations|steps$",
     re.IGNORECASE,
 )
 """Names of integers that say what to compute, not how much."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COMBINATIONS = 5
+_LEAST = 8
+"""Smaller values of `dim` number a dimension and are no size."""
 Sizes = dict[str, int]
+AnyGraph = TypeVar("AnyGraph", Graph, Construction)
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,11 @@ class Explorer:
 
     def _first(self) -> Traced:
         """Traces at the sizes upstream, in evaluation mode if training mode is random."""
-        base = self._tracer.trace(self._base, True)
+        base = _pruned(self._tracer.trace(self._base, True))
         if not (drawn := _random_operators(base)):
             return base
         self._train = False
-        base = self._tracer.trace(self._base, False)
+        base = _pruned(self._tracer.trace(self._base, False))
         if still := _random_operators(base):
             raise CodeError(
                 f"it draws random numbers ({', '.join(sorted(still))}): pass them as inputs"
@@ -121,7 +125,8 @@ class Explorer:
     def _candidates(self, base: Traced) -> Iterator[FreeAxis]:
         """Yields the sizes that alone can vary, the largest first."""
         for name, value in sorted(self._base.items(), key=lambda item: -item[1]):
-            if name in self._fixed or _NO_SIZES.search(name):
+            small = value < _LEAST and name in ("dim", "axis")
+            if name in self._fixed or small or value < 1 or _NO_SIZES.search(name):
                 continue
             axis = self._axis(name, value, base)
             if axis is not None:
@@ -156,7 +161,7 @@ class Explorer:
         key = tuple(sorted(sizes.items()))
         if key not in self._known:
             try:
-                self._known[key] = self._tracer.trace(sizes, self._train)
+                self._known[key] = _pruned(self._tracer.trace(sizes, self._train))
             except CodeError:
                 self._known[key] = None
         return self._known[key]
@@ -178,20 +183,24 @@ class Explorer:
             raise Unexplained("sizes that can vary alone cannot vary together")
         names = [axis.name for axis in axes]
         known = [{name: point[name] for name in names} for point in points]
-        pruned = needed_nodes(
-            unify([base.forward], [{}]), base.forward.outputs
-        )
-        forward = unify([_only(t.forward, pruned) for t in traces if t], known)
+        forward = unify([t.forward for t in traces if t], known)
         return forward, unify([t.construction for t in traces if t], known)
 
 
-def _only(graph, needed):  # type: ignore[no-untyped-def]
-    """Returns the graph with the arguments of nodes that are not needed left out."""
-    nodes = [
-        node if i in needed or node.op == "argument" else node.model_copy(update={"args": [], "kwargs": {}})
-        for i, node in enumerate(graph.nodes)
-    ]
-    return graph.model_copy(update={"nodes": tuple(nodes)})
+def _pruned(traced: Traced) -> Traced:
+    """Returns a trace without the nodes that outputs do not depend on, such as initialisations."""
+    parts = {"forward": _needed(traced.forward), "construction": _needed(traced.construction)}
+    return traced.model_copy(update=parts)
+
+
+def _needed(graph: AnyGraph) -> AnyGraph:
+    ends = graph.outputs.values() if isinstance(graph, Construction) else graph.outputs
+    needed = needed_nodes(graph.nodes, list(ends))
+    nodes = tuple(
+        node if number in needed or node.op == "argument" else UNUSED
+        for number, node in enumerate(graph.nodes)
+    )
+    return graph.model_copy(update={"nodes": nodes})
 
 
 def _spread(axis: FreeAxis) -> list[int]:

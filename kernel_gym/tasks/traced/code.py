@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_gym.tasks.traced.graph import GraphError, operator
+from kernel_gym.tasks.traced.graph import VALUES, GraphError, Node, operator
 from kernel_gym.tasks.traced.template import Expression, Template
 
 _ALIASES = frozenset(
@@ -181,7 +181,7 @@ def _tuple(texts: Sequence[str]) -> str:
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
-def needed_nodes(nodes: Sequence[Template], outputs: Sequence[int]) -> set[int]:
+def needed_nodes(nodes: Sequence[Template | Node], outputs: Sequence[int]) -> set[int]:
     """Returns the nodes that outputs depend on, also by writes into memory that they share."""
     roots = _roots(nodes)
     needed = set(outputs)
@@ -204,11 +204,11 @@ def written_arguments(nodes: Sequence[Template]) -> list[str]:
     return [n.name for i, n in enumerate(nodes) if i in written and n.op == "argument" and n.name]
 
 
-def _roots(nodes: Sequence[Template]) -> list[int]:
+def _roots(nodes: Sequence[Template | Node]) -> list[int]:
     """Returns for each node the node that owns its memory, if it may be a view."""
     roots = list(range(len(nodes)))
     for number, node in enumerate(nodes):
-        if node.op in ("argument", "constant"):
+        if node.op in VALUES - {"item"}:
             continue
         first = next(_sources(node.args, {}), None)
         shares = node.op == "item" or _writes(node) or _may_share(node.op)
@@ -222,13 +222,13 @@ def _may_share(name: str) -> bool:
     return found.is_view or name.split(".")[1] in _ALIASES
 
 
-def _writes(node: Template) -> bool:
-    if node.op in ("argument", "constant", "item"):
+def _writes(node: Template | Node) -> bool:
+    if node.op in VALUES:
         return False
     return operator(node.op)._schema.is_mutable
 
 
-def _without_statistics(node: Template) -> list[Any]:
+def _without_statistics(node: Template | Node) -> list[Any]:
     """Returns the arguments, without the running statistics that a batch norm only updates."""
     if node.op not in ("aten.batch_norm.default", "aten.instance_norm.default"):
         return node.args

@@ -72,6 +72,12 @@ class Node(BaseModel):
     """The elements of a constant; None if they are not known."""
 
 
+UNUSED = Node(op="unused")
+"""Stands for a node that no output depends on."""
+VALUES = frozenset({"argument", "constant", "item", "unused"})
+"""The kinds of nodes that are no operators."""
+
+
 class Graph(BaseModel):
     """All nodes in order, and the numbers of those that are outputs."""
 
@@ -139,7 +145,7 @@ def _check(graph: Graph | Construction) -> None:
             raise GraphError(f"node {number} refers to a later one")
         if node.op == "argument" and node.name is None:
             raise GraphError(f"node {number}: an argument has no name")
-        if node.op not in ("argument", "constant", "item"):
+        if node.op not in VALUES:
             operator(node.op)
     ends = graph.outputs.values() if isinstance(graph, Construction) else graph.outputs
     if any(not 0 <= end < len(graph.nodes) for end in ends):
@@ -179,7 +185,7 @@ _CHANCES = ("p", "dropout_p", "dropout")
 
 def is_random(node: Node) -> bool:
     """Whether a node draws random numbers. A dropout with probability zero does not."""
-    if node.op in ("argument", "constant", "item"):
+    if node.op in VALUES:
         return False
     found = operator(node.op)
     if torch.Tag.nondeterministic_seeded not in found.tags:

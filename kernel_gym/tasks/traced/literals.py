@@ -73,9 +73,12 @@ def _monomial(
     values: Sequence[Number], sizes: Sequence[Sizes], moved: Sequence[str]
 ) -> str | None:
     powers: dict[str, Fraction] = {}
+    if all(v < 0 for v in values):
+        positive = _monomial([-v for v in values], sizes, moved)
+        return positive and f"-({positive})"
+    if any(v <= 0 for v in values):
+        return None
     for name in moved:
-        if any(v <= 0 for v in values):
-            return None
         (v, a), *rest = _pairs(name, values, sizes)
         w, b = next((w, b) for w, b in rest if w != v)
         slope = math.log(w / v) / math.log(b / a)

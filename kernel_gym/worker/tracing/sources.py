@@ -109,15 +109,25 @@ class _Resized(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         for statement in node.body:
-            if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
-                continue
-            (target,) = statement.targets
-            plain = not any(isinstance(n, ast.Name | ast.Call) for n in ast.walk(statement.value))
-            if plain and isinstance(target, ast.Name) and target.id in self._sizes:
-                size = ast.Constant(self._sizes[target.id])
-                statement.value = ast.copy_location(size, statement.value)
+            if isinstance(statement, ast.Assign):
+                self._resize(statement)
         self.generic_visit(node)
         return node
+
+    def _resize(self, statement: ast.Assign) -> None:
+        """Replaces the values of `a = 1`, `a = b = 1` and `a, b = 1, 2`."""
+        target = statement.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = zip(target.elts, statement.value.elts, strict=False)
+            statement.value.elts = [self._resized(*pair) for pair in pairs]
+        else:
+            statement.value = self._resized(target, statement.value)
+
+    def _resized(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        plain = not any(isinstance(n, ast.Name | ast.Call | ast.Tuple) for n in ast.walk(value))
+        if plain and isinstance(target, ast.Name) and target.id in self._sizes:
+            return ast.copy_location(ast.Constant(self._sizes[target.id]), value)
+        return value
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         name = self._literals.get((self._path, node.lineno, node.col_offset))
