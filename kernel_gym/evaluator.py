@@ -119,6 +119,11 @@ class Evaluator:
             errors.append(self._attributed(failure, task))
         return self._gave_up(task, source, *draw, errors)
 
+    @property
+    def reference_baseline(self) -> Baseline:
+        """What runs baselines, and the own code of imported suites."""
+        return self._baseline
+
     def close(self) -> None:
         """Ends the resident workers."""
         self._baseline.close()

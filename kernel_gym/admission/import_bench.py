@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from kernel_gym.inert import inert_line
 from kernel_gym.tasks.importers.manifest import DeviceVerdict
 from kernel_gym.tasks.importers.reader import UnsupportedTask
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Task
 
-TIMEOUT = 60.0
+if TYPE_CHECKING:
+    from kernel_gym.admission.stating import Statement
+    from kernel_gym.evaluator import Evaluator
+
+TIMEOUT = 35.0
 """Seconds for a program on the files of one task."""
 LAUNCH_LIMIT = 20.0
 """Seconds of one launch."""
@@ -30,16 +36,43 @@ class ImportBench:
     def __init__(self, device: str, timeout: float = TIMEOUT) -> None:
         self.device = device
         self._timeout = timeout
+        self._evaluator: Evaluator | None = None
+        self._statements: dict[str, Statement] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        if self._evaluator is not None:
+            self._evaluator.close()
 
     def admit(self, task: Task) -> DeviceVerdict:
         """Runs the controls of the admission on a task."""
-        raise NotImplementedError
+        from kernel_gym.admission.recorded import admit_recorded
+
+        statement = self._statements.pop(task.id, None)
+        flags = statement.flags if statement else {}
+        return admit_recorded(task, self.evaluator, flags, statement.notes if statement else ())
+
+    def state(
+        self, problem: Problem, mode: Mode, recorded: Sequence[Mapping[str, int]]
+    ) -> list[Any]:
+        """States the workloads of recorded calls; see `kernel_gym.admission.stating`."""
+        from kernel_gym.admission.stating import state_workloads
+
+        device: Any = self.evaluator.device
+        statement = state_workloads(device, problem, mode, recorded)  # type: ignore[arg-type]
+        self._statements[problem.name] = statement
+        return statement.stated
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Evaluates on the device; opened on first use."""
+        if self._evaluator is None:
+            from kernel_gym.evaluator import Evaluator
+
+            self._evaluator = Evaluator(self.device, seed=1)
+        return self._evaluator
 
     def run(
         self, program: str, files: Mapping[str, bytes], options: Mapping[str, Any]

@@ -7,9 +7,13 @@ the device is not done again, so an import that was interrupted goes on where it
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
 
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
@@ -35,8 +39,14 @@ from kernel_gym.tasks.importers.reader import (
 )
 from kernel_gym.tasks.task import Task
 
-Admit = Callable[[Task], DeviceVerdict]
-"""Runs the controls of the admission on a task."""
+log = logging.getLogger(__name__)
+
+
+class AdmittingBench(Bench, Protocol):
+    """A bench that also runs the controls of the admission."""
+
+    def admit(self, task: Task) -> DeviceVerdict:
+        """Runs the controls on a task."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +63,16 @@ class Step:
 def import_suite(
     reader: Reader,
     checkout: Path,
-    bench: Bench,
-    admit: Admit,
+    benches: Sequence[AdmittingBench],
     folder: Path | None = None,
     only: str = "*",
 ) -> Iterator[Step]:
-    """Imports the tasks of a suite one by one, and yields each when it is in the manifest.
+    """Imports the tasks of a suite, and yields each when it is in the manifest.
 
     Args:
         reader: The reader of the suite.
         checkout: Its checkout.
-        bench: Runs code of the suite.
-        admit: Runs the controls.
+        benches: Run code of the suite and the controls, each one task at a time.
         folder: Where the manifest is written; None for the user's folder of imports.
         only: A pattern of names of tasks; others keep what the manifest says.
 
@@ -75,13 +83,29 @@ def import_suite(
     if not found:
         raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
     manifest = _manifest(reader, checkout, folder)
-    for number, one in enumerate(found, 1):
-        known = manifest.tasks.get(one.name)
-        entry, repeated = _imported(one, known, reader, checkout, bench, admit, folder)
-        manifest = manifest.with_entry(entry)
-        if not repeated:
-            write_manifest(manifest, folder)
-        yield Step(entry, number, len(found), repeated)
+    free: SimpleQueue[AdmittingBench] = SimpleQueue()
+    for bench in benches:
+        free.put(bench)
+
+    def work(one: Found | Unsupported) -> tuple[Entry, bool]:
+        bench = free.get()
+        try:
+            known = manifest.tasks.get(one.name)
+            return _imported(one, known, reader, checkout, bench, folder)
+        finally:
+            free.put(bench)
+
+    with ThreadPoolExecutor(len(benches)) as pool:
+        waiting = [pool.submit(work, one) for one in found]
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                entry, repeated = done.result()
+                manifest = manifest.with_entry(entry)
+                if not repeated:
+                    write_manifest(manifest, folder)
+                yield Step(entry, number, len(found), repeated)
+        finally:
+            pool.shutdown(cancel_futures=True)
     write_manifest(manifest, folder)
 
 
@@ -107,8 +131,7 @@ def _imported(
     known: Entry | None,
     reader: Reader,
     checkout: Path,
-    bench: Bench,
-    admit: Admit,
+    bench: AdmittingBench,
     folder: Path | None,
 ) -> tuple[Entry, bool]:
     """Returns the entry of a task, and whether the manifest had it already."""
@@ -124,7 +147,7 @@ def _imported(
     former = verdicts.get(bench.device)
     if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
         return known, True
-    verdict = _verdict(one, reader, checkout, bench, admit, folder)
+    verdict = _verdict(one, reader, checkout, bench, folder)
     return Entry(
         name=one.name,
         category=one.category,
@@ -139,17 +162,20 @@ def _verdict(
     found: Found,
     reader: Reader,
     checkout: Path,
-    bench: Bench,
-    admit: Admit,
+    bench: AdmittingBench,
     folder: Path | None,
 ) -> DeviceVerdict:
     try:
         data = reader.prepare(checkout, found, bench)
         problem = reader.problem(checkout, found, data)
         write_data(reader.suite, found.name, data, folder)
-        return admit(Task(problem, found.mode))
+        return bench.admit(Task(problem, found.mode))
     except (UnsupportedTask, CheckoutError) as error:
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
+    except Exception as error:  # one task that trips us up must not end the import of the others
+        log.exception("%s/%s", reader.suite, found.name)
+        text = f"error of kernel-gym: {type(error).__name__}: {error}"
+        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(text))
 
 
 def _line(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,11 +31,13 @@ def import_checkout(
     from kernel_gym.tasks.importers.readers import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
-    with one_line_errors(), ImportBench(device) as bench, Progress(console=messages) as bar:
+    with one_line_errors(), ExitStack() as stack:
+        benches = [stack.enter_context(ImportBench(device)) for _ in range(os.cpu_count() or 1)]
+        bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
         for reader in readers:
             line = bar.add_task(reader.suite, total=None)
-            for step in import_suite(reader, checkout, bench, bench.admit, out, only):
+            for step in import_suite(reader, checkout, benches, out, only):
                 bar.update(line, total=step.total, completed=step.done)
                 rows.append(_row(reader.suite, step.entry, device))
     _print(rows, json)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.inert import inert_line, inert_text
+from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.records import KernelFacts
 from kernel_gym.tasks.problem import Problem
 
@@ -33,6 +34,8 @@ MAX_OPERATOR = 120
 """Most characters of an operator's name."""
 MAX_KERNELS = 32
 """Most kernels whose facts are read."""
+MAX_BELIEVED = 1 << 28
+"""Most bytes of an output that a reference worker states itself."""
 _LARGEST = 1 << 62
 NO_TENSOR = "something that is no tensor"
 
@@ -85,7 +88,28 @@ class CallAnswer:
 def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[Stated, ...]:
     """Returns the outputs that a task expects from a call."""
     shapes = problem.output_shapes(dims)
-    return tuple(Stated(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs)
+    return tuple(Stated(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs_at(dims))
+
+
+def believed_outputs(answer: Mapping[str, Any]) -> tuple[Stated, ...]:
+    """Returns the outputs as the reference worker of an imported task describes them.
+
+    Raises:
+        BadAnswerError: Its answer violates the protocol, or a value is no contiguous tensor.
+    """
+    described = answer.get("outputs")
+    if not isinstance(described, list) or len(described) > MAX_OUTPUTS:
+        raise BadAnswerError("the worker broke the protocol: its outputs are no short list")
+    stated = []
+    for number, one in enumerate(described):
+        shape = _sizes(one.get("shape")) if isinstance(one, dict) else None
+        dtype = ELEMENT_TYPES.get(str(one.get("dtype"))) if isinstance(one, dict) else None
+        if shape is None or dtype is None or min(shape, default=0) < 0:
+            raise BadAnswerError(f"output {number} is no device tensor")
+        if math.prod(shape) * dtype.itemsize > MAX_BELIEVED:
+            raise BadAnswerError(f"output {number} has shape {shape}: it is too large")
+        stated.append(Stated(f"out{number}", shape, dtype))
+    return tuple(stated)
 
 
 def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswer:

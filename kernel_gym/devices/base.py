@@ -273,13 +273,17 @@ class Device(Protocol):
     def usable(self, task: Task) -> bool:
         """Whether a trusted source for a task could use the device now."""
 
-    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> Session:
+    def open(
+        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+    ) -> Session:
         """Opens a session for sources that solve a task.
 
         Args:
             task: What the sources solve.
             trusted: Whether the source is the project's own. Baselines share a compiler cache.
             seed: For random choices of the device while it times. The worker must not learn it.
+            resident: Whether the worker stays for many evaluations, as a baseline's does. The code
+                of an imported suite is resident and not trusted.
 
         Raises:
             InfraError: A worker could not be started.

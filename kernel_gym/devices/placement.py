@@ -113,7 +113,7 @@ def sketched_outputs(problem: Problem, dims: Mapping[str, int]) -> dict[str, tor
     shapes = problem.output_shapes(dims)
     return {
         output.name: torch.empty(shapes[output.name], dtype=output.dtype, device="meta")
-        for output in problem.outputs
+        for output in problem.outputs_at(dims)
     }
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.expected import Expected, ExpectedCache
+from kernel_gym.judge.reference import expect_of_worker
 from kernel_gym.judge.timing.baselines import Baseline
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.storage.secret import RunSecret
+from kernel_gym.tasks.recorded.problem import RecordedProblem
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 
@@ -64,7 +67,10 @@ class Attempt:
         """Returns inputs and answers of a workload, with different data for each purpose."""
         seed = self.data_seed(purpose, workload.key)
         where = self.device.description.torch_device
-        return self.cache.get(self.task.problem, workload, seed, where)
+        make = None
+        if isinstance(self.task.problem, RecordedProblem):
+            make = functools.partial(expect_of_worker, self.task, workload, seed, self.baseline)
+        return self.cache.get(self.task.problem, workload, seed, where, make)
 
     def call(
         self,
@@ -84,7 +90,7 @@ class Attempt:
         """Returns the least time that the device's data sheet allows for a workload."""
         problem, dims = self.task.problem, workload.dims
         moved, flops = problem.bytes(dims), problem.flops(dims)
-        dtype = problem.outputs[0].dtype
+        dtype = problem.outputs_at(dims)[0].dtype
         return self.device.description.spec.roofline_seconds(moved, flops, dtype)
 
     def note(self, workload: Workload, passed: bool, **fields: object) -> None:

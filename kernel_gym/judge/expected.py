@@ -6,15 +6,16 @@ again in deterministic mode and over the turns of an episode.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from kernel_gym.judge.correctness import ValueCheck, compare_close, compare_exact, compare_mask
-from kernel_gym.tasks.problem import Check, Problem, Value
+from kernel_gym.tasks.problem import Check, Output, Problem, Value
 from kernel_gym.tasks.sampling import CPU, make_inputs
 from kernel_gym.tasks.workload import Workload
 
@@ -26,6 +27,8 @@ class Expected:
     inputs: Mapping[str, Value]
     oracle: tuple[torch.Tensor, ...]
     reference: tuple[torch.Tensor, ...]
+    outputs: tuple[Output, ...]
+    """What the call returns."""
 
     @property
     def nbytes(self) -> int:
@@ -49,13 +52,15 @@ def answer(problem: Problem, inputs: Mapping[str, Value], where: torch.device = 
             else value
             for name, value in inputs.items()
         }
-        return Expected(inputs, problem.oracle(**inputs), problem.reference(**plain))
+        return Expected(
+            inputs, problem.oracle(**inputs), problem.reference(**plain), problem.outputs
+        )
 
 
 def compare(problem: Problem, expected: Expected, outputs: tuple[torch.Tensor, ...]) -> ValueCheck:
     """Checks all outputs of a call. Returns the first failed check, else the worst passed one."""
     worst = ValueCheck(True, 0.0)
-    rows = zip(problem.outputs, outputs, expected.oracle, expected.reference, strict=True)
+    rows = zip(expected.outputs, outputs, expected.oracle, expected.reference, strict=True)
     for output, tensor, oracle, reference in rows:
         if output.check is Check.CLOSE:
             check = compare_close(output.name, tensor, oracle, reference)
@@ -80,17 +85,31 @@ class ExpectedCache:
         self._lock = threading.Lock()
 
     def get(
-        self, problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
+        self,
+        problem: Problem,
+        workload: Workload,
+        seed: int,
+        where: torch.device = CPU,
+        make: Callable[[], Expected] | None = None,
     ) -> Expected:
-        """Returns cached values, or computes them. A GPU is fast but short of memory: no cache."""
+        """Returns cached values, or computes them. A GPU is fast but short of memory: no cache.
+
+        Args:
+            problem: The problem.
+            workload: The workload.
+            seed: The seed of the data.
+            where: The torch device to compute on.
+            make: Computes the values; by default `expect`.
+        """
+        make = make or functools.partial(expect, problem, workload, seed, where)
         if where.type != "cpu":
-            return expect(problem, workload, seed, where)
+            return make()
         key = (problem.name, workload.key, seed, str(where))
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
-        expected = expect(problem, workload, seed, where)
+        expected = make()
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = expected

@@ -166,7 +166,7 @@ def _judge(
 ) -> tuple[Verdict | None, dict[str, object], tuple[torch.Tensor, ...]]:
     if isinstance(call, Failed):
         return verdict_of(call), {}, ()
-    wrong = check_metadata(problem, call)
+    wrong = check_metadata(expected.outputs, call)
     if wrong:
         return Verdict(Outcome.WRONG_METADATA, wrong), {}, ()
     outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
@@ -201,7 +201,7 @@ def _check_again(
     if verdict is not None:
         return verdict
     for output, first, second, oracle in zip(
-        attempt.task.problem.outputs, outputs, repeated, expected.oracle, strict=True
+        expected.outputs, outputs, repeated, expected.oracle, strict=True
     ):
         if not same_twice(first, second, oracle):
             text = f"output {output.name!r} differs between two calls on the same data: a race"
@@ -219,7 +219,7 @@ def _replay_without_kernels(
     if verdict is None:
         return Verdict(Outcome.HACK, "the answer is right although no kernel of it ran")
     in_place = any(isinstance(arg, TensorArg) and arg.in_place for arg in problem.args)
-    if in_place or not isinstance(replay, Call) or check_metadata(problem, replay):
+    if in_place or not isinstance(replay, Call) or check_metadata(expected.outputs, replay):
         return None
     outputs = tuple(output.tensor for output in replay.outputs)
     share = share_right(outputs, expected.oracle)

@@ -19,7 +19,7 @@ import torch
 
 from kernel_gym.tasks.names import KERNEL_FILES
 from kernel_gym.tasks.shapes import shape_of
-from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.workload import Split, Workload
 
 Value = torch.Tensor | int | float
 """One argument of a call: a CPU tensor or a scalar."""
@@ -161,6 +161,11 @@ class Problem(ABC):
     Triangular and positive definite matrices, for example, do not."""
     strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
+    own_layout: bool = False
+    """Whether `inputs` decides on the layout of tensors in memory, and no workload does."""
+    recorded: bool = False
+    """Whether it is made of recorded calls (`kernel_gym/tasks/recorded`): a reference worker runs
+    the suite's own code for oracle and baseline."""
 
     def __eq__(self, other: object) -> bool:
         """Instances of one class are the same problem, also after pickling."""
@@ -201,6 +206,23 @@ class Problem(ABC):
     @abstractmethod
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Runs plain PyTorch in the task's dtype: the PyTorch baseline and the error yardstick."""
+
+    def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
+        """Returns the outputs of a call with such dimensions; the same for all, as a rule."""
+        return self.outputs
+
+    def stated_workloads(self, split: Split) -> list[Workload] | None:
+        """Returns the only workloads of a split, or None if they are drawn from the axes."""
+        return None
+
+    def assembled(self, source: str) -> str:
+        """Returns what a worker loads for a candidate's source."""
+        return source
+
+    @property
+    def implementation(self) -> str:
+        """The own code of an imported suite, or empty."""
+        return ""
 
     def bytes(self, dims: Dims) -> int:
         """Returns the least number of bytes that any implementation moves.

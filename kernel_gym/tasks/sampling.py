@@ -33,6 +33,9 @@ def budget(problem: Problem, scale: Scale) -> int:
 
 def train_workloads(problem: Problem, scale: Scale) -> list[Workload]:
     """Returns the train workloads. Their distributions cycle through those of the problem."""
+    stated = problem.stated_workloads(Split.TRAIN)
+    if stated is not None:
+        return stated
     menu = problem.distributions
     return [
         Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=menu[i % len(menu)], name=f"train-{i}")
@@ -48,6 +51,9 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     offset one of the smallest train workload. The last workload has odd sizes. It is left out if it
     equals a train workload, which is checked anyway.
     """
+    stated = problem.stated_workloads(Split.ADVERSARIAL)
+    if stated is not None:
+        return stated
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
     cases: list[tuple[Dims, Layout]] = []
@@ -190,6 +196,9 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
         seed: It decides everything. The judge draws it after the candidate has loaded.
     """
     rng = random.Random(f"{problem.name}/{scale}/{language}/{seed}")
+    stated = problem.stated_workloads(Split.UNSEEN)
+    if stated is not None:
+        return rng.sample(stated, min(len(UNSEEN_KINDS), len(stated)))
     menu = problem.distributions
     chosen = rng.sample(menu, min(UNSEEN_DISTRIBUTIONS, len(menu)))
     taken: list[Dims] = list(problem.train[scale])
@@ -237,6 +246,10 @@ def _contiguous(value: torch.Tensor) -> torch.Tensor:
     return dense if dense.untyped_storage().nbytes() == dense.nbytes else dense.clone()
 
 
+def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
 _APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
     Layout.CONTIGUOUS: _contiguous,
     Layout.STRIDED: _strided,
@@ -259,7 +272,7 @@ def make_inputs(
         Argument name to tensor or scalar, in the order of `problem.args`.
     """
     generator = torch.Generator(CPU if where.type == "meta" else where).manual_seed(seed)
-    place = _APPLY[workload.layout]
+    place = _as_it_is if problem.own_layout else _APPLY[workload.layout]
     with where:
         values = problem.inputs(workload, generator)
         return {

@@ -50,7 +50,12 @@ class Task:
 
     @property
     def baseline_source(self) -> str | None:
-        """The text of the baseline kernel, or None if the baseline is PyTorch."""
+        """The text of the baseline kernel, or None if the baseline is PyTorch.
+
+        Of an imported task it is the suite's own code, also where that is PyTorch.
+        """
+        if self.problem.recorded:
+            return self.problem.implementation
         if self.mode not in _START:
             return None
         return self.kernel_source
@@ -58,7 +63,7 @@ class Task:
     @property
     def start_source(self) -> str | None:
         """The text of the kernel that the candidate starts from, or None."""
-        return self.baseline_source
+        return self.baseline_source if self.mode in _START else None
 
     @property
     def reference_source(self) -> str:

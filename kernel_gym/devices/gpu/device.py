@@ -146,13 +146,16 @@ class GpuDevice:
         session.close()
         return failed is None
 
-    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> GpuSession:
+    def open(
+        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+    ) -> GpuSession:
         """Opens a session. A candidate gets a fresh worker, trusted sources use one again.
 
         Args:
             task: What the sources solve.
             trusted: Whether the source is the project's own.
             seed: Not used, as times are measured.
+            resident: Not used, as trusted workers stay.
 
         Raises:
             InfraError: A worker could not be started.

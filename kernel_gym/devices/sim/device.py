@@ -19,6 +19,7 @@ import torch
 
 from kernel_gym.devices.answers import (
     BadAnswerError,
+    believed_outputs,
     parse_call,
     reading_an_answer,
     stated_outputs,
@@ -41,6 +42,7 @@ from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
+from kernel_gym.devices.sim.operators import Operators
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.worker import SimWorker
@@ -108,18 +110,21 @@ class SimDevice:
         """Always true, as each session starts a new simulated GPU."""
         return True
 
-    def open(self, task: Task, trusted: bool = False, seed: int = 0) -> SimSession:
+    def open(
+        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+    ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
         Args:
             task: What the sources solve.
             trusted: Whether the source is the project's own.
             seed: Decides which workgroups the timing model samples. The worker does not know it.
+            resident: Whether the worker stays: it has no budget of seconds.
 
         Raises:
             InfraError: A process could not be started.
         """
-        return SimSession(task, self._threads, trusted, seed, self.description.arch)
+        return SimSession(task, self._threads, trusted, seed, self.description.arch, resident)
 
     def free_unused_memory(self) -> None:
         """Does nothing: sessions hold all memory."""
@@ -156,10 +161,16 @@ class SimSession:
     timed = None
 
     def __init__(
-        self, task: Task, threads: int, trusted: bool, seed: int = 0, arch: str = "gfx942"
+        self,
+        task: Task,
+        threads: int,
+        trusted: bool,
+        seed: int = 0,
+        arch: str = "gfx942",
+        resident: bool = False,
     ) -> None:
         self._task, self._arch = task, arch
-        self._budget = None if trusted else HostBudget()
+        self._budget = None if trusted or resident else HostBudget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
         template = shared_template()
@@ -169,8 +180,10 @@ class SimSession:
             "threads": threads,
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
-            "same_samples": trusted,  # a baseline's time must not depend on what was timed before
+            "same_samples": trusted
+            or resident,  # a baseline's time must not depend on what was timed before
             "arch": arch,
+            "operators": _operators(task, resident),
         }
         device_end, worker_end = socket.socketpair()
         cache = [str(cache_folder("triton"))] if trusted else []
@@ -182,7 +195,7 @@ class SimSession:
             self._child = template.fork(
                 "worker",
                 [worker_end.fileno()],
-                {"arch": arch},
+                {"arch": arch, "operators": task.problem.recorded},
                 WORKER_LIMITS,
                 environment,
                 trusted,
@@ -223,8 +236,13 @@ class SimSession:
         dims: Mapping[str, int],
         noop: bool = False,
         audit: Audit = Audit.OFF,
+        believed: bool = False,
     ) -> Call | Failed:
-        """Calls the candidate once on fresh device copies of the inputs."""
+        """Calls the candidate once on fresh device copies of the inputs.
+
+        With `believed`, the outputs are those that the worker states: of a suite's own code only,
+        before its task is known.
+        """
         if self._worker.dead:
             return self._worker.dead
         self._ask_device(device_messages.BeginCall(noop, str(audit)))
@@ -236,7 +254,7 @@ class SimSession:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         answer = self._worker.ask(messages.CallOnSimulator(args), CALL_TIMEOUT)
         try:
-            result = self._collect(answer, inputs, dims, buffers)
+            result = self._collect(answer, inputs, dims, buffers, believed)
             for address in (*buffers.values(), *self._outputs):
                 self._ask_device(device_messages.Free(address))
         except DeviceLostError as error:
@@ -305,18 +323,20 @@ class SimSession:
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         buffers: dict[str, int],
+        believed: bool,
     ) -> Call | Failed:
         record = self._ask_device(device_messages.EndCall())
         if record["fault"]:
             return self._worker.fail(describe_fault(record["fault"]))
         if isinstance(answer, Failed):
             return answer
-        stated = stated_outputs(self._task.problem, dims)
         inputs_at = {
             start: "" if name in self._in_place else name for name, start in buffers.items()
         }
         try:
             with reading_an_answer():
+                problem = self._task.problem
+                stated = believed_outputs(answer) if believed else stated_outputs(problem, dims)
                 described = parse_call(answer, stated).outputs
                 outputs = read_outputs(described, stated, inputs_at, self._locate, self._view)
         except BadAnswerError as error:
@@ -373,6 +393,13 @@ class SimSession:
             return self._device.channel.request(encode(request)[0], timeout=timeout).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
+
+
+def _operators(task: Task, resident: bool) -> Operators:
+    """Returns which operators of PyTorch a session may run: in tasks of our own none."""
+    if not task.problem.recorded:
+        return Operators.NONE
+    return Operators.ALL if resident else Operators.USUAL
 
 
 class _DeviceFull(Exception):

@@ -110,12 +110,12 @@ class Baseline:
         if self._session is not None and self._task_id == task.id:
             return self._session
         self.close()
-        session = self._device.open(task, trusted=True)
+        session = self._device.open(task, trusted=not task.problem.suite, resident=True)
         try:
             if task.baseline_source is None:
                 failed = session.load(task.reference_source, "torch")
             else:
-                failed = session.load(task.baseline_source)
+                failed = session.load(task.problem.assembled(task.baseline_source))
         except InfraError as error:
             session.close()
             raise InfraError(str(error)) from error  # the candidate did not lose the device

@@ -19,7 +19,7 @@ class ReportedMethod:
     def build(self, attempt: Attempt) -> Verdict | None:
         """Loads the candidate. Triton compiles at the first launch."""
         assert attempt.session is not None
-        failed = attempt.session.load(attempt.source)
+        failed = attempt.session.load(attempt.task.problem.assembled(attempt.source))
         return verdict_of(failed) if failed else None
 
     def time(self, attempt: Attempt) -> Verdict | None:

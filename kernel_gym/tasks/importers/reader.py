@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,6 +73,20 @@ class Bench(Protocol):
 
         Raises:
             UnsupportedTask: It ended without an answer, or the device cannot do what it needs.
+        """
+
+    def state(
+        self, problem: Problem, mode: Mode, recorded: Sequence[Mapping[str, int]]
+    ) -> list[Any]:
+        """States the workloads of a problem of recorded calls.
+
+        Args:
+            problem: The problem without workloads.
+            mode: The mode of its task.
+            recorded: The dimensions of recorded calls.
+
+        Raises:
+            UnsupportedTask: The suite's own code answers none of them.
         """
 
 

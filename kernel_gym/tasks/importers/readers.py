@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_gym.tasks.importers import of_halves
+from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
+from kernel_gym.tasks.importers.rocm_bench import RocmReader
 from kernel_gym.tasks.names import UnknownName
 
 
@@ -41,4 +44,11 @@ def readers_of(checkout: Path) -> list[Reader]:
     return fitting
 
 
-_READERS: Sequence[Reader] = ()
+_READERS: Sequence[Reader] = (
+    of_halves.G,
+    of_halves.T,
+    of_halves.GEAK_G,
+    of_halves.KERNELBENCHX,
+    RocmReader(),
+    ArenaReader(),
+)

@@ -6,6 +6,7 @@ sizes, and constants. Tensors are described by shape, strides, dtype and the cla
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Sequence
@@ -45,13 +46,13 @@ class Recorder:
         }
         for name in names:
             value = scope.get(name)
-            if value is None or isinstance(value, _Kernel | _Class):
+            if value is None or isinstance(value, _Kernel):
                 continue
             if hasattr(value, "run") and hasattr(value, "__getitem__"):
                 scope[name] = _Kernel(self, name, value)
             elif isinstance(value, type):
                 if hasattr(value, "apply"):
-                    scope[name] = _Class(self, name, value)
+                    value.apply = staticmethod(self._wrapped(f"{name}.apply", value.apply))
             elif callable(value):
                 scope[name] = self._wrapped(name, value)
 
@@ -59,7 +60,9 @@ class Recorder:
         def recording(*args: Any, **kwargs: Any) -> Any:
             return self.call(name, function, args, kwargs)
 
-        return functools.update_wrapper(recording, function)
+        with contextlib.suppress(AttributeError):
+            functools.update_wrapper(recording, function)
+        return recording
 
     def call(
         self, name: str, function: Any, args: Any, kwargs: Any, grid: list[int] | None = None
@@ -181,20 +184,6 @@ class _Kernel:
             return self._recorder.call(self._name, run, args, kwargs, plain)
 
         return launch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.wrapped, name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.wrapped(*args, **kwargs)
-
-
-class _Class:
-    """An autograd function whose `apply` is recorded."""
-
-    def __init__(self, recorder: Recorder, name: str, wrapped: Any) -> None:
-        self.wrapped = wrapped
-        self.apply = recorder._wrapped(f"{name}.apply", wrapped.apply)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.wrapped, name)

@@ -1,0 +1,349 @@
+"""States the workloads of recorded calls: runs the suite's own code on them in a reference worker.
+
+A workload is kept if the code runs without a fault and answers in time. Its outputs are then what a
+candidate has to return. Sizes vary along the axes of a template. If the recorded sizes are too slow
+on the device, smaller twins along the same axes stand for them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from kernel_gym.devices.base import Call, Failed, InfraError
+from kernel_gym.devices.sim.device import SimDevice, SimSession
+from kernel_gym.judge.correctness import same_twice
+from kernel_gym.judge.reference import in_double
+from kernel_gym.tasks.importers.reader import UnsupportedTask
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Check, Output, Value
+from kernel_gym.tasks.recorded.draw import ImpossibleError
+from kernel_gym.tasks.recorded.problem import CALL, EXACT, RecordedProblem, Stated
+from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.workload import Kind, Split, Workload
+
+MOST_TRAIN = 4
+MOST_UNSEEN = 6
+MOST_ADVERSARIAL = 2
+SLOW = 0.7
+"""Seconds of the host for one call. Slower ones get a twin."""
+TWINS = 5
+"""How often the sizes of a twin are halved."""
+SECONDS = 15.0
+"""Seconds after which no more workloads are tried for a task."""
+_TILES = (16, 32, 64, 128, 256)
+
+
+@dataclass
+class Statement:
+    """The workloads of a task, and what was seen of its own code."""
+
+    stated: list[Stated] = field(default_factory=list)
+    flags: dict[str, str] = field(default_factory=dict)
+    """Evidence by flag: what a control has found."""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    outputs: tuple[torch.Tensor, ...]
+    stated: Stated
+    seconds: float
+
+
+def state_workloads(
+    device: SimDevice,
+    problem: RecordedProblem,
+    mode: Mode,
+    recorded: Sequence[Mapping[str, int]],
+) -> Statement:
+    """States train, unseen and adversarial workloads.
+
+    Args:
+        device: The device.
+        problem: The problem, with templates and without workloads.
+        mode: The mode of the task.
+        recorded: The dimensions of the recorded calls, each with its template.
+
+    Raises:
+        UnsupportedTask: The suite's own code answers none of them.
+    """
+    with _Reference(device, problem, mode) as reference:
+        statement = Statement()
+        for dims in _chosen(problem, recorded):
+            if stated := reference.train(dims):
+                statement.stated.append(stated)
+        train = list(statement.stated)
+        if not train:
+            raise UnsupportedTask(reference.why or "no call of it can be made again")
+        if reference.twins:
+            statement.notes.append(f"{reference.twins} workloads are smaller twins")
+        statement.flags = reference.flags
+        taken = [dict(one.dims) for one in train]
+        statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
+        statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
+        if not any(one.split is Split.UNSEEN for one in statement.stated):
+            statement.notes.append("no unseen")
+        return statement
+
+
+class _Reference:
+    """A session with the suite's own code. It is opened again when a call has ended it."""
+
+    def __init__(self, device: SimDevice, problem: RecordedProblem, mode: Mode) -> None:
+        self._device, self._problem, self._mode = device, problem, mode
+        self._session: SimSession | None = None
+        self._until = time.monotonic() + SECONDS
+        self.why = ""
+        """Why the first call failed."""
+        self.twins = 0
+        self.flags: dict[str, str] = {}
+
+    def __enter__(self) -> _Reference:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def train(self, dims: Mapping[str, int]) -> Stated | None:
+        """States a recorded call, or a twin of it."""
+        for halvings in range(TWINS):
+            sizes = {k: v if k == CALL else max(1, v >> halvings) for k, v in dims.items()}
+            tried = self._try(sizes, Kind.TRAIN, Split.TRAIN)
+            if tried is not None and tried.seconds <= SLOW:
+                self.twins += halvings > 0
+                self._look(tried)
+                return tried.stated
+            if tried is None and not self._slow:
+                return None
+        self.why = self.why or "slow: no twin is fast enough"
+        return None
+
+    def further(
+        self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
+    ) -> list[Stated]:
+        """States the proposals that the suite's own code answers."""
+        most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
+        found: list[Stated] = []
+        failures = 0
+        for kind, dims in proposals:
+            if len(found) >= most or failures > 2 * most or time.monotonic() > self._until:
+                break
+            if dims in taken:
+                continue
+            taken.append(dims)
+            tried = self._try(dims, kind, split)
+            usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
+            failures += not usable
+            if usable and tried is not None:
+                found.append(tried.stated)
+        return found
+
+    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
+        """Makes a call three times: to learn its outputs, again, and on other values."""
+        self._slow = False
+        known = Stated(dims, kind, split, (), False)
+        try:
+            first, seconds = self._call(known, 1)
+            if self._problem.templates[dims[CALL]].call.backward:
+                known = replace(known, outputs=self._named(dims, first, 0))
+                whole, seconds = self._call(known, 1)
+                known = replace(known, outputs=self._named(dims, whole, len(whole) - len(first)))
+                first = whole
+            else:
+                known = replace(known, outputs=self._named(dims, first, 0))
+        except ImpossibleError as error:
+            self.why = self.why or f"no fresh values: {error}"
+            return None
+        except _CallFailed as error:
+            self._slow = "in time" in str(error) or "within" in str(error)
+            self.why = self.why or f"it does not run: {error}"
+            return None
+        if not any(t.numel() for t in first):
+            self.why = self.why or "no output: it returns and changes no tensor"
+            return None
+        known = replace(known, exact=self._exact(known))
+        return _Tried(first, known, seconds)
+
+    def _look(self, tried: _Tried) -> None:
+        """Looks for what makes verdicts on the task mean little."""
+        try:
+            again, _ = self._call(tried.stated, 1)
+            other, _ = self._call(tried.stated, 2)
+            without, _ = self._call(tried.stated, 1, noop=True)
+        except _CallFailed as error:
+            self.flags.setdefault("irreproducible", f"the second call failed: {error}")
+            return
+        pairs = list(zip(tried.outputs, again, strict=True))
+        if not all(same_twice(a, b, a.double()) for a, b in pairs):
+            self.flags.setdefault("irreproducible", "two calls on the same data differ")
+        if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
+            self.flags.setdefault("seed-blind", "other values give the same answer")
+        if all(_equal(a, b) for a, b in zip(tried.outputs, without, strict=True)):
+            kernels = self._mode is Mode.TRITON2TRITON
+            if kernels:
+                self.flags.setdefault("vacuous", "the answer is the same without its kernels")
+        if not _usual(tried.outputs):
+            self.flags.setdefault("nan", "the answer holds NaN")
+        if all(bool((t == t.flatten()[0]).all()) for t in tried.outputs if t.numel()):
+            self.flags.setdefault("constant", "all elements of the answer are equal")
+
+    def _exact(self, stated: Stated) -> bool:
+        """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
+        if self._mode is Mode.TRITON2TRITON:
+            return False
+        floating = [o for o in stated.outputs if o.dtype.is_floating_point]
+        if not floating:
+            return False
+        try:
+            answer, _ = self._call(stated, 1, exact=True)
+        except _CallFailed:
+            return False
+        pairs = zip(stated.outputs, answer, strict=False)
+        same = len(answer) == len(stated.outputs)
+        return same and all(
+            t.dtype == (torch.float64 if o.dtype.is_floating_point else o.dtype) for o, t in pairs
+        )
+
+    def _call(
+        self, stated: Stated, seed: int, noop: bool = False, exact: bool = False
+    ) -> tuple[tuple[torch.Tensor, ...], float]:
+        """Makes one call and returns its outputs and the seconds of the host."""
+        problem = RecordedProblem(self._problem.origin, self._problem.templates, [stated])
+        workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
+        inputs: dict[str, Value] = make_inputs(problem, workload, seed)
+        dims = dict(stated.dims)
+        if exact:
+            inputs, dims = in_double(inputs), {**dims, EXACT: 1}
+        began = time.monotonic()
+        try:
+            call = self._open().call(inputs, dims, noop=noop, believed=True)
+            if isinstance(call, Call) and call.retuned:
+                began = time.monotonic()
+                call = self._open().call(inputs, dims, noop=noop, believed=True)
+        except InfraError as error:
+            self._close()
+            raise _CallFailed(str(error)) from None
+        if isinstance(call, Failed):
+            self._close()
+            raise _CallFailed(call.message)
+        wrong = next((o.problem for o in call.outputs if o.tensor is None), "")
+        if wrong or call.modified_inputs:
+            what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
+            raise _CallFailed(what)
+        outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
+        return outputs, time.monotonic() - began
+
+    def _named(
+        self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int
+    ) -> tuple[Output, ...]:
+        changed = sum(f.mutated for f in self._problem.templates[dims[CALL]].call.tensors)
+        plain = len(outputs) - changed - gradients
+        names = [f"out{i}" for i in range(plain)] + [f"changed{i}" for i in range(changed)]
+        names += [f"gradient{i}" for i in range(gradients)]
+        return tuple(
+            Output(
+                name,
+                tensor.dtype,
+                Check.CLOSE if tensor.dtype.is_floating_point else Check.EXACT,
+                ", ".join(map(str, tensor.shape)),
+            )
+            for name, tensor in zip(names, outputs, strict=True)
+        )
+
+    def _open(self) -> SimSession:
+        if self._session is None:
+            session = self._device.open(Task(self._problem, self._mode), resident=True)
+            failed = session.load(self._problem.assembled(self._problem.implementation))
+            if failed is not None:
+                session.close()
+                raise UnsupportedTask(f"it does not load: {failed.message}")
+            self._session = session
+        return self._session
+
+    def _close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+
+class _CallFailed(Exception):
+    """The suite's own code did not answer. The text says why."""
+
+
+def _chosen(
+    problem: RecordedProblem, recorded: Sequence[Mapping[str, int]]
+) -> list[Mapping[str, int]]:
+    """Returns the calls to keep: one of each template first, small ones before large ones."""
+    ordered = sorted(recorded, key=problem.elements)
+    first: dict[int, Mapping[str, int]] = {}
+    for dims in ordered:
+        first.setdefault(dims[CALL], dims)
+    others = [dims for dims in ordered if dims is not first[dims[CALL]]]
+    chosen = [*first.values()][:MOST_TRAIN]
+    left = MOST_TRAIN - len(chosen)
+    step = max(1, len(others) // left) if left else 1
+    return chosen + (others[step - 1 :: step][:left] if left else [])
+
+
+def _proposals(
+    problem: RecordedProblem, train: Sequence[Stated]
+) -> Iterator[tuple[Kind, dict[str, int]]]:
+    """Proposes other sizes near those of train workloads, of all kinds in turn."""
+    rng = random.Random(problem.name)
+    bases = [dict(one.dims) for one in train if len(one.dims) > 1]
+    for number in range(64 if bases else 0):
+        base = bases[number % len(bases)]
+        names = [name for name in base if name != CALL]
+        some = rng.sample(names, rng.randint(1, len(names)))
+        kind = (Kind.SCALE_UP, Kind.SCALE_DOWN, Kind.ALIGNMENT, Kind.ASPECT, Kind.PRODUCTION)[
+            number % 5
+        ]
+        yield kind, _moved(kind, base, some, rng)
+
+
+def _moved(
+    kind: Kind, base: dict[str, int], some: Sequence[str], rng: random.Random
+) -> dict[str, int]:
+    if kind is Kind.SCALE_UP:
+        factor = rng.choice((1.25, 1.5, 2.0))
+        return base | {name: round(base[name] * factor) for name in some}
+    if kind is Kind.SCALE_DOWN:
+        return base | {name: max(1, base[name] // rng.choice((2, 4))) for name in some}
+    if kind is Kind.ALIGNMENT:
+        return base | {some[0]: max(1, base[some[0]] + rng.choice((-3, -1, 1, 5)))}
+    if kind is Kind.ASPECT:
+        moved = base | {some[0]: base[some[0]] * 2}
+        return moved | {name: max(1, base[name] // 2) for name in some[1:]}
+    return base | {name: rng.choice(_TILES) for name in some[:1]}
+
+
+def _odd(
+    problem: RecordedProblem, train: Sequence[Stated]
+) -> Iterator[tuple[Kind, dict[str, int]]]:
+    """Proposes odd sizes and ones."""
+    for one in train:
+        base = dict(one.dims)
+        names = [name for name in base if name != CALL]
+        if names:
+            yield Kind.ADVERSARIAL, base | {name: base[name] | 1 for name in names}
+        for name in names:
+            yield Kind.ADVERSARIAL, base | {name: base[name] | 1}
+            yield Kind.ADVERSARIAL, base | {name: 1}
+
+
+def _usual(outputs: Sequence[torch.Tensor]) -> bool:
+    floating = [t for t in outputs if t.dtype.is_floating_point]
+    return not any(bool(torch.isnan(t.float()).any()) for t in floating)
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    first, second = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
+    return torch.equal(first, second) if one.numel() else True

@@ -1,0 +1,69 @@
+"""What readers of recorded calls share: from an answer of the recorder to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernel_gym.tasks.importers.reader import Bench, UnsupportedTask
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.recorded.calls import parse_calls
+from kernel_gym.tasks.recorded.problem import (
+    CALL,
+    Origin,
+    RecordedProblem,
+    stated_from_json,
+    stated_to_json,
+)
+from kernel_gym.tasks.recorded.templates import Template, templates_of
+
+SEED = 0
+RECORDING_SECONDS = 20
+"""Seconds for the tests of one task. What was recorded until then is used."""
+
+
+def record(
+    bench: Bench, origin: Origin, mode: Mode, files: Mapping[str, bytes], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Records the calls of a task and states its workloads.
+
+    Args:
+        bench: Runs code of the suite.
+        origin: What is known of the task.
+        mode: Its mode.
+        files: The files that its tests need.
+        options: The options of the recorder, see `kernel_gym.worker.upstream.record`.
+
+    Returns:
+        What `problem_of` needs, as JSON values.
+
+    Raises:
+        UnsupportedTask: It cannot be a task of ours.
+    """
+    whole = {"seconds": RECORDING_SECONDS, "seed": SEED, **options}
+    calls, ended = parse_calls(bench.run("record", files, whole))
+    unified = templates_of(calls)
+    templates = [template for template, _ in unified]
+    recorded = [{CALL: number, **dims} for number, (_, rows) in enumerate(unified) for dims in rows]
+    problem = RecordedProblem(origin, templates, ())
+    stated = bench.state(problem, mode, recorded)
+    return {
+        "templates": [template.to_json() for template in templates],
+        "stated": [stated_to_json(one) for one in stated],
+        "calls": len(calls),
+        "ended": ended,
+    }
+
+
+def problem_of(origin: Origin, data: Mapping[str, Any]) -> RecordedProblem:
+    """Makes the problem of what `record` returned.
+
+    Raises:
+        UnsupportedTask: The data is of another version.
+    """
+    try:
+        templates = [Template.from_json(value) for value in data["templates"]]
+        stated = [stated_from_json(value) for value in data["stated"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnsupportedTask(f"the record cannot be read: {error}") from error
+    return RecordedProblem(origin, templates, stated)

@@ -1,0 +1,316 @@
+"""A problem made of recorded calls. Its candidate has the functions of the suite."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
+from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, perturbed
+from kernel_gym.tasks.recorded.templates import Template, size_of
+from kernel_gym.tasks.workload import Kind, Split, Workload
+
+ENTRY = "kernel_gym_call"
+CALL = "call"
+"""The dimension that is the number of the template."""
+EXACT = "exact"
+"""A further dimension of calls in fp64; not part of workloads."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A workload and the outputs that the suite's own code returns for it."""
+
+    dims: Dims
+    kind: Kind
+    split: Split
+    outputs: tuple[Output, ...]
+    exact: bool
+    """Whether the suite's own code runs on fp64 inputs, so that there is an fp64 oracle."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a reader knows of a task besides its calls.
+
+    Attributes:
+        suite: The suite's name.
+        name: The task's name in the suite.
+        category: The suite's category.
+        summary: One line.
+        instruction: What a policy is asked, in the suite's words where there are some.
+        implementation: The suite's own code: the start kernel, or PyTorch.
+        functions: The names that a candidate must define.
+        splice: Makes a complete source from a candidate's; None to take it as it is.
+        find: Finds the problem again in another process.
+    """
+
+    suite: str
+    name: str
+    category: str
+    summary: str
+    instruction: str
+    implementation: str
+    functions: tuple[str, ...]
+    find: Callable[[str], Problem]
+    splice: Callable[[str], str] | None = None
+
+
+class RecordedProblem(Problem):
+    """Calls of functions of a suite, with fresh values, and with other sizes where those can vary.
+
+    Args:
+        origin: What the reader knows.
+        templates: The forms of its calls.
+        stated: Its workloads with their outputs.
+    """
+
+    level = 1
+    axes = (Axis(CALL, 0, 1 << 20),)
+    adversarial = ()
+    distributions = ("recorded",)
+    exchangeable = False
+    strided = False
+    own_layout = True
+    recorded = True
+
+    def __init__(
+        self, origin: Origin, templates: Sequence[Template], stated: Sequence[Stated]
+    ) -> None:
+        self.origin, self.templates = origin, tuple(templates)
+        self.suite = origin.suite
+        self.name = f"{origin.suite}/{origin.name}"
+        self.category, self.summary = origin.category, origin.summary
+        self.source = origin.suite
+        self._stated = {_key(one.dims): one for one in stated}
+        self._by_split = {split: [o for o in stated if o.split is split] for split in Split}
+        train = [one.dims for one in self._by_split[Split.TRAIN]]
+        self.train = self.production = dict.fromkeys(Scale, train)
+        self.args = tuple(
+            TensorArg(_input(number, k), form.type, form.mutated)
+            for number, template in enumerate(self.templates)
+            for k, form in enumerate(template.call.tensors)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordedProblem) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[Callable[[str], Problem], tuple[str]]:
+        return self.origin.find, (self.name,)
+
+    @property
+    def entry(self) -> str:
+        """The function that makes any of the calls, which is added to a candidate."""
+        return ENTRY
+
+    @property
+    def folder(self) -> Path | None:
+        """None, because its files are in the checkout."""
+        return None
+
+    @property
+    def definition(self) -> str:
+        """What the suite asks for."""
+        return self.origin.instruction
+
+    @property
+    def implementation(self) -> str:
+        """The suite's own code."""
+        return self.origin.implementation
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:  # type: ignore[override]
+        """The outputs of the first workload; those of others may differ."""
+        first = next(iter(self._stated.values()), None)
+        return first.outputs if first else ()
+
+    def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
+        """Returns the outputs of a workload; in an exact call floating ones are fp64."""
+        plain = {name: size for name, size in dims.items() if name != EXACT}
+        outputs = self._stated[_key(plain)].outputs
+        if EXACT not in dims:
+            return outputs
+        return tuple(
+            Output(
+                o.name, torch.float64 if o.dtype.is_floating_point else o.dtype, o.check, o.shape
+            )
+            for o in outputs
+        )
+
+    def is_exact(self, dims: Dims) -> bool:
+        """Whether the suite's own code gives an fp64 oracle for a workload."""
+        return self._stated[_key(dims)].exact
+
+    def stated_workloads(self, split: Split) -> list[Workload]:
+        """Returns all workloads of a split."""
+        return [
+            Workload(one.dims, split, one.kind, "recorded", name=f"{split}-{i}")
+            for i, one in enumerate(self._by_split[split])
+        ]
+
+    def kernel(self, language: str) -> str | None:
+        """Returns the suite's own code, or None for another language."""
+        return self.origin.implementation if language == "triton" else None
+
+    def reference_source(self) -> str:
+        """Returns the suite's own code."""
+        return self.origin.implementation
+
+    def content(self) -> Iterator[str]:
+        """Yields the suite's own code and the recorded calls."""
+        yield self.origin.implementation
+        yield json.dumps([template.to_json() for template in self.templates])
+        yield json.dumps(sorted(self._stated))
+
+    def assembled(self, source: str) -> str:
+        """Returns a candidate's source with the function that makes its calls."""
+        whole = self.origin.splice(source) if self.origin.splice else source
+        calls = [template.to_json() for template in self.templates]
+        text = json.dumps(json.dumps({"functions": self.origin.functions, "templates": calls}))
+        return (
+            f"{whole}\n\n\nfrom kernel_gym.worker.sim.recorded_call import caller as _caller\n"
+            f"{ENTRY} = _caller(globals(), {text})\n"
+        )
+
+    def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
+        """Draws the number of the call, its tensors, the sizes of axes, and gradients."""
+        return draw_inputs(self.templates, workload.dims, generator, self.outputs_at)
+
+    def perturbed(self, inputs: Mapping[str, Value], seed: int) -> dict[str, Value]:
+        """Moves each real value among the inputs by one rounding."""
+        template = self.templates[int(_plain(inputs[CALL]))]
+        forms = {
+            _input(int(_plain(inputs[CALL])), k): form
+            for k, form in enumerate(template.call.tensors)
+        }
+        generator = torch.Generator().manual_seed(seed)
+        return {
+            name: perturbed(forms[name], value, generator)
+            if isinstance(value, torch.Tensor) and name in forms
+            else value
+            for name, value in inputs.items()
+        }
+
+    def elements(self, dims: Dims) -> int:
+        """Returns the elements of all tensors of a call."""
+        template = self.templates[dims[CALL]]
+        return sum(math.prod(shape_at(shape, dims)) for shape in template.shapes)
+
+    def bytes(self, dims: Dims) -> int:
+        """Returns the bytes of its results: a call may read only a part of its inputs."""
+        changed = sum(form.mutated for form in self.templates[dims[CALL]].call.tensors)
+        outputs = self.outputs_at(dims)
+        results = outputs[: len(outputs) - changed]
+        return sum(math.prod(_sizes(o.shape)) * o.dtype.itemsize for o in results)
+
+    def flops(self, dims: Dims) -> int:
+        """Returns 0, because the least work is not known."""
+        return 0
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the outputs."""
+        return {output.name: _sizes(output.shape) for output in self.outputs_at(dims)}
+
+    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The judge asks the reference worker: the suite's code does not run in its process."""
+        raise TypeError(f"{self.name}: the oracle is in the reference worker")
+
+    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """The judge asks the reference worker: the suite's code does not run in its process."""
+        raise TypeError(f"{self.name}: the reference is in the reference worker")
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """Returns which codes of a quantised output differ by more than one."""
+        return (found.double() - expected.double()).abs() > 1
+
+
+def draw_inputs(
+    templates: Sequence[Template],
+    dims: Dims,
+    generator: torch.Generator,
+    outputs_at: Callable[[Dims], tuple[Output, ...]],
+) -> dict[str, Value]:
+    """Draws the inputs of a call: its number, tensors, sizes, and gradients of its outputs.
+
+    Raises:
+        ImpossibleError: There are no such inputs for these sizes.
+    """
+    template = templates[dims[CALL]]
+    values: dict[str, Value] = {CALL: dims[CALL]}
+    for k, (form, shape) in enumerate(zip(template.call.tensors, template.shapes, strict=True)):
+        sizes = shape_at(shape, dims)
+        if math.prod(sizes) > 1 << 26:
+            raise ImpossibleError("a tensor is too large")
+        values[_input(dims[CALL], k)] = draw_tensor(form, sizes, dims, generator)
+    for axis in template.axes:
+        values[axis] = dims[axis]
+    if template.call.backward:
+        for output in outputs_at(dims):
+            if output.name.startswith("out") and output.dtype.is_floating_point:
+                drawn = torch.randn(_sizes(output.shape), generator=generator)
+                values[f"of_{output.name}"] = drawn.to(output.dtype)
+    return values
+
+
+def shape_at(shape: Sequence[str], dims: Dims) -> tuple[int, ...]:
+    """Returns the sizes of a tensor of a template."""
+    return tuple(size_of(expression, dims) for expression in shape)
+
+
+def stated_to_json(one: Stated) -> dict[str, Any]:
+    """Returns a stated workload as JSON values."""
+    return {
+        "dims": dict(one.dims),
+        "kind": str(one.kind),
+        "split": str(one.split),
+        "exact": one.exact,
+        "outputs": [
+            [o.name, str(o.dtype).removeprefix("torch."), str(o.check), o.shape]
+            for o in one.outputs
+        ],
+    }
+
+
+def stated_from_json(value: Mapping[str, Any]) -> Stated:
+    """Reads what `stated_to_json` has written."""
+    outputs = tuple(
+        Output(name, getattr(torch, dtype), Check(check), shape)
+        for name, dtype, check, shape in value["outputs"]
+    )
+    kind, split = Kind(value["kind"]), Split(value["split"])
+    return Stated(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
+
+
+def hashed(text: str) -> str:
+    """Returns a short hash of a text, for names."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _key(dims: Dims) -> str:
+    return json.dumps(sorted(dims.items()))
+
+
+def _input(number: int, index: int) -> str:
+    return f"c{number}_t{index}"
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(",") if size.strip())
+
+
+def _plain(value: Value) -> int:
+    assert not isinstance(value, torch.Tensor)
+    return int(value)

@@ -1,0 +1,235 @@
+"""Templates: what calls of one function share, and the axes along which their sizes may vary.
+
+Two calls fit one template if their arguments have the same structure, dtypes and constants. Their
+sizes are unified: places with the same sizes in all calls are one axis, and a size that is always
+the product of two axes is that product.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm
+
+LEAST_NUMBER = 4
+"""Smaller integers among the arguments are constants, such as an axis or a number of groups."""
+Dims = Mapping[str, int]
+Place = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """The common form of some calls.
+
+    Attributes:
+        call: One of them. In its trees, numbers that are sizes are `{"size": "d0*d1"}`.
+        shapes: For each tensor the size of each axis, as a product of axes or a number.
+        grid: The same for the grid of a launch.
+        axes: The names of the axes.
+    """
+
+    call: RecordedCall
+    shapes: tuple[tuple[str, ...], ...]
+    grid: tuple[str, ...] | None
+    axes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The template as JSON values."""
+        return {
+            "call": self.call.model_dump(mode="json"),
+            "shapes": [list(shape) for shape in self.shapes],
+            "grid": None if self.grid is None else list(self.grid),
+            "axes": list(self.axes),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Template:
+        """Reads what `to_json` has written."""
+        grid = value["grid"]
+        return cls(
+            RecordedCall.model_validate(value["call"]),
+            tuple(tuple(shape) for shape in value["shapes"]),
+            None if grid is None else tuple(grid),
+            tuple(value["axes"]),
+        )
+
+
+def size_of(expression: str, dims: Dims) -> int:
+    """Returns the value of a product of axes and numbers, such as `d0*2`."""
+    return math.prod(
+        int(factor) if factor.isdigit() else dims[factor] for factor in expression.split("*")
+    )
+
+
+def templates_of(calls: Sequence[RecordedCall]) -> list[tuple[Template, list[dict[str, int]]]]:
+    """Returns templates, each with the dimensions of the calls that it describes, in their order.
+
+    Args:
+        calls: The calls of one task.
+    """
+    groups: dict[str, list[RecordedCall]] = {}
+    for call in calls:
+        groups.setdefault(_structure(call), []).append(call)
+    return [_unified(group) for group in groups.values()]
+
+
+def _structure(call: RecordedCall) -> str:
+    """A text that is equal for calls of one template."""
+    tensors = [
+        (form.dtype, len(form.shape), form.device, form.gradient, form.mutated, _layout(form))
+        for form in call.tensors
+    ]
+    trees = [_without_sizes(call.args), _without_sizes(call.kwargs)]
+    grid = None if call.grid is None else len(call.grid)
+    return json.dumps([call.function, grid, trees, tensors, call.backward], sort_keys=True)
+
+
+def _layout(form: TensorForm) -> str:
+    """How the axes lie in memory; `dense` for contiguous tensors."""
+    if is_contiguous(form.shape, form.strides):
+        return "dense"
+    order = sorted(range(len(form.shape)), key=lambda i: -form.strides[i])
+    return f"{order} {[stride == 0 for stride in form.strides]}"
+
+
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements are contiguous; axes of one element may have any stride."""
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _is_size(tree: Any) -> bool:
+    value = tree.get("number") if isinstance(tree, dict) else None
+    return type(value) is int and value >= LEAST_NUMBER
+
+
+def _without_sizes(tree: Any) -> Any:
+    if _is_size(tree):
+        return "size"
+    if isinstance(tree, dict):
+        return {key: _without_sizes(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_without_sizes(value) for value in tree]
+    return tree
+
+
+def _numbers(tree: Any, path: Place = ()) -> Iterator[tuple[Place, int]]:
+    if _is_size(tree):
+        yield path, tree["number"]
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _numbers(value, (*path, key))
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            yield from _numbers(value, (*path, index))
+
+
+def _places(call: RecordedCall) -> dict[Place, int]:
+    """The size at each place of a call: axes of tensors, numbers, and the grid."""
+    places: dict[Place, int] = {}
+    for k, form in enumerate(call.tensors):
+        places |= {("tensor", k, axis): size for axis, size in enumerate(form.shape)}
+    for what in ("args", "kwargs"):
+        places |= {(what, *path): value for path, value in _numbers(getattr(call, what))}
+    for axis, size in enumerate(call.grid or ()):
+        places["grid", axis] = size
+    return places
+
+
+def _unified(calls: list[RecordedCall]) -> tuple[Template, list[dict[str, int]]]:
+    columns = [_places(call) for call in calls]
+    vectors = {place: tuple(column[place] for column in columns) for place in columns[0]}
+    axes: dict[tuple[int, ...], str] = {}
+    for place, vector in vectors.items():
+        if max(vector) > 1 and place[0] != "grid" and vector not in axes:
+            axes[vector] = f"d{len(axes)}"
+    products = _products(axes)
+    free = {vector: name for vector, name in axes.items() if vector not in products}
+
+    def expression(vector: tuple[int, ...]) -> str:
+        if vector in products:
+            return products[vector]
+        return free.get(vector) or (str(vector[0]) if len(set(vector)) == 1 else "")
+
+    texts = {place: expression(vector) for place, vector in vectors.items()}
+    for place, text in texts.items():
+        if not text:  # a grid or a size that varies and is nothing else: an axis of its own
+            name = f"d{len(axes)}"
+            axes[vectors[place]] = free[vectors[place]] = name
+            texts[place] = name
+    first = calls[0]
+    shapes = tuple(
+        tuple(texts["tensor", k, axis] for axis in range(len(form.shape)))
+        for k, form in enumerate(first.tensors)
+    )
+    grid = None if first.grid is None else tuple(texts["grid", i] for i in range(len(first.grid)))
+    bound = _bound(first, calls, free)
+    call = first.model_copy(
+        update={
+            "args": _with_sizes(first.args, texts, ("args",)),
+            "kwargs": _with_sizes(first.kwargs, texts, ("kwargs",)),
+            "tensors": bound,
+        }
+    )
+    names = tuple(free.values())
+    dims = [{name: vector[i] for vector, name in free.items()} for i in range(len(calls))]
+    return Template(call, shapes, grid, names), dims
+
+
+def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]:
+    """The vectors that are products of two others which are no products themselves."""
+    found: dict[tuple[int, ...], str] = {}
+    ordered = sorted(axes, key=max)
+    for vector in ordered:
+        smaller = [v for v in ordered if v not in found and max(v) < max(vector) and min(v) > 1]
+        for i, one in enumerate(smaller):
+            for other in smaller[i:]:
+                if all(a * b == c for a, b, c in zip(one, other, vector, strict=True)):
+                    found.setdefault(vector, f"{axes[one]}*{axes[other]}")
+    return found
+
+
+def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
+    if _is_size(tree):
+        text = texts[path]
+        return {"number": int(text)} if text.isdigit() else {"size": text}
+    if isinstance(tree, dict):
+        return {key: _with_sizes(value, texts, (*path, key)) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_with_sizes(value, texts, (*path, i)) for i, value in enumerate(tree)]
+    return tree
+
+
+def _bound(
+    first: RecordedCall, calls: list[RecordedCall], free: Mapping[tuple[int, ...], str]
+) -> list[TensorForm]:
+    """Ties the largest values of integer tensors to axes of the same size, such as indices."""
+    forms = []
+    for k, form in enumerate(first.tensors):
+        values = form.values
+        if not form.type.is_floating_point and values.kind in _BOUND:
+            vector = tuple(_limit(call.tensors[k]) for call in calls)
+            if min(vector) >= LEAST_NUMBER and vector in free:
+                form = form.model_copy(
+                    update={"values": values.model_copy(update={"bound": free[vector]})}
+                )
+        forms.append(form)
+    return forms
+
+
+_BOUND = ("constant", "range", "permutation", "integers")
+
+
+def _limit(form: TensorForm) -> int:
+    values = form.values
+    if values.kind == "constant":
+        return int(values.value)
+    return int(values.high) + 1 if values.kind in _BOUND else -1
