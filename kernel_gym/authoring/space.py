@@ -6,13 +6,13 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernel_gym.authoring.request import FoundSizes, Request
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.tasks.traced.code import needed_nodes
 from kernel_gym.tasks.traced.graph import UNUSED, Construction, Graph, Traced, is_random
-from kernel_gym.tasks.traced.template import Template, Unexplained, structure, unify
+from kernel_gym.tasks.traced.template import Template, Unexplained, structure, unify, unify_values
 
 _NO_SIZES = re.compile(
     r"kernel|stride|pad|dilat|group|num_layers|layers|depth|reduction|scale|"
@@ -58,6 +58,8 @@ class Space:
     traced: Traced
     forward: list[Template]
     construction: list[Template]
+    how: dict[str, Any]
+    """`init` and `args`: how the original is constructed and called, for all sizes."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -168,7 +170,7 @@ class Explorer:
 
     def _unify(
         self, axes: list[FreeAxis], base: Traced
-    ) -> tuple[list[Template], list[Template]]:
+    ) -> tuple[list[Template], list[Template], dict[str, Any]]:
         points: list[Sizes] = [self._base]
         for axis in axes:
             steps = sorted({axis.low, axis.low + axis.multiple, *_spread(axis)})
@@ -184,7 +186,11 @@ class Explorer:
         names = [axis.name for axis in axes]
         known = [{name: point[name] for name in names} for point in points]
         forward = unify([t.forward for t in traces if t], known)
-        return forward, unify([t.construction for t in traces if t], known)
+        how = {
+            part: unify_values([getattr(t.call, part) for t in traces if t], known)
+            for part in ("init", "args")
+        }
+        return forward, unify([t.construction for t in traces if t], known), how
 
 
 def _pruned(traced: Traced) -> Traced:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.authoring.draft import make_draft
+from kernel_gym.authoring.draft import make_draft, used_arguments
 from kernel_gym.authoring.points import NUMBER, TooDear, full_points, sim_points
 from kernel_gym.authoring.request import Request, find_sizes
 from kernel_gym.authoring.space import Explorer, Space
@@ -20,7 +18,9 @@ from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
+from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
+from kernel_gym.tasks.traced.loading import load_text
 from kernel_gym.tasks.traced.problem import ORIGINAL, TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
@@ -46,8 +46,45 @@ class Written:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Text:
+    """The text of a traced problem.
+
+    Attributes:
+        problem: The text of `problem.py`.
+        adapter: Code that turns a module with the original's interface into the entry function;
+            empty if the original is no module, or takes arguments that are no numbers.
+        notes: What the user should know.
+    """
+
+    problem: str
+    adapter: str
+    notes: tuple[str, ...]
+
+
+def trace_problem(request: Request, name: str, source: str) -> Text:
+    """Traces code and writes the text of a problem.
+
+    Args:
+        request: The code and how its inputs are made.
+        name: The name of the problem, an identifier.
+        source: Where the code comes from, for the record.
+
+    Raises:
+        CodeError: The code cannot be a problem. The message says why.
+    """
+    found = find_sizes(request)
+    with Tracer(request, found) as tracer:
+        explorer = Explorer(tracer, request, found)
+        writer = _Writer(explorer.explore(), explorer, tracer, name, source)
+        text = writer.write()
+    space = writer.space
+    adapter = adapter_text(name, used_arguments(space), space.how, space.traced.call.paths)
+    return Text(text, adapter, tuple(space.notes))
+
+
 def write_problem(request: Request, name: str, parent: Path, source: str) -> Written:
-    """Writes the folder of a problem.
+    """Writes the folder of a problem; see `trace_problem`.
 
     Args:
         request: The code and how its inputs are made.
@@ -59,16 +96,12 @@ def write_problem(request: Request, name: str, parent: Path, source: str) -> Wri
         CodeError: The code cannot be a problem. The message says why.
     """
     began = time.monotonic()
-    found = find_sizes(request)
-    with Tracer(request, found) as tracer:
-        explorer = Explorer(tracer, request, found)
-        writer = _Writer(explorer.explore(), explorer, tracer, name, source)
-        text = writer.write()
+    text = trace_problem(request, name, source)
     folder = parent / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "problem.py").write_text(text, encoding="utf-8")
+    (folder / "problem.py").write_text(text.problem, encoding="utf-8")
     (folder / ORIGINAL).write_text(request.text, encoding="utf-8")
-    return Written(name, folder, writer.space.notes, time.monotonic() - began)
+    return Written(name, folder, list(text.notes), time.monotonic() - began)
 
 
 class _Writer:
@@ -178,19 +211,6 @@ class _Writer:
                 ours = problem.reference(**{k: v.clone() for k, v in tensors.items()})
             if not _agree(ours, theirs):
                 raise CodeError(f"what was traced differs from the original at {dict(dims)}")
-
-
-def load_text(name: str, text: str) -> TracedProblem:
-    """Returns the problem of a text that `file_text` wrote. It only calls operators of PyTorch."""
-    spec = importlib.util.spec_from_loader(f"kernel_gym_draft_{name}", loader=None)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(text, f"<problem {name}>", "exec"), module.__dict__)
-    finally:
-        del sys.modules[module.__name__]
-    return module.PROBLEM
 
 
 def _workload(dims: dict[str, int], distribution: str) -> Workload:

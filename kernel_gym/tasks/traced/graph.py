@@ -101,6 +101,17 @@ class Construction(BaseModel):
     outputs: dict[Annotated[str, AfterValidator(identifier)], int]
 
 
+class How(BaseModel):
+    """How the original is constructed and called, with numbers of one trace."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    init: Any = None
+    args: Any = None
+    paths: dict[Annotated[str, AfterValidator(identifier)], str] = {}
+    """The path of each parameter and buffer in the module."""
+
+
 class Traced(BaseModel):
     """One trace of a module at given sizes."""
 
@@ -110,6 +121,7 @@ class Traced(BaseModel):
     forward: Graph
     kinds: dict[str, Literal["input", "parameter", "buffer"]]
     doc: str = ""
+    call: How = How()
 
 
 def parse_trace(data: dict[str, Any]) -> Traced:

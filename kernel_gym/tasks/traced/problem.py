@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,9 +16,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.tasks.codes import wrong_codes
-from kernel_gym.tasks.problem import Dims, Problem, Value
+from kernel_gym.tasks.problem import Dims, Problem, TensorArg, Value
+from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.traced.exact import InDouble, widened
-from kernel_gym.tasks.workload import Kind, Split, Workload
 
 ORIGINAL = "original.py"
 """The file with the code that was traced."""
@@ -29,16 +32,39 @@ class TracedProblem(Problem):
     The oracle runs the same operators in fp64. Shapes and costs are found on meta tensors.
     """
 
+    text: str = ""
+    """The text of the module, if it is in no file."""
+    code: str = ""
+    """The text of the code that was traced, if it is in no file."""
+
     @property
     def original(self) -> str:
         """The text of the code that was traced, for prompts. It is never executed here."""
+        if self.code:
+            return self.code
         path = self.folder / ORIGINAL if self.folder else None
         return path.read_text(encoding="utf-8") if path and path.is_file() else ""
 
     def content(self) -> Iterator[str]:
         """Yields the statement, the kernels and the original."""
-        yield from super().content()
+        yield from [self.text] if self.text else super().content()
         yield self.original
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the problem's files, or None if it has no files."""
+        return None if self.text else super().folder
+
+    def reference_source(self) -> str:
+        """Returns the text of `reference` as a module-level function that uses only torch."""
+        if not self.text:
+            return super().reference_source()
+        functions = (n for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.FunctionDef))
+        found = next(function for function in functions if function.name == "reference")
+        lines = self.text.splitlines()[found.lineno - 1 : found.end_lineno]
+        body = textwrap.dedent("\n".join(lines))
+        body = body.replace("def reference(\n    self,", f"def {self.entry}(", 1)
+        return f"import torch\n\n\n{body}\n"
 
     def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """Runs the operators of `reference` in fp64."""
@@ -86,11 +112,11 @@ class TracedProblem(Problem):
         return {}
 
     def _measure(self, dims: Dims) -> _Measured:
-        workload = Workload(dims, Split.TRAIN, Kind.TRAIN, self.distributions[0])
-        with torch.device("meta"), torch.no_grad():
-            values = self.inputs(workload, torch.Generator())
+        with torch.no_grad():
             inputs = {
-                k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in values.items()
+                arg.name: torch.empty(shape_of(arg.shape, dims), dtype=arg.dtype, device="meta")
+                for arg in self.args
+                if isinstance(arg, TensorArg)
             }
             with _Counter() as counter:
                 outputs = self.reference(**inputs)

@@ -50,7 +50,7 @@ def structure(graph: Graph | Construction) -> tuple[object, ...]:
 
 def _shell(value: Any) -> object:
     if isinstance(value, dict):
-        if "v" in value or "torch" in value or "float" in value:
+        if {"v", "torch", "float", "tensor", "other"} & set(value):
             return tuple(value.items())
         return tuple((k, _shell(v)) for k, v in sorted(value.items()))
     if isinstance(value, list):
@@ -88,7 +88,7 @@ def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> Template:
 
 def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     first = values[0]
-    if isinstance(first, dict) and ("v" in first or "torch" in first or "float" in first):
+    if isinstance(first, dict) and ("v" in first or "tensor" in first or "torch" in first or "float" in first):
         return first
     if isinstance(first, dict):
         return {k: _merged([v[k] for v in values], sizes, where) for k in first}
@@ -101,3 +101,14 @@ def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     if text is None:
         raise Unexplained(f"a number of {where} is no known expression of the sizes: {numbers[:4]}")
     return Expression(text)
+
+
+def unify_values(values: Sequence[Any], sizes: Sequence[Sizes]) -> Any:
+    """Returns nested values with expressions in place of numbers.
+
+    Raises:
+        Unexplained: A number is no known expression.
+    """
+    if len({repr(_shell(value)) for value in values}) > 1:
+        raise Unexplained("the arguments of the constructor change their structure")
+    return _merged(values, sizes, "the constructor")

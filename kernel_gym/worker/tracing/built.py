@@ -47,6 +47,8 @@ class Built:
     kinds: dict[str, str] = field(default_factory=dict)
     places: dict[str, Any] = field(default_factory=dict)
     doc: str = ""
+    init: Any = None
+    """The arguments that the class was constructed with: positional ones, or keywords."""
 
     def add(self, name: str, kind: str, value: torch.Tensor, place: Any) -> None:
         """Adds a tensor under an identifier that is like its name."""
@@ -138,24 +140,27 @@ def build(sources: Sources, sizes: dict[str, int], train: bool, fake: bool) -> B
     return made[0]
 
 
-def _construct(opened: Opened, train: bool) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Returns the callable and its arguments."""
-    target = opened.target
+def _construct(opened: Opened, train: bool) -> _Made:
+    """Returns the callable, its arguments, and those that its class was constructed with."""
+    target, init = opened.target, None
     if inspect.isclass(target):
         if not issubclass(target, torch.nn.Module):
             raise BuildError(f"{target.__name__} is a class, expected a torch.nn.Module")
-        function = _instance(target, opened)
+        function, init = _instance(target, opened)
         function.train(train)
     else:
         function = target
     args, kwargs = _arguments(opened)
-    return function, args, kwargs
+    return function, args, kwargs, init
 
 
-def _instance(target: type, opened: Opened) -> Any:
+_Made = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
+
+
+def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
     if opened.init is not None:
         given = opened.init(**_fitting(opened.init, opened.sizes))
-        return target(**given) if isinstance(given, dict) else target(*given)
+        return (target(**given) if isinstance(given, dict) else target(*given)), given
     needed = inspect.signature(target).parameters.values()
     known, sizes = {}, opened.sizes
     for parameter in needed:
@@ -169,7 +174,7 @@ def _instance(target: type, opened: Opened) -> Any:
                 f"{target.__name__} needs the argument {parameter.name!r}: name a size like it, "
                 "give it a default, or give --init FILE:FUNCTION that returns the arguments"
             )
-    return target(**known)
+    return target(**known), known
 
 
 def _arguments(opened: Opened) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -196,16 +201,14 @@ def _drawn(stated: dict[str, Any], sizes: dict[str, int]) -> torch.Tensor:
     return torch.randn(shape).to(dtype)
 
 
-def _collected(
-    constructed: tuple[Any, tuple[Any, ...], dict[str, Any]], mode: FakeTensorMode | None
-) -> Built:
+def _collected(constructed: _Made, mode: FakeTensorMode | None) -> Built:
     """Finds all tensors of a module and of its arguments, and names them."""
-    function, args, kwargs = constructed
+    function, args, kwargs, init = constructed
     module = isinstance(function, torch.nn.Module)
     args, kwargs = tree_map_only(torch.Tensor, lambda t: t.detach(), (args, kwargs))
     bound = inspect.signature(function.forward if module else function).bind(*args, **kwargs)
     arguments = (bound.args, bound.kwargs)
-    built = Built(function, arguments, mode)
+    built = Built(function, arguments, mode, init=init)
     built.doc = (type(function) if module else function).__doc__ or ""
     for name, position in _input_names(function, bound):
         built.add(name, "input", tree_flatten(arguments)[0][position], position)

@@ -16,7 +16,7 @@ from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.tracing.built import Built, build
 from kernel_gym.worker.tracing.evidence import spreads
-from kernel_gym.worker.tracing.record import of_construction, of_forward
+from kernel_gym.worker.tracing.record import of_call, of_construction, of_forward
 from kernel_gym.worker.tracing.sources import Sources
 
 MOST_BUFFERS = 4096
@@ -56,11 +56,11 @@ class Tracer:
     def trace(self, buffers: Sequence[bytes], sizes: dict[str, int], train: bool) -> Answer:
         """Traces the construction of all values and the forward pass, without computing them."""
         built = self._build(sizes, train, fake=True)
-        names = {name: name for name in built.values}
         return {
             "construction": of_construction(built),
             "forward": of_forward(built),
-            "kinds": {name: built.kinds[name] for name in names},
+            "kinds": built.kinds,
+            "call": of_call(built),
             "doc": built.doc,
         }, []
 

@@ -131,3 +131,37 @@ def _number(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return {"float": str(value)}
     return value
+
+
+def of_call(built: Built) -> dict[str, Any]:
+    """Records how the module is constructed and called; None where it takes other than numbers."""
+    names = {id(value): name for name, value in built.values.items()}
+    args, kwargs = built.arguments
+    paths = {
+        name: _path(built, places)
+        for name, places in built.places.items()
+        if built.kinds[name] != "input"
+    }
+    return {"init": _plain(built.init, names), "args": _plain([list(args), kwargs], names)} | {
+        "paths": paths
+    }
+
+
+def _path(built: Built, places: Any) -> str:
+    owner, name = places[0]
+    for path, module in built.function.named_modules():
+        if module is owner:
+            return f"{path}.{name}" if path else name
+    raise AssertionError("a parameter without a module")
+
+
+def _plain(value: Any, names: dict[int, str]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return {"tensor": names.get(id(value), "")}
+    if isinstance(value, list | tuple):
+        return [_plain(one, names) for one in value]
+    if isinstance(value, dict):
+        return {"dict": {str(k): _plain(v, names) for k, v in value.items()}}
+    if value is None or isinstance(value, bool | int | float | str):
+        return _number(value)
+    return {"other": type(value).__name__}
