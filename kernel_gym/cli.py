@@ -21,6 +21,7 @@ from kernel_gym.commands import (
     exchange,
     exploits,
     imports,
+    new,
     replay,
     report,
     rescore,
@@ -68,6 +69,7 @@ def common(
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
+app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)

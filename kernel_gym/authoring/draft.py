@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel_gym.authoring.space import Space
 from kernel_gym.authoring.tracer import CodeError
-from kernel_gym.tasks.traced.code import Code, needed_nodes, write
+from kernel_gym.tasks.traced.code import Code, drawn_directly, needed_nodes, write
 from kernel_gym.tasks.traced.file import AxisText, Draft
 from kernel_gym.tasks.traced.graph import GraphError
 from kernel_gym.tasks.traced.template import Template
@@ -37,8 +37,9 @@ def make_draft(
     production: Mapping[str, Sequence[Mapping[str, int]]],
     adversarial: Sequence[Mapping[str, int]],
     distributions: Sequence[str],
+    real: bool,
 ) -> Draft:
-    """Makes a draft.
+    """Makes a draft. `real` draws inputs from all numbers where the code draws from 0 to 1.
 
     Raises:
         CodeError: An input is made in a way that cannot be written.
@@ -48,7 +49,7 @@ def make_draft(
     taken = names | {axis.name for axis in space.axes} | {"self", "torch", "aten", "values"}
     try:
         forward = write(space.forward, space.traced.forward.outputs, taken)
-        construction, draws = _draws(space, arguments, spreads, taken)
+        construction, draws = _draws(space, arguments, spreads, taken, real)
     except GraphError as error:
         raise CodeError(str(error)) from None
     ends = space.traced.forward.outputs
@@ -87,6 +88,7 @@ def _draws(
     arguments: Sequence[Template],
     spreads: Mapping[str, Mapping[str, Any]],
     taken: frozenset[str],
+    real: bool,
 ) -> tuple[Code, dict[str, str]]:
     """Returns the code that makes inputs, and the expression of each argument."""
     kinds, places = space.traced.kinds, space.traced.construction.outputs
@@ -97,7 +99,9 @@ def _draws(
     }
     made = {str(a.name): places[str(a.name)] for a in arguments if str(a.name) not in drawn}
     own = frozenset({"workload", "generator", "distribution"})
-    code = write(space.construction, list(made.values()), taken | own, random=True)
+    ends = list(made.values())
+    free = drawn_directly(space.construction, ends) if real else frozenset()
+    code = write(space.construction, ends, taken | own, random=True, real=free)
     used = " ".join(drawn.values())
     code.sizes |= {axis.name for axis in space.axes if re.search(rf"\b{axis.name}\b", used)}
     results = {name: code.results[place] for name, place in made.items()}

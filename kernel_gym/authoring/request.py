@@ -295,3 +295,9 @@ def _size_literals(function: ast.FunctionDef) -> Iterator[tuple[int, int, int]]:
         for inner in (n for argument in node.args for n in ast.walk(argument)):
             if isinstance(inner, ast.Constant) and type(inner.value) is int and inner.value > 1:
                 yield inner.lineno, inner.col_offset, inner.value
+
+
+def snake(text: str) -> str:
+    """Returns a name in lower case with underscores, such as `gated_mlp` for `GatedMLP`."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text)
+    return re.sub(r"\W+", "_", parts).lower().strip("_")

@@ -16,17 +16,19 @@ from kernel_gym.authoring.request import Request, find_sizes
 from kernel_gym.authoring.space import Explorer, Space
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.expected import compare, expect
+from kernel_gym.tasks.names import ORIGINAL
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
 from kernel_gym.tasks.traced.loading import load_text
-from kernel_gym.tasks.traced.problem import ORIGINAL, TracedProblem
+from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 DISTRIBUTIONS = ("normal", "heavy_tail", "tiny", "sparse", "offset", "large")
 """Those that are tried, in this order. The first legal ones are taken."""
-_PROBE = {"full": NUMBER, "sim": NUMBER}
+FORMULA = "formula_stub.py"
+"""The file to complete; `formula.py` is what admission reads."""
 
 
 @dataclass
@@ -101,6 +103,7 @@ def write_problem(request: Request, name: str, parent: Path, source: str) -> Wri
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "problem.py").write_text(text.problem, encoding="utf-8")
     (folder / ORIGINAL).write_text(request.text, encoding="utf-8")
+    (folder / FORMULA).write_text(_stub(load_text(name, text.problem)), encoding="utf-8")
     return Written(name, folder, list(text.notes), time.monotonic() - began)
 
 
@@ -111,6 +114,7 @@ class _Writer:
         self.space = space
         self._explorer, self._tracer = explorer, tracer
         self._name, self._source = name, source
+        self._real = True
 
     def write(self) -> str:
         """Returns the text of `problem.py`, after checks against the original code."""
@@ -127,8 +131,14 @@ class _Writer:
             "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
             "adversarial": [{axis.name: axis.low for axis in space.axes}],
         }
-        problem = self._problem(self._text(DISTRIBUTIONS))
-        text = self._text(self._legal(problem))
+        legal: tuple[str, ...] = ()
+        for self._real in (True, False):
+            legal = self._legal(self._problem(self._text(DISTRIBUTIONS)))
+            if legal:
+                break
+        if not legal:
+            raise CodeError("its fp32 results are no close match of fp64 ones, or not finite")
+        text = self._text(legal)
         problem = self._problem(text)
         self._check_unseen(problem)
         self._check_against_original(problem)
@@ -169,6 +179,7 @@ class _Writer:
                 self._spreads,
                 self._source,
                 distributions=distributions,
+                real=self._real,
                 **self._choice,
             )
         )
@@ -185,8 +196,6 @@ class _Writer:
                 legal.append(name)
             if len(legal) == NUMBER:
                 break
-        if not legal:
-            raise CodeError("its fp32 results are no close match of fp64 ones, or not finite")
         return tuple(legal)
 
     def _check_unseen(self, problem: TracedProblem) -> None:
@@ -211,6 +220,22 @@ class _Writer:
                 ours = problem.reference(**{k: v.clone() for k, v in tensors.items()})
             if not _agree(ours, theirs):
                 raise CodeError(f"what was traced differs from the original at {dict(dims)}")
+
+
+def _stub(problem: TracedProblem) -> str:
+    """Returns a `formula.py` that states the sizes and arguments and leaves the rest open."""
+    names = ", ".join(f"{arg.name}: np.ndarray" for arg in problem.args)
+    return f'''"""A second implementation of {problem.name}, which checks the oracle: write it in numpy."""
+
+import numpy as np
+
+SMALL = {dict(problem.adversarial[0])!r}
+
+
+def formula({names}) -> tuple[np.ndarray, ...]:
+    """Returns {", ".join(output.name for output in problem.outputs)} in fp64, without PyTorch."""
+    raise NotImplementedError("write the operation in numpy, or remove this file")
+'''
 
 
 def _workload(dims: dict[str, int], distribution: str) -> Workload:

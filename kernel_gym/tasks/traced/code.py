@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernel_gym.tasks.traced.graph import VALUES, GraphError, Node, operator
@@ -64,6 +64,7 @@ def write(
     outputs: Sequence[int],
     taken: frozenset[str],
     random: bool = False,
+    real: frozenset[int] = frozenset(),
 ) -> Code:
     """Writes the code of some nodes.
 
@@ -73,17 +74,24 @@ def write(
         taken: Names that local variables must not have.
         random: Whether operators may draw random numbers. Then `values`, `distribution` and
             `generator` must be defined where the code stands.
+        real: Nodes that draw with `torch.rand` and may take any real number.
 
     Raises:
         GraphError: A node draws random numbers in a way that is not known, or is a constant whose
             values are not known.
     """
-    return _Writer(nodes, taken, random).write(outputs)
+    return _Writer(nodes, taken, random, real).write(outputs)
 
 
 class _Writer:
-    def __init__(self, nodes: Sequence[Template], taken: frozenset[str], random: bool) -> None:
-        self._nodes, self._random = nodes, random
+    def __init__(
+        self,
+        nodes: Sequence[Template],
+        taken: frozenset[str],
+        random: bool,
+        real: frozenset[int],
+    ) -> None:
+        self._nodes, self._random, self._real = nodes, random, real
         self._taken = set(taken)
         self._names: dict[int, str] = {}
         self._code = Code()
@@ -107,6 +115,8 @@ class _Writer:
         if node.op == "item":
             self._names[number] = f"{self._text(node.args[0])}[{self._text(node.args[1])}]"
             return
+        if number in self._real:
+            node = replace(node, op="aten.randn.default")
         text = self._constant(node) if node.op == "constant" else self._call(node)
         name = self._new_name(node.op.split(".")[1] if "." in node.op else node.op)
         self._names[number] = name
@@ -242,3 +252,14 @@ def _sources(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
             yield from _sources(value, {})
         elif isinstance(value, dict) and "v" in value:
             yield value["v"]
+
+
+def drawn_directly(nodes: Sequence[Template], outputs: Sequence[int]) -> frozenset[int]:
+    """Returns the nodes that draw an output by `torch.rand` itself, without changing it."""
+    found = set()
+    for end in outputs:
+        while nodes[end].op in ("aten.detach.default", "aten.alias.default"):
+            end = nodes[end].args[0]["v"]
+        if nodes[end].op == "aten.rand.default":
+            found.add(end)
+    return frozenset(found)

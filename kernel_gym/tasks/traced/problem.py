@@ -16,12 +16,11 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.tasks.codes import wrong_codes
+from kernel_gym.tasks.names import ORIGINAL
 from kernel_gym.tasks.problem import Dims, Problem, TensorArg, Value
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.traced.exact import InDouble, widened
 
-ORIGINAL = "original.py"
-"""The file with the code that was traced."""
 _aten = torch.ops.aten
 _FREE = frozenset({_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty})
 
@@ -32,6 +31,7 @@ class TracedProblem(Problem):
     The oracle runs the same operators in fp64. Shapes and costs are found on meta tensors.
     """
 
+    startless = True
     text: str = ""
     """The text of the module, if it is in no file."""
     code: str = ""
