@@ -16,8 +16,7 @@ from kernel_gym.tasks.traced.template import Template, Unexplained, structure, u
 
 _NO_SIZES = re.compile(
     r"kernel|stride|pad|dilat|group|num_layers|layers|depth|reduction|scale|"
-    r"^k$|top_?k|iterations|steps$",
-    re.IGNORECASE,
+    r"^k$|top_?k|iterations|steps$"
 )
 """Names of integers that say what to compute, not how much."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import torch
 from kernel_gym.authoring.draft import make_draft, used_arguments
 from kernel_gym.authoring.points import NUMBER, TooDear, full_points, sim_points
 from kernel_gym.authoring.request import Request, find_sizes
-from kernel_gym.authoring.space import Explorer, Space
+from kernel_gym.authoring.space import Explorer, FreeAxis, Space
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.tasks.names import ORIGINAL
-from kernel_gym.tasks.problem import Problem, Scale
+from kernel_gym.tasks.problem import Check, Output, Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
@@ -27,6 +28,10 @@ from kernel_gym.tasks.workload import Kind, Split, Workload
 
 DISTRIBUTIONS = ("normal", "heavy_tail", "tiny", "sparse", "offset", "large")
 """Those that are tried, in this order. The first legal ones are taken."""
+MOST_ROUNDINGS = 16
+"""The largest error of the reference in rounding units. Admission takes twice as many."""
+_FLOORS = (1, 4, 16)
+"""Least steps of an axis that are tried. Few outputs may all cancel, which no kernel can match."""
 FORMULA = "formula_stub.py"
 """The file to complete; `formula.py` is what admission reads."""
 
@@ -132,7 +137,9 @@ class _Writer:
             "adversarial": [{axis.name: axis.low for axis in space.axes}],
         }
         legal: tuple[str, ...] = ()
-        for self._real in (True, False):
+        for self._real, floor in itertools.product((True, False), _FLOORS):
+            self.space = replace(space, axes=[_raised(axis, floor) for axis in space.axes])
+            self._choice["adversarial"] = [{axis.name: axis.low for axis in self.space.axes}]
             legal = self._legal(self._problem(self._text(DISTRIBUTIONS)))
             if legal:
                 break
@@ -238,6 +245,12 @@ def formula({names}) -> tuple[np.ndarray, ...]:
 '''
 
 
+def _raised(axis: FreeAxis, floor: int) -> FreeAxis:
+    """Returns an axis whose least size is at least some steps, but at most half the original's."""
+    least = min(floor * axis.multiple, axis.base // 2 // axis.multiple * axis.multiple)
+    return replace(axis, low=max(axis.low, least))
+
+
 def _workload(dims: dict[str, int], distribution: str) -> Workload:
     return Workload(dims, Split.TRAIN, Kind.TRAIN, distribution)
 
@@ -248,7 +261,19 @@ def _sound(problem: TracedProblem, dims: dict[str, int], distribution: str) -> b
     except (RuntimeError, IndexError, ValueError):
         return False
     finite = all(bool(torch.isfinite(out.double()).all()) for out in expected.oracle)
-    return finite and compare(problem, expected, expected.reference).passed
+    if not finite or not compare(problem, expected, expected.reference).passed:
+        return False
+    pairs = zip(problem.outputs, expected.oracle, expected.reference, strict=True)
+    return all(_roundings(*pair) <= MOST_ROUNDINGS for pair in pairs)
+
+
+def _roundings(output: Output, exact: torch.Tensor, reference: torch.Tensor) -> float:
+    """Returns the largest error of the reference in rounding units of the largest value."""
+    if output.check is not Check.CLOSE or not exact.numel():
+        return 0.0
+    error = float((reference.double() - exact).abs().max())
+    unit = torch.finfo(output.dtype).eps / 2
+    return error / (unit * float(exact.abs().max()) + 1e-30)
 
 
 def _agree(ours: tuple[torch.Tensor, ...], theirs: list[torch.Tensor]) -> bool:
