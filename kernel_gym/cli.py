@@ -23,6 +23,7 @@ from kernel_gym.commands import (
     exploits,
     imports,
     mcp,
+    new,
     referee,
     replay,
     report,
@@ -72,6 +73,7 @@ def common(
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
+app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.command()(compare.compare)
 app.command()(train.train)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
+from kernel_gym.admission.traced import head_room_of
 from kernel_gym.admission.values import SEED, check_values
 from kernel_gym.devices.base import Device, InfraError
 from kernel_gym.evaluator import Evaluator
@@ -75,18 +76,19 @@ def _admit(
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
     known = device.description.languages
     tried = [language for language in known if language in languages.values()]
+    with_start = [language for language in tried if problem.kernel(language) is not None]
     try:
         values = check_values(problem, Scale.SIM, SEED)  # the same on every device
-        sources = {(k, name): make(problem, k) for k in tried for name, make in KERNELS[k].items()}
+        sources = {(k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()}
     except Exception as error:
         refused = ModeVerdict(refused=(_raised(problem, error),))
         modes = {mode: refused for mode, language in languages.items() if language in tried}
         return verdict(controls={}, devices={hardware: modes})
-    starts = {language: _submit(executor, problem, language) for language in tried}
+    starts = {language: _submit(executor, problem, language) for language in with_start}
     spoiled = {key: _submit(executor, problem, key[0], text) for key, text in sources.items()}
     try:
         passed = _passing(spoiled)
-        modes = {}
+        modes = _without_start(problem, set(tried) - set(with_start), values.refused, device)
         for language, start in starts.items():
             kernels = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
             reasons = (*values.refused, *kernels)
@@ -97,6 +99,15 @@ def _admit(
         return AdmissionError(f"{problem.name}: {error}")
     controls = {**values.controls, **{name: text for (_, name), text in passed.items()}}
     return verdict(controls=controls, devices={hardware: modes})
+
+
+def _without_start(
+    problem: Problem, languages: set[str], refused: tuple[str, ...], device: Device
+) -> dict[Mode, ModeVerdict]:
+    """Returns the verdicts on modes in languages without a start kernel, from values alone."""
+    modes = [m for m in modes_of(problem) if Task(problem, m).language in languages]
+    room = head_room_of(problem, device) if modes and not refused else None
+    return {mode: ModeVerdict(refused=refused, head_room=room) for mode in modes}
 
 
 def _submit(

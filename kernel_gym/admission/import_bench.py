@@ -49,7 +49,11 @@ class ImportBench:
     def admit(self, task: Task) -> DeviceVerdict:
         """Runs the controls of the admission on a task."""
         from kernel_gym.admission.recorded import admit_recorded
+        from kernel_gym.admission.traced import admit_traced
+        from kernel_gym.tasks.traced.problem import TracedProblem
 
+        if isinstance(task.problem, TracedProblem):
+            return admit_traced(task, self.evaluator.device)
         statement = self._statements.pop(task.id, None)
         flags = statement.flags if statement else {}
         return admit_recorded(task, self.evaluator, flags, statement.notes if statement else ())
@@ -64,6 +68,24 @@ class ImportBench:
         statement = state_workloads(device, problem, mode, recorded)  # type: ignore[arg-type]
         self._statements[problem.name] = statement
         return statement.stated
+
+    def trace(
+        self, files: Mapping[str, str], target: str, inputs: str, init: str | None, entry: str
+    ) -> dict[str, Any]:
+        """Traces a module at many sizes.
+
+        Raises:
+            UnsupportedTask: It cannot be a task of ours.
+        """
+        from kernel_gym.authoring.request import Request, RequestError
+        from kernel_gym.authoring.tracer import CodeError
+        from kernel_gym.authoring.write import trace_problem
+
+        try:
+            text = trace_problem(Request(files, target, inputs, init), entry, "an imported suite")
+        except (CodeError, RequestError, SyntaxError) as error:
+            raise UnsupportedTask(str(error)) from None
+        return {"text": text.problem, "adapter": text.adapter, "notes": list(text.notes)}
 
     @property
     def evaluator(self) -> Evaluator:

@@ -26,6 +26,8 @@ KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"}
 """The file name of a problem's kernel, by language."""
 GLUON_FILE = "gluon.py"
 """The file name of a problem's kernel in Gluon, which Triton tasks accept as well."""
+ORIGINAL = "original.py"
+"""The file of the code that a problem was traced from. Such a problem needs no start kernel."""
 PROBLEMS = Path(__file__).parent / "problems"
 SUITES = Path(__file__).parent / "suites"
 RULES = SUITES / "rules.toml"
@@ -49,6 +51,8 @@ class Mode(StrEnum):
     """Write a HIP kernel from the PyTorch reference."""
 
 
+FROM_TORCH = (Mode.TORCH2TRITON, Mode.TORCH2HIP)
+"""The modes that need no start kernel."""
 LANGUAGES = {mode: "hip" if mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton" for mode in Mode}
 """The language of a candidate by mode."""
 
@@ -106,6 +110,7 @@ def _task_ids(folders: tuple[Path, ...], names: tuple[str, ...]) -> tuple[str, .
         for name in names
         for mode in Mode
         if (homes[name] / KERNEL_FILES[LANGUAGES[mode]]).is_file()
+        or (mode in FROM_TORCH and (homes[name] / ORIGINAL).is_file())
     )
 
 

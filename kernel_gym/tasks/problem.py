@@ -175,6 +175,8 @@ class Problem(ABC):
     Triangular and positive definite matrices, for example, do not."""
     strided: bool = True
     """Whether tensor inputs may be non-contiguous views (Triton modes only)."""
+    startless: bool = False
+    """Whether there are tasks that start from PyTorch in languages without a start kernel."""
     own_layout: bool = False
     """Whether `inputs` decides on the layout of tensors in memory, and no workload does."""
     recorded: bool = False

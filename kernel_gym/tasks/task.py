@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_gym.tasks.names import KERNEL_FILES, LANGUAGES, Mode
+from kernel_gym.tasks.names import FROM_TORCH, KERNEL_FILES, LANGUAGES, Mode
 from kernel_gym.tasks.problem import Problem
 
 _START = {Mode.TRITON2TRITON: "triton", Mode.HIP2HIP: "hip"}
@@ -91,6 +91,10 @@ def kernel_path(problem: Problem, language: str) -> Path:
 
 
 def modes_of(problem: Problem) -> tuple[Mode, ...]:
-    """Returns the modes of a problem: those of each language in which it has a kernel."""
+    """Returns the modes of a problem: those of each language in which it has a kernel.
+
+    A problem that needs no start kernel has the modes that start from PyTorch in any case.
+    """
     languages = {language for language in KERNEL_FILES if problem.kernel(language) is not None}
-    return tuple(m for m in Mode if Task(problem, m).language in languages)
+    startless = FROM_TORCH if problem.startless else ()
+    return tuple(m for m in Mode if m in startless or Task(problem, m).language in languages)

@@ -146,9 +146,12 @@ def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: Any) -> torch.Ten
 
 
 def _convolution(mode: _CoarseSums, x: Any, weight: Any, bias: Any, *rest: Any) -> torch.Tensor:
-    """Adds over input channels. Grouped convolutions have few and are not changed."""
-    groups = rest[-1]
-    if groups != 1:
+    """Adds over input channels. Grouped convolutions have few, and transposed ones are not changed.
+
+    The first axis of the weight of a transposed convolution is that of the input channels.
+    """
+    transposed, groups = rest[-3], rest[-1]
+    if groups != 1 or transposed:
         return _aten.convolution.default(x, weight, bias, *rest)
     taps = weight[0, 0].numel()
     step = max(1, FEWEST_TERMS // 4 // taps)  # several roundings, also with few channels

@@ -75,6 +75,25 @@ class Bench(Protocol):
             UnsupportedTask: It ended without an answer, or the device cannot do what it needs.
         """
 
+    def trace(
+        self, files: Mapping[str, str], target: str, inputs: str, init: str | None, entry: str
+    ) -> dict[str, Any]:
+        """Traces a module at many sizes; see `kernel_gym.authoring`.
+
+        Args:
+            files: The texts that it needs, by relative path.
+            target: `file:name` of the module class or function.
+            inputs: `file:name` of the function that makes its inputs.
+            init: `file:name` of the function that returns the arguments of the class, or None.
+            entry: The name of the problem and of the function that a candidate defines.
+
+        Returns:
+            `text`, that of a `problem.py`, `adapter` and `notes`.
+
+        Raises:
+            UnsupportedTask: It cannot be a task of ours.
+        """
+
     def state(
         self, problem: Problem, mode: Mode, recorded: Sequence[Mapping[str, int]]
     ) -> list[Any]:

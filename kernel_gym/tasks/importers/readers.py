@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers import of_halves
+from kernel_gym.tasks.importers import kernelbench, of_halves
 from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.importers.rocm_bench import RocmReader
@@ -51,4 +51,6 @@ _READERS: Sequence[Reader] = (
     of_halves.KERNELBENCHX,
     RocmReader(),
     ArenaReader(),
+    kernelbench.TRITON,
+    kernelbench.HIP,
 )

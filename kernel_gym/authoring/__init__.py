@@ -1,0 +1,1 @@
+"""Makes problems of a user's PyTorch code. The code runs in a confined process only."""

@@ -1,0 +1,1 @@
+"""Problems that are traced from PyTorch code: a list of operators with free sizes."""

@@ -1,0 +1,153 @@
+"""The base of problems that are traced from PyTorch code."""
+
+from __future__ import annotations
+
+import ast
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from kernel_gym.tasks.codes import wrong_codes
+from kernel_gym.tasks.names import ORIGINAL
+from kernel_gym.tasks.problem import Dims, Problem, TensorArg, Value
+from kernel_gym.tasks.shapes import shape_of
+from kernel_gym.tasks.traced.exact import InDouble, widened
+
+_aten = torch.ops.aten
+_FREE = frozenset({_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty})
+
+
+class TracedProblem(Problem):
+    """A problem whose `reference` is a list of operators.
+
+    The oracle runs the same operators in fp64. Shapes and costs are found on meta tensors.
+    """
+
+    startless = True
+    text: str = ""
+    """The text of the module, if it is in no file."""
+    code: str = ""
+    """The text of the code that was traced, if it is in no file."""
+
+    @property
+    def original(self) -> str:
+        """The text of the code that was traced, for prompts. It is never executed here."""
+        if self.code:
+            return self.code
+        path = self.folder / ORIGINAL if self.folder else None
+        return path.read_text(encoding="utf-8") if path and path.is_file() else ""
+
+    def content(self) -> Iterator[str]:
+        """Yields the statement, the kernels and the original."""
+        yield from [self.text] if self.text else super().content()
+        yield self.original
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the problem's files, or None if it has no files."""
+        return None if self.text else super().folder
+
+    def reference_source(self) -> str:
+        """Returns the text of `reference` as a module-level function that uses only torch."""
+        if not self.text:
+            return super().reference_source()
+        functions = (n for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.FunctionDef))
+        found = next(function for function in functions if function.name == "reference")
+        lines = self.text.splitlines()[found.lineno - 1 : found.end_lineno]
+        body = textwrap.dedent("\n".join(lines))
+        body = body.replace("def reference(\n    self,", f"def {self.entry}(", 1)
+        return f"import torch\n\n\n{body}\n"
+
+    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+        """Runs the operators of `reference` in fp64."""
+        wide = {k: widened(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        with InDouble():
+            outputs = self.reference(**wide)
+        return tuple(outputs)
+
+    @property
+    def definition(self) -> str:
+        """The documentation and the code that was traced."""
+        code = f"\n\n```python\n{self.original.strip()}\n```" if self.original else ""
+        return super().definition + code
+
+    def output_shapes(self, dims: Dims) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each output, from a run on meta tensors."""
+        return self._measured(dims).shapes
+
+    def bytes(self, dims: Dims) -> int:
+        """Returns the bytes of all inputs and outputs."""
+        return self._measured(dims).bytes
+
+    def flops(self, dims: Dims) -> int:
+        """Returns PyTorch's count for products, and one operation for each other result."""
+        return self._measured(dims).flops
+
+    def elements(self, dims: Dims) -> int:
+        """Returns the bytes, which unlike a product of axes does not depend on their number."""
+        return self.bytes(dims)
+
+    def mismatches(
+        self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
+    ) -> torch.Tensor:
+        """Compares codes of quantised outputs: a few may differ by one."""
+        return wrong_codes(found, expected)
+
+    def _measured(self, dims: Dims) -> _Measured:
+        key = tuple(sorted(dims.items()))
+        if key not in self._measurements:
+            self._measurements[key] = self._measure(dims)
+        return self._measurements[key]
+
+    @cached_property
+    def _measurements(self) -> dict[tuple[tuple[str, int], ...], _Measured]:
+        return {}
+
+    def _measure(self, dims: Dims) -> _Measured:
+        with torch.no_grad():
+            inputs = {
+                arg.name: torch.empty(shape_of(arg.shape, dims), dtype=arg.dtype, device="meta")
+                for arg in self.args
+                if isinstance(arg, TensorArg)
+            }
+            with _Counter() as counter:
+                outputs = self.reference(**inputs)
+        tensors = [t for t in (*inputs.values(), *outputs) if isinstance(t, torch.Tensor)]
+        names = [output.name for output in self.outputs]
+        return _Measured(
+            dict(zip(names, (tuple(out.shape) for out in outputs), strict=True)),
+            sum(t.numel() * t.itemsize for t in tensors),
+            counter.flops,
+        )
+
+
+class _Measured:
+    def __init__(self, shapes: dict[str, tuple[int, ...]], size: int, flops: int) -> None:
+        self.shapes, self.bytes, self.flops = shapes, size, flops
+
+
+class _Counter(TorchDispatchMode):
+    """Counts the operations of a run on meta tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs one operator and counts it."""
+        out = func(*args, **(kwargs or {}))
+        counter = flop_registry.get(func.overloadpacket)
+        if counter is not None:
+            self.flops += counter(*args, **(kwargs or {}), out_val=out)
+        elif not func.is_view and func.overloadpacket not in _FREE:
+            results = (t for t in tree_leaves(out) if isinstance(t, torch.Tensor))
+            self.flops += sum(math.prod(t.shape) for t in results)
+        return out
