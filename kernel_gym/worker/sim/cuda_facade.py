@@ -353,7 +353,7 @@ def _run_eagerly() -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return compiled(*args, **options)
 
-    torch.compile = compile  # type: ignore[assignment]
+    torch.compile = compile
 
 
 def install(runtime: SimRuntime) -> None:
