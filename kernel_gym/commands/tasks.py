@@ -156,7 +156,9 @@ def show(
 @app.command()
 def export(
     out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
-    form: Annotated[str, typer.Option("--format", help="verl, messages or skyrl.")] = "verl",
+    form: Annotated[
+        str, typer.Option("--format", help="verl, messages, skyrl or kernelbench.")
+    ] = "verl",
     suite: SuiteOption = "quickstart",
     device: DeviceOption = "sim:gfx942",
 ) -> None:
