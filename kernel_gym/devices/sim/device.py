@@ -169,7 +169,9 @@ class SimSession:
             "threads": threads,
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
-            "same_samples": trusted,  # a baseline's time must not depend on what was timed before
+            # A baseline's time must not depend on what was timed before.
+            "same_samples": trusted,
+            "same_addresses": trusted,
             "arch": arch,
         }
         device_end, worker_end = socket.socketpair()
