@@ -16,9 +16,11 @@ import hashlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
+
+import torch
 
 from kernel_gym.devices import describe, open_device
 from kernel_gym.devices.base import DeviceLostError, InfraError, Session
@@ -111,7 +113,8 @@ class Evaluator:
         latest = time.monotonic() + RETRIES.seconds
         while not errors or (_may_retry(errors) and time.monotonic() < latest):
             try:
-                return self._evaluate_once(task, source, *draw)
+                with _one_thread():
+                    return self._evaluate_once(task, source, *draw)
             except (InfraError, TemplateError) as error:
                 self._baseline.close()
                 failure = error.with_traceback(None)  # its frames hold tensors on the device
@@ -232,6 +235,21 @@ class Evaluator:
             secret_sha256=secret.sha256,
             versions=self.device.versions(),
         )
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Has PyTorch compute on one thread of the CPU.
+
+    It splits the sum of one long row over its threads, which changes the last bit of the oracle. A
+    record must not depend on how many threads its judge happened to have.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _losses(errors: Sequence[Exception]) -> int:

@@ -18,4 +18,4 @@ IMPORTED=(anthropic antlr4-python3-runtime==4.9.3 blobfile chz cloudpickle codet
 "$PYTHON" -m pip install --quiet --upgrade --no-deps --target "$FOLDER" \
     "${TRAINERS[@]}" "${IMPORTED[@]}"
 PYTHONPATH="$FOLDER" "$PYTHON" -m pytest -rs tests/envs/adapters/test_conformance.py \
-    tests/exchange
+    tests/exchange tests/test_adapter_examples.py

@@ -4,12 +4,15 @@ import weakref
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kernel_gym.devices.base import DeviceLostError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Split, adversarial_workloads, get_task, train_workloads
+from tests.test_architecture import ROOT
 
 TASK = "triton2triton/softmax"
 HEAD = "import torch, triton, triton.language as tl\n"
@@ -341,3 +344,27 @@ def test_hip_candidates(evaluator, mode):
     broken = evaluator.evaluate(task, source.replace("__global__", "__globl__", 1))
     assert broken.outcome is Outcome.COMPILE_ERROR
     assert "error:" in broken.detail
+
+
+ONE_LONG_ROW = 39
+"""A seed that draws a workload of one row. The sum of that row depends on the threads of PyTorch so
+much that the recorded error of the example `3_good` does."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.slow
+def test_a_record_does_not_depend_on_the_threads_of_its_judge():
+    path = ROOT / "kernel_gym" / "policies" / "examples" / TASK / "3_good.py"
+    source, before = path.read_text(encoding="utf-8"), torch.get_num_threads()
+    records = set()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            with Evaluator("sim:gfx942", secret=PUBLIC) as evaluator:
+                record = evaluator.evaluate(get_task(TASK), source, ONE_LONG_ROW)
+            assert torch.get_num_threads() == threads
+            assert any(w.dims["rows"] == 1 for w in record.by_split(Split.UNSEEN))
+            records.add(record.canonical())
+    finally:
+        torch.set_num_threads(before)
+    assert len(records) == 1

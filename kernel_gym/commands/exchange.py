@@ -27,7 +27,7 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
     form: Annotated[
-        str, typer.Option("--format", help="messages, preferences or verl.")
+        str, typer.Option("--format", help="messages, preferences, verl or apex.")
     ] = "messages",
     only: Annotated[
         str, typer.Option(help="all, right, or gain: faster than the baseline for certain.")

@@ -162,7 +162,7 @@ def export(
         Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines; a folder for harbor.")
     ],
     form: Annotated[
-        str, typer.Option("--format", help="verl, messages, skyrl or harbor.")
+        str, typer.Option("--format", help="verl, messages, skyrl, kernelbench or harbor.")
     ] = "verl",
     suite: SuiteOption = "quickstart",
     device: DeviceOption = "sim:gfx942",

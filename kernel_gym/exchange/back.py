@@ -46,9 +46,10 @@ class Stored:
 
 
 def submissions(rows: Sequence[Row]) -> list[Stored]:
-    """The submissions of rows in the formats `messages`, `verl` and `preferences`.
+    """The submissions of rows in the formats `messages`, `verl`, `preferences` and `apex`.
 
-    A row of preferences has two. The task is in the column `task`, or in verl's `reward_model`.
+    A row of preferences has two. The task is in the column `task`, in verl's `reward_model` or in
+    Apex's `task_id`.
 
     Raises:
         StoreError: A row lacks a column; the message names the row and the columns it has.
@@ -97,6 +98,9 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
     if "messages" in row:
         text = _last(number, row, row["messages"])
         yield _stored(number, row, row.get("task"), text, row.get("evidence"))
+        return
+    if "task_id" in row:
+        yield _stored(number, row, row["task_id"], row.get("response"), row.get("evidence"))
         return
     extra = row.get("extra_info") or {}
     task = row.get("task") or (row.get("reward_model") or {}).get("ground_truth")

@@ -43,10 +43,52 @@ def skyrl_row(index: int, task: Task, prompt: str) -> Row:
     }
 
 
+MODULE = """{reference}
+
+from kernel_gym.tasks import Scale, get_problem, make_inputs, train_workloads
+
+
+class Model(torch.nn.Module):
+    def forward(self, *inputs):
+        outputs = {entry}(*inputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def get_inputs():
+    problem = get_problem("{problem}")
+    seed = int(torch.randint(2**31, ()))
+    return list(make_inputs(problem, train_workloads(problem, Scale.FULL)[0], seed).values())
+
+
+def get_init_inputs():
+    return []
+"""
+"""A module in the form of KernelBench. Its inputs are those of the first train workload."""
+
+
+def kernelbench_row(index: int, task: Task, prompt: str) -> Row:
+    """A row with the columns of KernelBench: a module with `Model`, `get_inputs` and the like.
+
+    The module draws its inputs with this package, in the distributions of the problem.
+    """
+    problem = task.problem
+    code = MODULE.format(
+        reference=task.reference_source.rstrip(), entry=task.entry, problem=problem.name
+    )
+    return {
+        "code": code,
+        "level": problem.level,
+        "name": problem.name,
+        "problem_id": index + 1,
+        "task": task.id,
+    }
+
+
 PROMPT_FORMATS: dict[str, Callable[[int, Task, str], Row]] = {
     "verl": verl_row,
     "messages": messages_row,
     "skyrl": skyrl_row,
+    "kernelbench": kernelbench_row,
 }
 """The formats by name."""
 

@@ -143,10 +143,24 @@ def _preferences(rows: Sequence[Reply]) -> Iterator[Row]:
                 }
 
 
+def _apex(rows: Sequence[Reply]) -> Iterator[Row]:
+    """The rows of `sft_warmstart.jsonl` of AMD's Apex; the response is the source itself."""
+    for reply in rows:
+        yield {
+            "prompt": reply.prompt,
+            "response": reply.source,
+            "score": reply.record.reward,
+            "kernel_type": get_task(reply.record.task).problem.name,
+            "task_id": reply.record.task,
+            "evidence": evidence(reply),
+        }
+
+
 REPLY_FORMATS: dict[str, Callable[[Sequence[Reply]], Iterator[Row]]] = {
     "messages": _messages,
     "preferences": _preferences,
     "verl": _verl,
+    "apex": _apex,
 }
 """The formats by name."""
 

@@ -7,7 +7,7 @@ generalisation split by family, so that no kind of operator is on both sides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -75,7 +75,7 @@ FAMILIES: dict[str, Callable[[_Ops], bool]] = {
 }
 
 
-@cache
+@lru_cache(maxsize=4096)
 def operator_family(problem: Problem) -> str:
     """Returns the family of a problem. It runs the reference once, on the smallest train size."""
     dims = min(problem.train[Scale.SIM], key=problem.elements)

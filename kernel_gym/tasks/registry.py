@@ -8,13 +8,13 @@ imported suites (`tritonbench-g/softmax_triton1`).
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 
 import kernel_gym.tasks.problems as package
 from kernel_gym.errors import InputError
-from kernel_gym.tasks.generated.problem import generated_problem
+from kernel_gym.tasks.generated.problem import CACHED, generated_problem
 from kernel_gym.tasks.importers.imported import imported_problem, imported_task
 from kernel_gym.tasks.names import (
     PREFIX,
@@ -123,9 +123,9 @@ def get_task(task_id: str) -> Task:
     return _find_task(task_id, problem_folders())
 
 
-@cache
+@lru_cache(maxsize=CACHED)
 def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
-    """Returns a task. Cached, because a rollout asks for the same tasks with every submission."""
+    """Returns a task. A rollout asks for the same tasks with every submission."""
     mode, _, name = task_id.partition("/")
     if mode not in set(Mode) or not (name.startswith(PREFIX) or is_problem(name)):
         raise UnknownName("task", task_id, task_ids())

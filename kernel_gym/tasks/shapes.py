@@ -13,7 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from math import ceil
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
@@ -41,7 +41,7 @@ def shape_of(text: str, dims: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _parsed(text: str) -> tuple[ast.expr, ...]:
     try:
         parsed = ast.parse(f"[{text}]", mode="eval").body

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from kernel_gym.analysis.replay import secret_of
 from kernel_gym.exchange.back import judged, submissions
@@ -39,9 +40,34 @@ def test_prompts_are_read_by_datasets(kind, suffix, tmp_path):
         loader, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
     )
     assert len(data) == 2
-    chat = data[0].get("prompt") or data[0]["messages"]
-    assert "softmax" in chat[0]["content"]
+    row = data[0]
+    text = row["code"] if "code" in row else (row.get("prompt") or row["messages"])[0]["content"]
+    assert "softmax" in text
     assert read_rows(path) == rows
+
+
+@pytest.mark.parametrize("task", [TASK, "torch2triton/layer_norm"])
+def test_a_row_of_kernelbench_is_a_module_that_computes_the_reference(task):
+    (row,) = prompt_rows([get_task(task)], "kernelbench", DEVICE)
+    scope = {}
+    exec(row["code"].replace("Scale.FULL", "Scale.SIM"), scope)
+    torch.manual_seed(0)
+    inputs = scope["get_inputs"]()
+    output = scope["Model"](*scope["get_init_inputs"]())(*inputs)
+    problem = get_task(task).problem
+    expected = problem.oracle(*inputs)[0]
+    torch.testing.assert_close(output.double(), expected, atol=1e-2, rtol=1e-2)
+    assert (row["name"], row["level"], row["problem_id"]) == (problem.name, problem.level, 1)
+
+
+def test_rows_of_apex_have_its_columns(store):
+    row, *_ = reply_rows(store, "apex", "right")
+    assert {"prompt", "response", "score", "kernel_type", "task_id"} < set(row)
+    assert (row["task_id"], row["kernel_type"]) == (TASK, "softmax")
+    assert row["score"] > 0
+    del row["evidence"]  # as Apex writes it
+    (stored,) = submissions([row])
+    assert stored.source == row["response"].removesuffix("\n") or stored.source == row["response"]
 
 
 def test_prompts_are_read_by_the_dataset_of_verl(tmp_path):
@@ -119,6 +145,8 @@ def test_a_changed_row_is_told(store):
         ({"messages": [], "task": TASK}, "found no chat"),
         ({"messages": [{"role": "user", "content": "x"}], "task": TASK}, "found no reply"),
         ({"task": TASK}, "found no reply"),
+        ({"task_id": TASK}, "found no reply"),
+        ({"task_id": None, "response": "x"}, "expected a column 'task'"),
         ({"messages": [{"role": "assistant", "content": "x"}], "task": f"{TASK}x"}, "did you mean"),
     ],
 )

@@ -19,9 +19,12 @@ from kernel_gym.tasks import (
     get_task,
     load_suite,
     problem_names,
+    registry,
+    shapes,
     suites,
     task_ids,
 )
+from kernel_gym.tasks.generated import problem
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import kernel_path, modes_of
 from tests.admission.outside import copy_problem
@@ -166,3 +169,21 @@ def test_problems_outside_reach_other_processes(tmp_path, monkeypatch):
         [sys.executable, "-c", code], input=pickle.dumps(task), capture_output=True, check=True
     )
     assert run.stdout.decode().strip() == "far_transpose"
+
+
+@pytest.mark.parametrize(
+    "cached", [registry._find_task, problem.generated_problem, problem._compiled, shapes._parsed]
+)
+def test_names_that_requests_give_fill_no_cache_without_end(cached):
+    maxsize = cached.cache_info().maxsize
+    assert maxsize is not None
+    assert maxsize <= 4096
+
+
+def test_a_task_is_found_again_after_the_cache_dropped_it():
+    task_id = "triton2triton/generated:seed=0,depth=3"
+    before = get_task(task_id)
+    assert get_task(task_id) is before
+    registry._find_task.cache_clear()
+    problem.generated_problem.cache_clear()
+    assert get_task(task_id).start_source == before.start_source

@@ -180,8 +180,9 @@ class SimSession:
             "threads": threads,
             "memory": MEMORY,
             "launch_limit": LAUNCH_LIMIT,
-            "same_samples": trusted
-            or resident,  # a baseline's time must not depend on what was timed before
+            # A baseline's time must not depend on what was timed before.
+            "same_samples": trusted or resident,
+            "same_addresses": trusted or resident,
             "arch": arch,
             "operators": _operators(task, resident),
         }

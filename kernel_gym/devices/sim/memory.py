@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ARENA_BASE = 0x2000_0000_0000
 ARENA_SIZE = 64 << 30
 ALIGNMENT = 256
+PARTS = 8
+"""Parts of the range of addresses, see `Arena.rewind`."""
 GUARD = 4096
 """Bytes between two allocations. An access there is out of bounds of both."""
 
@@ -154,6 +156,18 @@ class Arena:
                     break
                 start, index = self._by_start[self._starts[index]].end + GUARD, index + 1
         return None
+
+    def rewind(self) -> None:
+        """Begins again at the start of the first part of the range in which nothing is live.
+
+        Modelled times depend on addresses, but not on the part. After it, those of a call do not
+        depend on the calls before it, of which outputs may still be live.
+        """
+        size = ARENA_SIZE // PARTS
+        used = {(a.start - ARENA_BASE) // size for a in self}
+        free = [part for part in range(PARTS) if part not in used]
+        if free:
+            self._next = ARENA_BASE + free[0] * size + GUARD
 
     def free(self, start: int) -> bool:
         """Frees the allocation at `start` and its pages. Returns False if there is none."""

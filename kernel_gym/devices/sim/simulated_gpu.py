@@ -61,8 +61,9 @@ class SimulatedGpu:
     Args:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
-            `operators` (a value of `Operators`),
-            `reuse_addresses` (see `Arena`), `margin` and `go_on` (see `Engine.launch`).
+            `same_addresses` (each call allocates from the same address), `operators` (a value of
+            `Operators`), `reuse_addresses` (see `Arena`), `margin` and `go_on` (see
+            `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -71,6 +72,7 @@ class SimulatedGpu:
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = Arena(options["memory"], options.get("reuse_addresses", False))
+        self._same_addresses = options.get("same_addresses", False)
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
         self.launch_limit = options["launch_limit"]
@@ -106,6 +108,8 @@ class SimulatedGpu:
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
         time differs then, the draw of the samples is not the reason.
         """
+        if self._same_addresses:
+            self.arena.rewind()
         self.noop = noop
         self.audit = Audit(audit)
         if self.audit is Audit.AGAIN:

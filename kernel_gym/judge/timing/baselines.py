@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session, SketchedCall
@@ -15,21 +16,31 @@ from kernel_gym.tasks.workload import Workload
 
 
 class BaselineTimes:
-    """Seconds by task and workload, shared by all evaluators of a process. Thread-safe."""
+    """Seconds by task and workload, shared by all evaluators of a process. Thread-safe.
 
-    def __init__(self) -> None:
-        self._seconds: dict[tuple[str, str, str], float] = {}
+    Args:
+        capacity: The most times that it keeps. Unseen workloads are new in each evaluation.
+    """
+
+    def __init__(self, capacity: int = 1 << 16) -> None:
+        self._capacity = capacity
+        self._seconds: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, str, str]) -> float | None:
         """The cached time."""
         with self._lock:
+            if key in self._seconds:
+                self._seconds.move_to_end(key)
             return self._seconds.get(key)
 
     def put(self, key: tuple[str, str, str], seconds: float) -> None:
         """Caches a time."""
         with self._lock:
             self._seconds[key] = seconds
+            self._seconds.move_to_end(key)
+            while len(self._seconds) > self._capacity:
+                self._seconds.popitem(last=False)
 
 
 class Baseline:

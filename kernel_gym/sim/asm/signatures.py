@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 
 WIDE = frozenset({"f64", "u64", "i64", "b64"})
 HALF = frozenset({"f16", "i16", "u16", "b16"})
@@ -132,7 +132,7 @@ _COMPARE = re.compile(rf"^v_cmpx?_\w+_({_TYPE})$")
 _ACCUMULATES = re.compile(r"^v_(fmac|mac|dot\d+c|pk_fmac)_")
 
 
-@cache
+@lru_cache(maxsize=4096)
 def signature(mnemonic: str) -> Signature:
     """The operand types of a vector operation, by its own name and not by an alias."""
     name = mnemonic.replace("v_cmpx_", "v_cmp_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import OperandText, literal32, literal64, parse_operand
@@ -76,7 +76,7 @@ class MatrixShape:
         return 2 * self.m * self.m * self.k * self.blocks // (2 if self.sparse else 1)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def matrix_shape(mnemonic: str) -> MatrixShape | None:
     """The shape named by a mnemonic, or None if it is not a known matrix instruction."""
     match = _NAME.match(mnemonic)

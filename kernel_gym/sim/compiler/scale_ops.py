@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from kernel_gym.sim.compiler.program import NO_SOURCE, ProgramBuilder, Source
 
@@ -48,7 +48,7 @@ class ScaledConversion:
         return 16 * selection[3] if self.destination_bits else 0
 
 
-@cache
+@lru_cache(maxsize=4096)
 def scaled_conversion(mnemonic: str) -> ScaledConversion | None:
     """The conversion named by a mnemonic, or None if it is not one."""
     match = _NAME.match(mnemonic)

@@ -12,7 +12,7 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,12 @@ def seeds(split: str) -> Iterator[int]:
         seed += 1
 
 
-@cache
+CACHED = 4096
+"""Generated problems, tasks and graphs that a process keeps. Requests to a service name them, and
+there is no end of names."""
+
+
+@lru_cache(maxsize=CACHED)
 def generated_problem(name: str) -> GeneratedProblem:
     """Returns the problem of a name such as `generated:seed=123,depth=4`.
 
@@ -207,7 +212,7 @@ def _width(axis: str, dims: Dims) -> int:
     return 1 if axis == "1" else dims[axis]
 
 
-@cache
+@lru_cache(maxsize=CACHED)
 def _compiled(source: str) -> Callable[..., tuple[torch.Tensor, ...]]:
     scope: dict[str, Any] = {"torch": torch, "F": F}
     exec(

@@ -1,0 +1,39 @@
+"""NeMo Gym 0.4 (Python 3.12): a row of its dataset, and the verdict on a response.
+
+python -m kernel_gym.envs.adapters.nemo_gym    # started by NeMo Gym as a resources server
+
+KERNEL_GYM_DEVICE=sim:gfx942 python examples/adapters/with_nemo_gym.py
+"""
+
+import asyncio
+
+from kernel_gym.envs.adapters.nemo_gym import KernelServer, KernelVerifyRequest
+from kernel_gym.tasks import get_task
+
+TASK = "triton2triton/softmax"
+ROW = {"responses_create_params": {"input": [{"role": "user", "content": "prompt"}]}, "task": TASK}
+
+
+def response(text: str) -> dict:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    message = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
+    return {
+        "id": "r",
+        "created_at": 0,
+        "model": "m",
+        "object": "response",
+        "output": [message | {"content": [part]}],
+        "parallel_tool_calls": False,
+        "tool_choice": "none",
+        "tools": [],
+    }
+
+
+async def episode() -> None:
+    body = KernelVerifyRequest(**ROW, response=response(get_task(TASK).start_source), seed=0)
+    verdict = await KernelServer.verify(None, body)  # NeMo Gym makes the server
+    print(f"reward {verdict.reward:.3f}")
+
+
+if __name__ == "__main__":
+    asyncio.run(episode())

@@ -1,0 +1,35 @@
+"""Times of baselines, and their cache: bounded, and the least used time goes first."""
+
+from kernel_gym.devices import open_device
+from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.tasks import get_task
+from kernel_gym.tasks.workload import Kind, Split, Workload
+
+
+def key(number):
+    return ("sim:gfx942", "triton2triton/softmax", f"rows={number}")
+
+
+def test_the_cache_of_times_is_bounded():
+    times = BaselineTimes(capacity=2)
+    times.put(key(0), 0.5)
+    times.put(key(1), 1.5)
+    assert times.get(key(0)) == 0.5
+    times.put(key(2), 2.5)
+    assert [times.get(key(number)) for number in range(3)] == [0.5, None, 2.5]
+
+
+def test_the_time_of_a_baseline_does_not_depend_on_what_was_timed_before():
+    def seconds(rows, cols):
+        dims = {"rows": rows, "cols": cols}
+        workload = Workload(dims, Split.UNSEEN, Kind.PRODUCTION, distribution="normal", name="x")
+        return baseline.seconds(get_task("triton2triton/softmax"), workload)
+
+    device, times = open_device("sim:gfx942"), []
+    for before in ((), ((64, 4909), (385, 385))):
+        baseline = Baseline(device, BaselineTimes())
+        for dims in before:
+            seconds(*dims)
+        times.append(seconds(4, 50257))
+        baseline.close()
+    assert times[0] == times[1]
