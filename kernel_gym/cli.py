@@ -21,6 +21,7 @@ from kernel_gym.commands import (
     eval,
     exchange,
     exploits,
+    leaderboard,
     mcp,
     referee,
     replay,
@@ -82,6 +83,7 @@ app.command()(exploits.exploits)
 app.command()(referee.referee)
 app.command()(admit.admit)
 app.command()(report.report)
+app.command()(leaderboard.leaderboard)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
 app.command()(exchange.export)
