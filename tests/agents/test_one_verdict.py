@@ -38,9 +38,11 @@ SUITE = Path(kernel_gym.__file__).parent / "exploits/suite"
 
 
 def many():
-    """Kernels of the exploit suite whose outcome does not depend on draws, and start kernels."""
+    """Kernels of the exploit suite with one possible outcome."""
     chosen = [
-        (exploit.task.id, exploit.source, str(next(iter(exploit.expected))))
+        pytest.param(
+            exploit.task.id, exploit.source, str(next(iter(exploit.expected))), id=exploit.name
+        )
         for exploit in load_exploits(SUITE)
         if len(exploit.expected) == 1
         and exploit.device != "gpu"
