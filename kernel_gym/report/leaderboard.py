@@ -60,7 +60,7 @@ def boards(folders: Sequence[Path]) -> list[Board]:
     Raises:
         StoreError: A folder holds no run.
     """
-    found: dict[tuple[str, str, str, str], list[Row]] = {}
+    grouped: dict[tuple[str, str, str, str], list[Row]] = {}
     for folder in folders:
         store = RunStore(folder)
         summary, headline = summarise(store), run_metrics(store)["headline"]
@@ -77,10 +77,10 @@ def boards(folders: Sequence[Path]) -> list[Board]:
             command=sessions[0].command if sessions else "",
         )
         key = (config.suite, config.device, str(summary.clock or "no times"), config.reward)
-        found.setdefault(key, []).append(row)
+        grouped.setdefault(key, []).append(row)
     return [
         Board(*key, sorted(rows, key=lambda row: -(row.reward["value"] or 0.0)))
-        for key, rows in sorted(found.items())
+        for key, rows in sorted(grouped.items())
     ]
 
 
