@@ -145,6 +145,7 @@ class AgentPlay:
                 self._store.folder / TRANSCRIPTS / f"{place}.{number}.txt",
                 self._manner.preset.tokens,
                 self._stop.is_set,
+                lambda: desk.judging_seconds,
             )
         self._note(desk, number, ended)
         return ended
