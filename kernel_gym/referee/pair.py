@@ -63,7 +63,7 @@ def pair_statement(text: str) -> tuple[Statement, str, str]:
     parts = [_part(name, value, axes) for name, value in zip(names, inputs, strict=True)]
     sizes = {name: size for size, name in axes.items()}
     outputs = _outputs(model, parts, sizes)
-    legal = {n: (1, _HIGHEST) if _free(model, parts, sizes, n) else (s, s)
+    legal: dict[str, tuple[int, ...]] = {n: (1, _HIGHEST) if _free(model, parts, sizes, n) else (s, s)
              for n, s in sizes.items()}  # fmt: skip
     statement = Statement(
         entry=ENTRY, shapes=(sizes,), axes=legal, input=tuple(parts), output=outputs
