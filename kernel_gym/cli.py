@@ -22,6 +22,7 @@ from kernel_gym.commands import (
     exchange,
     exploits,
     imports,
+    leaderboard,
     mcp,
     new,
     referee,
@@ -85,6 +86,7 @@ app.command()(exploits.exploits)
 app.command()(referee.referee)
 app.command()(admit.admit)
 app.command()(report.report)
+app.command()(leaderboard.leaderboard)
 app.command()(rescore.rescore)
 app.command()(replay.replay)
 app.command()(exchange.export)

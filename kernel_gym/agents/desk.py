@@ -11,6 +11,7 @@ file that the agent leaves behind.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -88,6 +89,7 @@ class Desk:
         self._recorder, self._pool = recorder, pool
         self._lock = threading.Lock()
         self._closed = False
+        self._judged, self._judging_since = 0.0, 0.0
         with recorder.lock:
             self.episode = recorded_episode(recorder.store, task, sample)
         self.budget = recorder.store.config.turns - 1
@@ -97,6 +99,12 @@ class Desk:
     def left(self) -> int:
         """Submissions that the agent has left."""
         return 0 if self._closed else max(0, self.budget - len(self.episode.turns))
+
+    @property
+    def judging_seconds(self) -> float:
+        """Seconds in which the judge worked or waited for a worker, the current one included."""
+        since = self._judging_since
+        return self._judged + (time.monotonic() - since if since else 0.0)
 
     def show(self) -> Answer:
         """The task's name and what is left."""
@@ -174,7 +182,12 @@ class Desk:
         seed = self._recorder.store.config.seed
         if seed is not None:
             seed = turn_seed(seed, len(self.episode.turns))
-        evaluation = self._pool.submit(self.task.id, source, seed).result()
+        self._judging_since = started = time.monotonic()
+        try:
+            evaluation = self._pool.submit(self.task.id, source, seed).result()
+        finally:
+            self._judging_since = 0.0
+            self._judged += time.monotonic() - started
         reply = Reply("", source, problem=problem)
         self.episode = self._recorder.record(self.episode, reply, evaluation)
         with self._recorder.lock:

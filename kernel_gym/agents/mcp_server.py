@@ -31,7 +31,7 @@ def make_server(backend: Backend) -> Any:
         backend: Where the tools send submissions.
     """
     try:
-        from mcp.server.mcpserver import MCPServer  # type: ignore[import-not-found]
+        from mcp.server.mcpserver import MCPServer
     except ImportError:
         from mcp.server.fastmcp import FastMCP as MCPServer
     server = MCPServer("kernel-gym", instructions=INSTRUCTIONS)

@@ -24,44 +24,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pydantic import Field
-
 from kernel_gym.agents.desk import Desk, Pool, Recorder
 from kernel_gym.agents.launch import Launch
 from kernel_gym.agents.presets import PROMPT, Preset
 from kernel_gym.agents.process import Ended, Limits, run_agent
 from kernel_gym.agents.serve import desk_server, mcp_server
 from kernel_gym.agents.workspace import kernel_name, read_kernel, write_workspace
-from kernel_gym.records import Evaluation, Record
+from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import FIRST_USER
 from kernel_gym.storage.json_lines import append_line
+from kernel_gym.storage.run_records import AgentStart, SubmissionTime
 from kernel_gym.storage.run_store import CLOCK, STARTS, TRANSCRIPTS, WORKSPACES
 from kernel_gym.tasks import Task
 
 _AGENT_USERS = 0x0800_0000
 """Added to the first user id of workers: agents and workers must not share an id."""
-
-
-class AgentStart(Record):
-    """One start of an agent in an episode."""
-
-    task: str
-    sample: int
-    number: int
-    """The number of the start, from 1; later ones belong to a resumed run."""
-    status: int | None
-    reason: str = ""
-    seconds: float
-    tokens: int = Field(default=0, description="that its output reported")
-
-
-class SubmissionTime(Record):
-    """When a submission was recorded."""
-
-    task: str
-    sample: int
-    turn: int
-    seconds: float = Field(description="since the agent was started in this session")
 
 
 @dataclass(frozen=True)
@@ -168,6 +145,7 @@ class AgentPlay:
                 self._store.folder / TRANSCRIPTS / f"{place}.{number}.txt",
                 self._manner.preset.tokens,
                 self._stop.is_set,
+                lambda: desk.judging_seconds,
             )
         self._note(desk, number, ended)
         return ended

@@ -33,7 +33,7 @@ class Limits:
     """Limits of an episode.
 
     Attributes:
-        seconds: Wall-clock time of the agent.
+        seconds: Wall-clock time of the agent, without the time in which it waits for the judge.
         tokens: Tokens that its output reports; None for no limit.
     """
 
@@ -104,6 +104,7 @@ def run_agent(
     transcript: Path,
     tokens: str = "",
     stopped: Callable[[], bool] = lambda: False,
+    waited: Callable[[], float] = lambda: 0.0,
 ) -> Ended:
     """Runs an agent until it ends or a limit is reached. Nothing of it runs afterwards.
 
@@ -113,6 +114,7 @@ def run_agent(
         transcript: The file for its output.
         tokens: A pattern for counts of tokens in the output.
         stopped: Asked again and again whether to stop the agent.
+        waited: Seconds in which the judge worked for the agent so far.
     """
     started = time.monotonic()
     process, stream = _start(launch)
@@ -123,7 +125,8 @@ def run_agent(
             process.wait(LOOK_SECONDS)
             break
         except subprocess.TimeoutExpired:
-            reason = _limit(launch, limits, output, time.monotonic() - started, stopped)
+            own = time.monotonic() - started - waited()
+            reason = _limit(launch, limits, output, own, stopped)
     if reason:
         _end(process)
     output.join()

@@ -27,6 +27,8 @@ READ_SECONDS = 30.0
 """Seconds in which a request must have arrived."""
 CONNECTIONS = 16
 """Most connections at one time. Others are closed at once."""
+MCP_CONNECTIONS = 2
+"""Most MCP clients of a workspace at one time: each has a process."""
 
 
 class SocketServer:
@@ -39,11 +41,18 @@ class SocketServer:
         folder: The workspace.
         name: The name of the socket in it.
         handle: Serves one connection; it is closed afterwards.
+        connections: Most connections at one time.
     """
 
-    def __init__(self, folder: Path, name: str, handle: Callable[[socket.socket], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        handle: Callable[[socket.socket], None],
+        connections: int = CONNECTIONS,
+    ) -> None:
         self._handle = handle
-        self._room = threading.BoundedSemaphore(CONNECTIONS)
+        self._room = threading.BoundedSemaphore(connections)
         self._open: set[socket.socket] = set()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -170,4 +179,4 @@ def mcp_server(folder: Path) -> SocketServer:
         )
         process.wait()
 
-    return SocketServer(folder, MCP_SOCKET, handle)
+    return SocketServer(folder, MCP_SOCKET, handle, MCP_CONNECTIONS)

@@ -11,6 +11,7 @@ from kernel_gym.inert import inert_line
 from kernel_gym.profiles import profile_of
 from kernel_gym.records import Clock
 from kernel_gym.referee.judge import Card, Ruling
+from kernel_gym.tasks.problem import Scale
 
 SCHEMA_VERSION = 1
 CLOCKS = {
@@ -35,10 +36,7 @@ def card_data(card: Card) -> dict[str, Any]:
         "files": card.claim.files,
         "sha256": card.digests,
         "statement": card.claim.statement.model_dump(mode="json"),
-        "judged_shapes": [
-            dict(dims)
-            for dims in card.claim.problem.train["full" if card.clock == "measured" else "sim"]
-        ],
+        "judged_shapes": [dict(dims) for dims in card.claim.problem.train[_scale(card)]],
         "profile": profile_of(kernel) if kernel else {},
         "evaluations": {n: e.model_dump(mode="json") for n, e in card.evaluations.items()},
     }
@@ -79,6 +77,11 @@ def card_html(card: Card) -> str:
         reading=CLOCKS[Clock(card.clock)],
         rows=_rows(card),
     )
+
+
+def _scale(card: Card) -> Scale:
+    """The scale of the workloads that a device of this clock is given."""
+    return Scale.FULL if card.clock == Clock.MEASURED else Scale.SIM
 
 
 def _rows(card: Card) -> list[tuple[str, str, str, str]]:

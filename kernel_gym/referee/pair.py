@@ -63,8 +63,10 @@ def pair_statement(text: str) -> tuple[Statement, str, str]:
     parts = [_part(name, value, axes) for name, value in zip(names, inputs, strict=True)]
     sizes = {name: size for size, name in axes.items()}
     outputs = _outputs(model, parts, sizes)
-    legal = {n: (1, _HIGHEST) if _free(model, parts, sizes, n) else (s, s)
-             for n, s in sizes.items()}  # fmt: skip
+    legal: dict[str, tuple[int, ...]] = {
+        name: (1, _HIGHEST) if _free(model, parts, sizes, name) else (size, size)
+        for name, size in sizes.items()
+    }
     statement = Statement(
         entry=ENTRY, shapes=(sizes,), axes=legal, input=tuple(parts), output=outputs
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -148,7 +148,7 @@ class ClaimedProblem(Problem):
     def _held(self, dims: Dims) -> int:
         return sum(math.prod(shape_of(t.shape, dims)) for t in self.tensors)
 
-    def _further(self, train: tuple[Dims, ...]) -> tuple[Dims, ...]:
+    def _further(self, train: Sequence[Dims]) -> tuple[Dims, ...]:
         """Further sizes around the claimed ones: three quarters and five quarters of an axis."""
         points = []
         for dims in train:

@@ -134,9 +134,9 @@ class Statement(_Part):
             if dims.keys() != self.axes.keys():
                 raise ValueError(f"shapes: found {dict(dims)}, expected a size for each of "
                                  f"{', '.join(self.axes)}")  # fmt: skip
-            for part in (*self.input, *self.output):
-                if part.shape:
-                    shape_of(part.shape, dims)
+            for shape in (*(p.shape for p in self.input), *(p.shape for p in self.output)):
+                if shape:
+                    shape_of(shape, dims)
         if not any(part.dtype for part in self.input):
             raise ValueError("input: found no tensor")
         return self

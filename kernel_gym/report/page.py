@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kernel_gym.analysis.summary import RunSummary, summarise
 from kernel_gym.formatting import NOTHING, factor, percent
 from kernel_gym.records import Clock
 from kernel_gym.report import hardware_plots, plots
+from kernel_gym.report.episode import write_episodes
 from kernel_gym.report.figures import Measures, Tables, figures, write_figures
 from kernel_gym.report.task_view import task_view
 from kernel_gym.report.times import run_times
@@ -69,7 +71,8 @@ def write_report(store: RunStore, measures: Measures) -> Path:
     summary = summarise(store)
     tables = figures(store, summary, measures)
     path = store.folder / REPORT
-    path.write_text(_render(store, summary, measures, tables), encoding="utf-8")
+    episodes = write_episodes(store)
+    path.write_text(_render(store, summary, measures, tables, episodes), encoding="utf-8")
     write_figures(store, tables)
     return path
 
@@ -88,7 +91,13 @@ def render_report(store: RunStore, measures: Measures) -> str:
     return _render(store, summary, measures, figures(store, summary, measures))
 
 
-def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Tables) -> str:
+def _render(
+    store: RunStore,
+    summary: RunSummary,
+    measures: Measures,
+    tables: Tables,
+    episodes: Sequence[str] = (),
+) -> str:
     environment = Environment(
         loader=PackageLoader("kernel_gym.report", "."),
         autoescape=True,
@@ -114,6 +123,7 @@ def _render(store: RunStore, summary: RunSummary, measures: Measures, tables: Ta
         tasks=[task_view(store, task) for task in summary.tasks],
         plots=_plots(summary, tables),
         styles=Markup(_text("report.css")),
+        episodes=episodes,
     )
 
 

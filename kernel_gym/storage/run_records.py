@@ -97,3 +97,25 @@ class Session(Record):
     ended: float | None = None
     """None if it was killed or is still running."""
     command: str = ""
+
+
+class AgentStart(Record):
+    """One start of a command-line agent in an episode."""
+
+    task: str
+    sample: int
+    number: int
+    """The number of the start, from 1; later ones belong to a resumed run."""
+    status: int | None
+    reason: str = ""
+    seconds: float
+    tokens: int = Field(default=0, description="that its output reported")
+
+
+class SubmissionTime(Record):
+    """When a submission was recorded."""
+
+    task: str
+    sample: int
+    turn: int
+    seconds: float = Field(description="since the agent was started in this session")

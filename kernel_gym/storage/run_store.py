@@ -13,6 +13,7 @@
     workspaces/, transcripts/, agent.jsonl, clock.jsonl
                      of command-line agents, see :mod:`kernel_gym.agents.play`
     report.html      written by `kernel-gym report`
+    episodes/        a page for each episode, written by `kernel-gym report`
     figures/         the data of the report, as CSV and JSON
 
 During a run lines are appended as evaluations finish. At its end they are sorted by task, sample
@@ -45,7 +46,7 @@ from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
-POPULATION = "population.jsonl"
+POPULATION, EPISODES = "population.jsonl", "episodes"
 ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
 WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
@@ -255,5 +256,5 @@ def _clear(folder: Path) -> None:
         CLOCK,
     ):
         (folder / name).unlink(missing_ok=True)
-    for name in (SOURCES, FIGURES, WORKSPACES, TRANSCRIPTS):
+    for name in (SOURCES, FIGURES, EPISODES, WORKSPACES, TRANSCRIPTS):
         shutil.rmtree(folder / name, ignore_errors=True)

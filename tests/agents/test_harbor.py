@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tomllib
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.agents.harbor import ExportError, folder_name, write_harbor
+from kernel_gym.agents.harbor import ExportError, folder_name, oracle_source, write_harbor
+from kernel_gym.agents.workspace import kernel_name
 from kernel_gym.tasks import get_task, task_ids
 from kernel_gym.tasks.controls.kernels import no_op
 from tests.agents.conftest import DEVICE, TASK
@@ -86,6 +88,29 @@ def test_folders_that_cannot_be_written(tmp_path):
 def test_every_task_has_a_name_of_its_own():
     names = {folder_name(get_task(name)) for name in task_ids()}
     assert len(names) == len(list(task_ids()))
+
+
+def sample(number=60):
+    names = sorted(task_ids())
+    random.Random(31).shuffle(names)
+    return names[:number]
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sample())
+def test_oracles_earn_and_no_ops_earn_nothing(tmp_path, name):
+    task = get_task(name)
+    (folder,) = write_harbor([task], tmp_path / "tasks", DEVICE)
+    kernel, out = tmp_path / kernel_name(task), tmp_path / "logs"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "KERNEL_GYM_KERNEL": str(kernel), "KERNEL_GYM_OUT": str(out)}
+    rewards = []
+    for source in (oracle_source(task), no_op(task.problem, task.language)):
+        kernel.write_text(source)
+        subprocess.run([str(folder / "tests/test.sh")], env=env, check=True)
+        rewards.append(json.loads((out / "reward.json").read_text())["reward"])
+    assert rewards[0] > rewards[1] == 0
 
 
 def test_harbor_parses_the_folders(tmp_path):

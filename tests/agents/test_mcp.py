@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from kernel_gym.agents.workspace import write_workspace
 from kernel_gym.tasks import get_task
 from tests.agents.conftest import DEVICE, TASK
 
+pytestmark = pytest.mark.timeout(300)
 GOOD = get_task(TASK).start_source
 TOOLS = {"list_tasks", "show_task", "submit_kernel", "profile_kernel", "best_so_far"}
 
@@ -104,8 +106,6 @@ def test_bad_options_are_one_line(tmp_path, arguments, message):
 
 
 def test_a_port_in_use_is_one_line(tmp_path):
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -116,3 +116,37 @@ def test_a_port_in_use_is_one_line(tmp_path):
         run = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert run.returncode == 2
     assert "Address already in use; name another port" in run.stderr
+
+
+def test_an_agent_connects_over_http(tmp_path, make_desk):
+    from mcp.client.streamable_http import streamablehttp_client
+
+    folder = tmp_path / "w"
+    write_workspace(folder, get_task(TASK), DEVICE, 3)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", str(port)]
+    process = subprocess.Popen(
+        [*command, "--workspace", str(folder)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        for line in process.stderr:  # until the server says that it listens
+            if "running on" in line:
+                break
+
+        async def conversation():
+            url = f"http://127.0.0.1:{port}/mcp"
+            async with (
+                streamablehttp_client(url) as (read, write, _),
+                ClientSession(read, write) as session,
+            ):
+                await session.initialize()
+                return data(await session.call_tool("best_so_far", {"task": TASK}))
+
+        with desk_server(folder, make_desk(3)):
+            answer = asyncio.run(conversation())
+    finally:
+        process.terminate()
+        process.wait()
+    assert (answer["error"], answer["source"], answer["left"]) == ("", "", 3)

@@ -11,12 +11,12 @@ import time
 import pytest
 
 from kernel_gym.agents.desk import Recorder
-from kernel_gym.agents.play import AgentPlay, AgentStart, Manner
+from kernel_gym.agents.play import AgentPlay, Manner
 from kernel_gym.agents.presets import Preset, get_preset, presets
 from kernel_gym.agents.process import MAX_TRANSCRIPT, Limits
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.json_lines import read_lines
-from kernel_gym.storage.run_records import RunConfig
+from kernel_gym.storage.run_records import AgentStart, RunConfig
 from kernel_gym.storage.run_store import STARTS, TRANSCRIPTS, WORKSPACES, RunStore
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import UnknownName

@@ -1,0 +1,161 @@
+"""One page for each episode: conversation, submissions with changes, profile, best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.axes import Axes
+
+from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.feedback import feedback
+from kernel_gym.formatting import percent
+from kernel_gym.inert import inert_text
+from kernel_gym.profiles import profile_of
+from kernel_gym.report.code import highlight_diff, highlight_source
+from kernel_gym.report.drawing import FAINT, SEEN, draw_svg
+from kernel_gym.storage.json_lines import read_lines
+from kernel_gym.storage.run_records import AgentStart, SubmissionTime
+from kernel_gym.storage.run_store import CLOCK, EPISODES, STARTS, TRANSCRIPTS, RunStore, TurnRecord
+from kernel_gym.tasks import Task, get_task
+
+MOST_EPISODES = 200
+"""A run of more episodes gets no page for each."""
+MAX_CONVERSATION = 200_000
+"""Most characters of each transcript on a page; the start and the end are kept."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One submission as the page shows it."""
+
+    record: TurnRecord
+    minutes: float | None
+    source: Markup
+    diff: Markup
+    feedback: str
+    profile: list[dict[str, Any]]
+
+
+def write_episodes(store: RunStore) -> list[str]:
+    """Writes the page of each episode that has a submission or an end.
+
+    Args:
+        store: The run.
+
+    Returns:
+        The paths of the pages in the run folder; none for a run of very many episodes.
+    """
+    if len(store.config.tasks) * store.config.samples > MOST_EPISODES:
+        return []
+    (store.folder / EPISODES).mkdir(exist_ok=True)
+    pages = []
+    for name in store.config.tasks:
+        for sample in range(1, store.config.samples + 1):
+            if store.turns(name, sample) or store.is_over(name, sample):
+                path = f"{EPISODES}/{name.replace('/', '-').replace(':', '-')}-{sample}.html"
+                page = _page(store, get_task(name), sample)
+                (store.folder / path).write_text(page, encoding="utf-8")
+                pages.append(path)
+    return pages
+
+
+def _page(store: RunStore, task: Task, sample: int) -> str:
+    environment = Environment(
+        loader=PackageLoader("kernel_gym.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    records = store.turns(task.id, sample)
+    minutes = _minutes(store, task.id, sample)
+    starts = [
+        start
+        for start in read_lines(store.folder / STARTS, AgentStart)
+        if (start.task, start.sample) == (task.id, sample)
+    ]
+    ends = [e.reason for e in store.ends() if (e.task, e.sample) == (task.id, sample) and e.reason]
+    return environment.get_template("episode.html.j2").render(
+        config=store.config,
+        task=task,
+        sample=sample,
+        styles=Markup((Path(__file__).parent / "report.css").read_text(encoding="utf-8")),
+        plots=_plots(records, minutes),
+        submissions=_submissions(store, task, records, minutes),
+        conversation=_conversation(store, task.id, sample),
+        starts=starts,
+        ends=ends,
+        percent=percent,
+    )
+
+
+def _minutes(store: RunStore, task: str, sample: int) -> dict[int, float]:
+    """Minutes of each submission since the start of the agent, where they are known."""
+    return {
+        time.turn: time.seconds / 60
+        for time in read_lines(store.folder / CLOCK, SubmissionTime)
+        if (time.task, time.sample) == (task, sample)
+    }
+
+
+def _submissions(
+    store: RunStore, task: Task, records: Sequence[TurnRecord], minutes: dict[int, float]
+) -> list[Submission]:
+    shown, before = [], task.start_source or ""
+    for record in records:
+        source = store.source(record)
+        shown.append(
+            Submission(
+                record,
+                minutes.get(record.turn),
+                highlight_source(source, task.language),
+                highlight_diff(before, source) if before else Markup(),
+                feedback(task, record.evaluation),
+                profile_of(record.evaluation).get("kernels", []),
+            )
+        )
+        before = source
+    return shown
+
+
+def _conversation(store: RunStore, task: str, sample: int) -> list[tuple[str, str]]:
+    """The output of each start of a command-line agent: the name of its file and its text."""
+    folder = store.folder / TRANSCRIPTS / task
+    texts = []
+    for path in sorted(folder.glob(f"sample_{sample}.*.txt"), key=lambda p: (len(p.name), p.name)):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        texts.append((path.name, inert_text(text, MAX_CONVERSATION)))
+    return texts
+
+
+def _plots(records: Sequence[TurnRecord], minutes: dict[int, float]) -> list[Markup]:
+    """The best speedup so far against submissions, and against minutes where they are known."""
+    best, reached = 0.0, []
+    for record in records:
+        if passed(record):
+            best = max(best, speedup_bound(record.evaluation))
+        reached.append((record.turn, best))
+    if not best:
+        return []
+    plots = [_plot("submissions", reached, "submissions")]
+    timed = [(minutes[turn], speedup) for turn, speedup in reached if turn in minutes]
+    if timed:
+        plots.append(_plot("minutes", timed, "minutes"))
+    return plots
+
+
+def _plot(name: str, points: Sequence[tuple[float, float]], label: str) -> Markup:
+    def draw(axes: Axes) -> None:
+        axes.step(*zip(*points, strict=True), where="post", color=SEEN, linewidth=2)
+        axes.plot(*zip(*points, strict=True), "o", color=SEEN)
+        axes.axhline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(label)
+        axes.set_ylabel("best speedup so far")
+
+    return Markup(draw_svg(draw, 2.6, f"best-by-{name}", f"best speedup by {name}"))
