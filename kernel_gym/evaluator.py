@@ -34,6 +34,7 @@ from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
+from kernel_gym.tasks.copies import is_copy
 from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
@@ -195,6 +196,7 @@ class Evaluator:
             device=self.device.description.name,
             clock=self.device.description.clock,
             source_sha256=_sha256(attempt.source),
+            copied=passed and is_copy(attempt.task, attempt.source),
             outcome=verdict.outcome if verdict else Outcome.PASSED,
             stage=attempt.stage,
             message=verdict.message if verdict else "",

@@ -172,6 +172,9 @@ class Evaluation(Record):
     device: str
     clock: Clock
     source_sha256: str
+    copied: bool = Field(
+        default=False, description="it passed and is the start kernel up to comments and layout"
+    )
     outcome: Outcome
     stage: Stage
     """The stage reached: `done` when the outcome is `passed`, else the one that failed."""

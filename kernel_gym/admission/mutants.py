@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -141,7 +142,7 @@ def _changes(node: ast.AST, tree: ast.Module) -> Iterator[Change]:
             for i, keyword in enumerate(keywords):
                 if keyword.arg:
                     name = f"drop {keyword.arg}="
-                    yield name, lambda n, i=i: n.keywords.pop(i), _rule_of_keyword(keyword)
+                    yield name, partial(_drop_keyword, i), _rule_of_keyword(keyword)
             if isinstance(node.func, ast.Attribute) and _is_value(node.func.value):
                 yield f"drop .{node.func.attr}()", _drop_call, _rule_of_call(node.func.attr)
         case ast.Constant(value=bool() | str() | None):
@@ -239,6 +240,10 @@ def _move(node: ast.Compare) -> None:
 def _shift(node: ast.Constant) -> None:
     assert isinstance(node.value, float)
     node.value = node.value * SHIFT if node.value else 0.01
+
+
+def _drop_keyword(place: int, node: ast.Call) -> None:
+    del node.keywords[place]
 
 
 def _drop_call(node: ast.Call) -> None:

@@ -56,8 +56,8 @@ def admit(
     named come before the suite. Each verdict is kept when it is reached: after an interruption
     give the same command with --resume.
 
-    With --mutate no verdict is kept: single-point changes of each PyTorch reference are judged on
-    the CPU, and those that pass are listed. Exit code 1 when more than 3 % pass unexplained.
+    With --mutate single-point changes of the PyTorch references are judged instead, on the CPU.
+    Exit code 1 when more than 3 % pass unexplained.
 
     Example: kernel-gym admit --suite quickstart --resume --workers 2
     """

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 
-from kernel_gym.records import Evaluation
+from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context
 from kernel_gym.rewards.terms import term
 
 MOST_WAVES = 8.0
 """Waves that one SIMD of a CDNA3 compute unit can hold."""
+
+
+@term
+def copied(evaluation: Evaluation) -> float:
+    """Returns 1 if a kernel that passed is the task's start kernel, up to comments and layout.
+
+    Use it with a negative weight.
+    """
+    return float(evaluation.outcome is Outcome.PASSED and evaluation.copied)
 
 
 @term

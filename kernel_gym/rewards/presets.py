@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kernel_gym.rewards import copies, correctness, craft, speed
+from kernel_gym.rewards import correctness, craft, speed
 from kernel_gym.rewards.recipe import Part, Recipe
 from kernel_gym.rewards.reward import Reward
 
-TERM_MODULES = (copies, correctness, craft, speed)
+TERM_MODULES = (correctness, craft, speed)
 """The modules with terms. Importing a module registers its terms."""
 DEFAULT_REWARD = "kernel-opt"
 CORRECT = 0.15

@@ -19,12 +19,10 @@ class Context:
         best_speedup: The highest lower bound of the speedup of any correct submission earlier in
             the episode, or None.
         source_chars: The length of the submission in characters, or None if unknown.
-        source: The submission, or None if unknown.
     """
 
     best_speedup: float | None = None
     source_chars: int | None = None
-    source: str | None = None
 
     def after(self, evaluation: Evaluation) -> Context:
         """Returns the context of the next turn. Its best speedup includes this evaluation."""
@@ -34,8 +32,8 @@ class Context:
         return Context(low if self.best_speedup is None else max(low, self.best_speedup))
 
     def of(self, source: str) -> Context:
-        """Returns this context with one submission."""
-        return Context(self.best_speedup, len(source), source)
+        """Returns this context with the length of one submission."""
+        return Context(self.best_speedup, len(source))
 
 
 NOTHING_KNOWN = Context()

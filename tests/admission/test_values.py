@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.admission import check_values
-from kernel_gym.tasks import Scale, TensorArg, get_problem
+from kernel_gym.tasks import ScalarArg, Scale, TensorArg, get_problem
 from kernel_gym.tasks.controls.answers import CONTROLS
 from kernel_gym.tasks.verdicts import FAILS
 
@@ -62,8 +62,9 @@ class Deaf(Softmax):
 
 
 class BlindToEpsilon(LayerNorm):
-    """With data of ordinary size all values of epsilon give the same result."""
+    """With data of ordinary size a small epsilon changes nothing."""
 
+    args = (*LayerNorm.args[:3], ScalarArg("eps", float, values=(1e-6,)))
     distributions = ("normal",)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage, WorkloadResult
-from kernel_gym.rewards import Context, get_reward
-from kernel_gym.rewards.copies import fingerprint
+from kernel_gym.rewards import get_reward
 from kernel_gym.tasks import Kind, Split, get_task
+from kernel_gym.tasks.copies import fingerprint, is_copy
 
 SMOOTH = get_reward("kernel-opt-smooth")
 
@@ -20,7 +20,7 @@ def _workload(split: Split, speedup: float, timed: bool = True) -> WorkloadResul
     )
 
 
-def _passed(train: float, unseen: float, task: str = "triton2triton/softmax") -> Evaluation:
+def _passed(train: float, unseen: float) -> Evaluation:
     workloads = (
         _workload(Split.TRAIN, train),
         _workload(Split.UNSEEN, unseen),
@@ -28,7 +28,7 @@ def _passed(train: float, unseen: float, task: str = "triton2triton/softmax") ->
     )
     return Evaluation(
         protocol_version="1",
-        task=task,
+        task="triton2triton/softmax",
         device="sim:gfx942",
         clock=Clock.MODELLED,
         source_sha256="",
@@ -47,8 +47,10 @@ def test_a_copy_earns_less_than_the_slowest_right_kernel(task):
     start = get_task(task).start_source
     mark = "//" if task.startswith("hip") else "#"
     copy = f"{mark} mine\n" + start.replace("\n\n", "\n\n\n")
-    earned = SMOOTH(_passed(1.0, 1.0, task), Context().of(copy)).value
-    slowest = SMOOTH(_passed(0.1, 0.1, task), Context().of("something else")).value
+    assert is_copy(get_task(task), copy)
+    assert not is_copy(get_task(task), copy.replace("1.0", "2.0").replace("0.0f", "1.0f") + "\nx")
+    earned = SMOOTH(_passed(1.0, 1.0).model_copy(update={"copied": True})).value
+    slowest = SMOOTH(_passed(0.1, 0.1)).value
     assert earned == pytest.approx(0.115)
     assert 0.11 < earned < slowest == pytest.approx(0.12)
 

@@ -5,30 +5,21 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from functools import cache
 
-from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.rewards.reward import NOTHING_KNOWN, Context
-from kernel_gym.rewards.terms import term
-from kernel_gym.tasks.names import UnknownName
-from kernel_gym.tasks.registry import get_task
+from kernel_gym.tasks.task import Task
 
 _LONGEST = 200_000
 """Longer sources are compared as they are, in characters."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-@term
-def copied(evaluation: Evaluation, context: Context = NOTHING_KNOWN) -> float:
-    """Returns 1 if a kernel that passed is the start kernel, up to comments and layout.
+def is_copy(task: Task, source: str) -> bool:
+    """Whether a source is the start kernel of its task, up to comments and layout.
 
-    Use it with a negative weight. It is 0 for tasks without a start kernel, and if the source is
-    not known.
+    It is not one for tasks without a start kernel.
     """
-    if evaluation.outcome is not Outcome.PASSED or context.source is None:
-        return 0.0
-    start = _start(evaluation.task)
-    return float(start is not None and fingerprint(context.source) == start)
+    start = task.start_source
+    return start is not None and fingerprint(source) == fingerprint(start)
 
 
 def fingerprint(source: str) -> str:
@@ -49,12 +40,3 @@ def _python(source: str) -> str | None:
         return ast.dump(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-@cache
-def _start(task_id: str) -> str | None:
-    try:
-        start = get_task(task_id).start_source
-    except UnknownName:  # a record of another version
-        return None
-    return None if start is None else fingerprint(start)
