@@ -59,7 +59,7 @@ def modules(room: str) -> list[Path]:
         path
         for path in files
         if path.exists()
-        and path.name != "baseline.py"
+        and path.name not in ("baseline.py", "gluon.py")
         and path.parent.name != "variants"
         and not any(folder in path.parents for folder in data)
     ]

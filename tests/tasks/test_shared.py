@@ -1,6 +1,22 @@
 """Code that problems share is part of the content of each."""
 
-from kernel_gym.tasks import get_problem
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.tasks import (
+    Kind,
+    Scale,
+    Split,
+    Workload,
+    get_problem,
+    make_inputs,
+    problem_names,
+    train_workloads,
+)
+from kernel_gym.tasks.shared.scalars import one_of
 
 
 def test_shared_modules_and_base_classes_decide_a_problem():
@@ -12,3 +28,26 @@ def test_shared_modules_and_base_classes_decide_a_problem():
     assert "class Fp8BlockMatmulOcp" in heir
     assert "class Fp8BlockMatmul(Problem)" in heir
     assert "class Problem(" not in heir
+
+
+def test_scalars_vary_by_workload_and_not_by_seed():
+    workloads = [Workload({"rows": n}, Split.TRAIN, Kind.TRAIN) for n in range(1, 50)]
+    drawn = [one_of("eps", (1e-6, 1e-5, 1e-3), workload) for workload in workloads]
+    assert set(drawn) == {1e-6, 1e-5, 1e-3}
+    assert drawn == [one_of("eps", (1e-6, 1e-5, 1e-3), workload) for workload in workloads]
+    others = [one_of("scale", (1e-6, 1e-5, 1e-3), workload) for workload in workloads]
+    assert drawn != others
+
+
+def drawn_scalars(name: str) -> set[str]:
+    """Returns the arguments of a problem that `one_of` chooses."""
+    problem = get_problem(name)
+    source = Path(inspect.getfile(type(problem))).read_text(encoding="utf-8")
+    return set(re.findall(r'"(\w+)": one_of\(', source)) & {arg.name for arg in problem.args}
+
+
+@pytest.mark.parametrize("name", [name for name in problem_names() if drawn_scalars(name)])
+def test_scalars_that_vary_have_several_values_in_train(name):
+    problem = get_problem(name)
+    calls = [make_inputs(problem, w, 0) for w in train_workloads(problem, Scale.SIM)]
+    assert [arg for arg in drawn_scalars(name) if len({call[arg] for call in calls}) == 1] == []
