@@ -32,10 +32,12 @@ MOST_TRAIN = 4
 MOST_UNSEEN = 6
 MOST_ADVERSARIAL = 2
 SLOW = 0.7
-"""Seconds of the host for one call. Slower ones get a twin."""
-TWINS = 5
-"""How often the sizes of a twin are halved."""
-SECONDS = 15.0
+"""Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
+MOST_SLOW = 3.0
+"""The same for a call whose sizes cannot be smaller."""
+MOST_TRIES = 10
+"""How often a size of a twin is halved."""
+SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
 _TILES = (16, 32, 64, 128, 256)
 
@@ -92,6 +94,8 @@ def state_workloads(
         taken = [dict(one.dims) for one in train]
         statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
         statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
+        if problem.margin:
+            statement.notes.append("its own code accesses memory just outside of tensors")
         if not any(one.split is Split.UNSEEN for one in statement.stated):
             statement.notes.append("no unseen")
         return statement
@@ -118,17 +122,30 @@ class _Reference:
 
     def train(self, dims: Mapping[str, int]) -> Stated | None:
         """States a recorded call, or a twin of it."""
-        for halvings in range(TWINS):
-            sizes = {k: v if k == CALL else max(1, v >> halvings) for k, v in dims.items()}
-            tried = self._try(sizes, Kind.TRAIN, Split.TRAIN)
-            if tried is not None and tried.seconds <= SLOW:
-                self.twins += halvings > 0
-                self.evidence[_key(tried.stated)] = self._look(tried)
-                return tried.stated
-            if tried is None and not self._slow:
-                return None
-        self.why = self.why or "slow: no twin is fast enough"
-        return None
+        tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not self._slow:
+            return None
+        sizes, left = dict(dims), MOST_TRIES
+        while (tried is None or tried.seconds > SLOW) and left:
+            smaller = None
+            for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
+                if sizes[name] < 2 or not left:
+                    continue
+                left -= 1
+                halved = sizes | {name: sizes[name] // 2}
+                smaller = self._try(halved, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or self._slow:
+                    sizes = halved
+                    break
+            if smaller is None and not self._slow:
+                break
+            tried = smaller
+        if tried is None or tried.seconds > MOST_SLOW:
+            self.why = self.why or "slow: no smaller twin of its calls runs"
+            return None
+        self.twins += sizes != dims
+        self.evidence[_key(tried.stated)] = self._look(tried)
+        return tried.stated
 
     def further(
         self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
@@ -228,18 +245,19 @@ class _Reference:
     def _call(
         self, stated: Stated, seed: int, noop: bool = False, exact: bool = False
     ) -> tuple[tuple[torch.Tensor, ...], float]:
-        """Makes one call and returns its outputs and the seconds of the host."""
-        problem = RecordedProblem(self._problem.origin, self._problem.templates, [stated])
+        """Makes one call and returns its outputs and the processor seconds of the device."""
+        own = self._problem
+        problem = RecordedProblem(own.origin, own.templates, [stated], own.margin)
         workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
         inputs: dict[str, Value] = make_inputs(problem, workload, seed)
         dims = dict(stated.dims)
         if exact:
             inputs, dims = in_double(inputs), {**dims, EXACT: 1}
-        began = time.monotonic()
+        began = self._open().device_seconds
         try:
             call = self._open().call(inputs, dims, noop=noop, believed=True)
             if isinstance(call, Call) and call.retuned:
-                began = time.monotonic()
+                began = self._open().device_seconds
                 call = self._open().call(inputs, dims, noop=noop, believed=True)
         except InfraError as error:
             self._close()
@@ -252,7 +270,7 @@ class _Reference:
             what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
             raise _CallFailed(what)
         outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
-        return outputs, time.monotonic() - began
+        return outputs, self._open().device_seconds - began
 
     def _named(
         self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int

@@ -34,7 +34,7 @@ from kernel_gym.devices.base import (
     InfraError,
     SketchedCall,
 )
-from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.budget import HostBudget, processor_seconds
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
@@ -184,6 +184,7 @@ class SimSession:
             or resident,  # a baseline's time must not depend on what was timed before
             "arch": arch,
             "operators": _operators(task, resident),
+            "margin": sim_memory.GUARD if task.problem.margin else 0,
         }
         device_end, worker_end = socket.socketpair()
         cache = [str(cache_folder("triton"))] if trusted else []
@@ -214,6 +215,11 @@ class SimSession:
             worker_end.close()
         self._worker = SimWorker(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
+
+    @property
+    def device_seconds(self) -> float:
+        """Processor seconds of the simulated GPU so far."""
+        return processor_seconds(self._device.pid)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
