@@ -152,10 +152,10 @@ class _Reference:
     ) -> list[Stated]:
         """States the proposals that the suite's own code answers."""
         most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
-        found: list[Stated] = []
+        usable_ones: list[Stated] = []
         failures = 0
         for kind, dims in proposals:
-            if len(found) >= most or failures > 2 * most or time.monotonic() > self._until:
+            if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
                 break
             if dims in taken:
                 continue
@@ -164,8 +164,8 @@ class _Reference:
             usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
             failures += not usable
             if usable and tried is not None:
-                found.append(tried.stated)
-        return found
+                usable_ones.append(tried.stated)
+        return usable_ones
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""

@@ -29,7 +29,7 @@ def read_predictions(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"{path}: cannot be read ({error})") from error
-    found = {}
+    sources = {}
     for number, row in enumerate(_rows(path, text), 1):
         known = row if isinstance(row, dict) else {}
         file = known.get("file", known.get("path"))
@@ -39,8 +39,8 @@ def read_predictions(path: Path) -> dict[str, str]:
                 f"{path}: row {number}: found keys {sorted(known)[:6]}, expected file and predict, "
                 "or path and content"
             )
-        found[file] = _without_fence(source)
-    return found
+        sources[file] = _without_fence(source)
+    return sources
 
 
 def prediction_for(sources: Mapping[str, str], name: str) -> str | None:

@@ -159,23 +159,23 @@ def _first_configuration_only() -> None:
     from triton.runtime.autotuner import Autotuner
 
     bench, run = Autotuner._bench, Autotuner.run
-    found: set[int] = set()
+    settled: set[int] = set()
 
     def once(call: Callable[[], Any], quantiles: Any = None) -> list[float]:
         call()
         return [1.0, 1.0, 1.0]
 
     def first(tuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        if id(tuner) in found:
+        if id(tuner) in settled:
             return [2.0, 2.0, 2.0]
         tuner.__dict__["do_bench"] = once
         times = bench(tuner, *args, config=config, **meta)
         if times[0] == 1.0:
-            found.add(id(tuner))
+            settled.add(id(tuner))
         return times
 
     def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        found.discard(id(tuner))
+        settled.discard(id(tuner))
         return run(tuner, *args, **kwargs)
 
     changed: Any = Autotuner

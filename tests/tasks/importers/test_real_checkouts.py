@@ -21,5 +21,5 @@ def test_all_tasks_of_a_checkout_are_found(name):
     folder = Path(os.environ.get(VARIABLE, "")) / name
     if VARIABLE not in os.environ or not folder.is_dir():
         pytest.skip(f"{VARIABLE} names no folder with a checkout {name}")
-    found = {reader.suite: len(list(reader.entries(folder))) for reader in readers_of(folder)}
-    assert found == FOUND[name]
+    counts = {reader.suite: len(list(reader.entries(folder))) for reader in readers_of(folder)}
+    assert counts == FOUND[name]
