@@ -15,6 +15,7 @@ from kernel_gym.tasks.names import IMPORTS
 from tests.tasks.importers import suites
 
 DEVICE = "sim:gfx942"
+pytestmark = pytest.mark.timeout(600)  # three suites are imported
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     _first_configuration_only()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
-    sys.meta_path.append(_StubFinder())  # type: ignore[arg-type]
+    sys.meta_path.append(_StubFinder())
     for name in options.get("stubs", ()):
         sys.modules.setdefault(name, _Stub(name))
     for name in reversed(options.get("path", ())):
@@ -86,7 +86,8 @@ class _StubFinder:
         parent = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent, _Stub):
             return None
-        return importlib.machinery.ModuleSpec(name, _StubLoader())
+        loader: Any = _StubLoader()
+        return importlib.machinery.ModuleSpec(name, loader)
 
 
 class _StubLoader:
@@ -125,7 +126,8 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dic
         if Path(module.__file__ or "").resolve() == target:
             recorder.wrap(module.__dict__, options["functions"])
 
-    importlib.machinery.SourceFileLoader.exec_module = loaded  # type: ignore[method-assign]
+    loaders: Any = importlib.machinery.SourceFileLoader
+    loaders.exec_module = loaded
     sys.argv = [options["file"], *options["arguments"]]
     try:
         runpy.run_path(str(folder / options["file"]), run_name="__main__")
