@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from kernel_gym.devices.base import Call, Failed, InfraError
+from kernel_gym.devices.base import Audit, Call, Failed, InfraError
 from kernel_gym.devices.sim.device import SimDevice, SimSession
 from kernel_gym.judge.correctness import same_twice
 from kernel_gym.judge.reference import in_double
@@ -32,10 +32,12 @@ MOST_TRAIN = 4
 MOST_UNSEEN = 6
 MOST_ADVERSARIAL = 2
 SLOW = 0.7
-"""Seconds of the host for one call. Slower ones get a twin."""
-TWINS = 5
-"""How often the sizes of a twin are halved."""
-SECONDS = 15.0
+"""Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
+MOST_SLOW = 3.0
+"""The same for a call whose sizes cannot be smaller."""
+MOST_TRIES = 10
+"""How often a size of a twin is halved."""
+SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
 _TILES = (16, 32, 64, 128, 256)
 
@@ -92,6 +94,8 @@ def state_workloads(
         taken = [dict(one.dims) for one in train]
         statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
         statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
+        if problem.margin:
+            statement.notes.append("its own code accesses memory just outside of tensors")
         if not any(one.split is Split.UNSEEN for one in statement.stated):
             statement.notes.append("no unseen")
         return statement
@@ -118,27 +122,40 @@ class _Reference:
 
     def train(self, dims: Mapping[str, int]) -> Stated | None:
         """States a recorded call, or a twin of it."""
-        for halvings in range(TWINS):
-            sizes = {k: v if k == CALL else max(1, v >> halvings) for k, v in dims.items()}
-            tried = self._try(sizes, Kind.TRAIN, Split.TRAIN)
-            if tried is not None and tried.seconds <= SLOW:
-                self.twins += halvings > 0
-                self.evidence[_key(tried.stated)] = self._look(tried)
-                return tried.stated
-            if tried is None and not self._slow:
-                return None
-        self.why = self.why or "slow: no twin is fast enough"
-        return None
+        tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not self._slow:
+            return None
+        sizes, left = dict(dims), MOST_TRIES
+        while (tried is None or tried.seconds > SLOW) and left:
+            smaller = None
+            for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
+                if sizes[name] < 2 or not left:
+                    continue
+                left -= 1
+                halved = sizes | {name: sizes[name] // 2}
+                smaller = self._try(halved, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or self._slow:
+                    sizes = halved
+                    break
+            if smaller is None and not self._slow:
+                break
+            tried = smaller
+        if tried is None or tried.seconds > MOST_SLOW:
+            self.why = self.why or "slow: no smaller twin of its calls runs"
+            return None
+        self.twins += sizes != dims
+        self.evidence[_key(tried.stated)] = self._look(tried)
+        return tried.stated
 
     def further(
         self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
     ) -> list[Stated]:
         """States the proposals that the suite's own code answers."""
         most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
-        found: list[Stated] = []
+        usable_ones: list[Stated] = []
         failures = 0
         for kind, dims in proposals:
-            if len(found) >= most or failures > 2 * most or time.monotonic() > self._until:
+            if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
                 break
             if dims in taken:
                 continue
@@ -147,8 +164,8 @@ class _Reference:
             usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
             failures += not usable
             if usable and tried is not None:
-                found.append(tried.stated)
-        return found
+                usable_ones.append(tried.stated)
+        return usable_ones
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
@@ -176,6 +193,11 @@ class _Reference:
         if seconds > SLOW:  # the first call compiles and tunes
             with suppress(_CallFailed):
                 _, seconds = self._call(known, 1)
+        if split is not Split.TRAIN:  # the judge audits all of these calls
+            try:
+                self._call(known, 2, audit=Audit.REVERSED)
+            except _CallFailed:
+                return None
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
 
@@ -226,21 +248,27 @@ class _Reference:
         )
 
     def _call(
-        self, stated: Stated, seed: int, noop: bool = False, exact: bool = False
+        self,
+        stated: Stated,
+        seed: int,
+        noop: bool = False,
+        exact: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> tuple[tuple[torch.Tensor, ...], float]:
-        """Makes one call and returns its outputs and the seconds of the host."""
-        problem = RecordedProblem(self._problem.origin, self._problem.templates, [stated])
+        """Makes one call and returns its outputs and the processor seconds of the device."""
+        own = self._problem
+        problem = RecordedProblem(own.origin, own.templates, [stated], own.margin)
         workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
         inputs: dict[str, Value] = make_inputs(problem, workload, seed)
         dims = dict(stated.dims)
         if exact:
             inputs, dims = in_double(inputs), {**dims, EXACT: 1}
-        began = time.monotonic()
+        began = self._open().device_seconds
         try:
-            call = self._open().call(inputs, dims, noop=noop, believed=True)
+            call = self._open().call(inputs, dims, noop, audit, believed=True)
             if isinstance(call, Call) and call.retuned:
-                began = time.monotonic()
-                call = self._open().call(inputs, dims, noop=noop, believed=True)
+                began = self._open().device_seconds
+                call = self._open().call(inputs, dims, noop, audit, believed=True)
         except InfraError as error:
             self._close()
             raise _CallFailed(str(error)) from None
@@ -252,7 +280,7 @@ class _Reference:
             what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
             raise _CallFailed(what)
         outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
-        return outputs, time.monotonic() - began
+        return outputs, self._open().device_seconds - began
 
     def _named(
         self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int

@@ -13,6 +13,7 @@ POLICIES = {
     "hf:PATH": f"{_HERE}.huggingface",
     "openai:URL": f"{_HERE}.openai",
     "population:POLICY": f"{_HERE}.population",
+    "predictions:PATH": f"{_HERE}.scripted",
     "reference": f"{_HERE}.scripted",
     "reflective:POLICY": f"{_HERE}.reflective",
     "replay:RUN": f"{_HERE}.scripted",

@@ -22,6 +22,7 @@ from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.operators import number_to_json, read
 from kernel_gym.protocol.request import Answer
+from kernel_gym.tasks.task import Task
 
 MOST_READ = 4096
 """Most bytes that the host may read from the device in one call."""
@@ -35,6 +36,18 @@ class Operators(StrEnum):
     """Those of `USUAL`: a candidate of an imported task."""
     ALL = "all"
     """Every operator: the reference worker."""
+
+
+def operators_for(task: Task, resident: bool) -> Operators:
+    """Returns which operators a session may run: in tasks of our own none.
+
+    Args:
+        task: The task.
+        resident: Whether the session runs the suite's own code.
+    """
+    if not task.problem.recorded:
+        return Operators.NONE
+    return Operators.ALL if resident else Operators.USUAL
 
 
 USUAL = frozenset(
@@ -52,6 +65,8 @@ USUAL = frozenset(
     silu sin slice_scatter softplus sort sqrt square stack std sub sub_ sum tanh topk tril triu
     trunc unique_consecutive var where zero_ zeros zeros_like uniform_ index_put_ bitwise_left_shift
     bitwise_right_shift __lshift__ __rshift__ __and__ __or__ detach lift_fresh_copy mv dot
+    logsumexp prod nansum lerp addcdiv bincount searchsorted bucketize scatter_reduce std_mean
+    var_mean any all logical_and_ masked_select count_nonzero aminmax outer tril_indices index_add
     linalg_vector_norm native_layer_norm gelu sum_to_size is_same_size convolution
     _log_softmax_backward_data _softmax_backward_data tanh_backward sigmoid_backward
     threshold_backward gelu_backward silu_backward native_layer_norm_backward

@@ -73,6 +73,7 @@ class RecordedProblem(Problem):
         origin: What the reader knows.
         templates: The forms of its calls.
         stated: Its workloads with their outputs.
+        margin: Whether accesses just outside an allocation are let through.
     """
 
     level = 1
@@ -85,8 +86,13 @@ class RecordedProblem(Problem):
     recorded = True
 
     def __init__(
-        self, origin: Origin, templates: Sequence[Template], stated: Sequence[Stated]
+        self,
+        origin: Origin,
+        templates: Sequence[Template],
+        stated: Sequence[Stated],
+        margin: bool = False,
     ) -> None:
+        self.margin = margin
         self.origin, self.templates = origin, tuple(templates)
         self.suite = origin.suite
         self.name = f"{origin.suite}/{origin.name}"

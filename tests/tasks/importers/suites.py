@@ -128,8 +128,8 @@ def write(folder: Path, files):
 def tritonbench(folder: Path):
     """TritonBench: one good task, and bad ones of each kind."""
     g = "data/TritonBench_G_v1"
-    first = '{"file": "add.py", "comp_instru": "Add a square.", "difficulty": "1"}'
-    listed = f'[{first}, {{"file": "gone.py"}}]'
+    add = '{"file": "add.py", "comp_instru": "Add a square.", "difficulty": "1"}'
+    listed = f'[{add}, {{"file": "gone.py"}}]'
     files = {
         f"{g}/add.py": halves(ADD, ADD_TESTS),
         f"{g}/blind.py": halves(ADD, VACUOUS_TESTS),
