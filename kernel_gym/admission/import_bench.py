@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kernel_gym.admission.stating import Statement
     from kernel_gym.evaluator import Evaluator
 
-TIMEOUT = 35.0
-"""Seconds for a program on the files of one task."""
+TIMEOUT = 120.0
+"""Seconds of the wall for a program on the files of one task. It ends earlier by its own clock."""
 LAUNCH_LIMIT = 20.0
 """Seconds of one launch."""
 MEMORY = 2 << 30

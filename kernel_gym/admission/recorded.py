@@ -37,7 +37,7 @@ def admit_recorded(
     flags = dict(evidence)
     speedup = None
     if task.mode is Mode.TRITON2TRITON:
-        own = evaluator.evaluate(task, problem.implementation, seed=1)
+        own = evaluator.evaluate(task, problem.own_candidate, seed=1)
         speedup = own.speedup
         if own.outcome is not Outcome.PASSED:
             flag = "screened" if own.outcome is Outcome.SCREENED else "own kernel fails"

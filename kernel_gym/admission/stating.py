@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -31,10 +32,12 @@ MOST_TRAIN = 4
 MOST_UNSEEN = 6
 MOST_ADVERSARIAL = 2
 SLOW = 0.7
-"""Seconds of the host for one call. Slower ones get a twin."""
-TWINS = 5
-"""How often the sizes of a twin are halved."""
-SECONDS = 15.0
+"""Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
+MOST_SLOW = 3.0
+"""The same for a call whose sizes cannot be smaller."""
+MOST_TRIES = 10
+"""How often a size of a twin is halved."""
+SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
 _TILES = (16, 32, 64, 128, 256)
 
@@ -78,15 +81,21 @@ def state_workloads(
         for dims in _chosen(problem, recorded):
             if stated := reference.train(dims):
                 statement.stated.append(stated)
-        train = list(statement.stated)
-        if not train:
+        sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
+        if sound:
+            statement.stated = sound
+        elif statement.stated:
+            statement.flags = reference.evidence[_key(statement.stated[0])]
+        else:
             raise UnsupportedTask(reference.why or "no call of it can be made again")
+        train = list(statement.stated)
         if reference.twins:
             statement.notes.append(f"{reference.twins} workloads are smaller twins")
-        statement.flags = reference.flags
         taken = [dict(one.dims) for one in train]
         statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
         statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
+        if problem.margin:
+            statement.notes.append("its own code accesses memory just outside of tensors")
         if not any(one.split is Split.UNSEEN for one in statement.stated):
             statement.notes.append("no unseen")
         return statement
@@ -102,7 +111,8 @@ class _Reference:
         self.why = ""
         """Why the first call failed."""
         self.twins = 0
-        self.flags: dict[str, str] = {}
+        self.evidence: dict[str, dict[str, str]] = {}
+        """What speaks against each train workload: flags with what was seen."""
 
     def __enter__(self) -> _Reference:
         return self
@@ -112,17 +122,30 @@ class _Reference:
 
     def train(self, dims: Mapping[str, int]) -> Stated | None:
         """States a recorded call, or a twin of it."""
-        for halvings in range(TWINS):
-            sizes = {k: v if k == CALL else max(1, v >> halvings) for k, v in dims.items()}
-            tried = self._try(sizes, Kind.TRAIN, Split.TRAIN)
-            if tried is not None and tried.seconds <= SLOW:
-                self.twins += halvings > 0
-                self._look(tried)
-                return tried.stated
-            if tried is None and not self._slow:
-                return None
-        self.why = self.why or "slow: no twin is fast enough"
-        return None
+        tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not self._slow:
+            return None
+        sizes, left = dict(dims), MOST_TRIES
+        while (tried is None or tried.seconds > SLOW) and left:
+            smaller = None
+            for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
+                if sizes[name] < 2 or not left:
+                    continue
+                left -= 1
+                halved = sizes | {name: sizes[name] // 2}
+                smaller = self._try(halved, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or self._slow:
+                    sizes = halved
+                    break
+            if smaller is None and not self._slow:
+                break
+            tried = smaller
+        if tried is None or tried.seconds > MOST_SLOW:
+            self.why = self.why or "slow: no smaller twin of its calls runs"
+            return None
+        self.twins += sizes != dims
+        self.evidence[_key(tried.stated)] = self._look(tried)
+        return tried.stated
 
     def further(
         self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
@@ -167,31 +190,40 @@ class _Reference:
         if not any(t.numel() for t in first):
             self.why = self.why or "no output: it returns and changes no tensor"
             return None
+        if seconds > SLOW:  # the first call compiles and tunes
+            with suppress(_CallFailed):
+                _, seconds = self._call(known, 1)
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
 
-    def _look(self, tried: _Tried) -> None:
-        """Looks for what makes verdicts on the task mean little."""
+    def _look(self, tried: _Tried) -> dict[str, str]:
+        """Returns what makes verdicts on a workload mean little, by flag."""
         try:
             again, _ = self._call(tried.stated, 1)
             other, _ = self._call(tried.stated, 2)
-            without, _ = self._call(tried.stated, 1, noop=True)
+            without = again
+            if self._mode is Mode.TRITON2TRITON:
+                without, _ = self._call(tried.stated, 1, noop=True)
         except _CallFailed as error:
-            self.flags.setdefault("irreproducible", f"the second call failed: {error}")
-            return
+            return {"irreproducible": f"the second call failed: {error}"}
+        if any(
+            [t.shape for t in found] != [t.shape for t in again]
+            for found in (tried.outputs, other, without)
+        ):
+            return {"irreproducible": "shapes of the answer depend on values"}
+        flags = {}
         pairs = list(zip(tried.outputs, again, strict=True))
         if not all(same_twice(a, b, a.double()) for a, b in pairs):
-            self.flags.setdefault("irreproducible", "two calls on the same data differ")
+            flags["irreproducible"] = "two calls on the same data differ"
         if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
-            self.flags.setdefault("seed-blind", "other values give the same answer")
-        if all(_equal(a, b) for a, b in zip(tried.outputs, without, strict=True)):
-            kernels = self._mode is Mode.TRITON2TRITON
-            if kernels:
-                self.flags.setdefault("vacuous", "the answer is the same without its kernels")
+            flags["seed-blind"] = "other values give the same answer"
+        if self._mode is Mode.TRITON2TRITON and all(map(_equal, tried.outputs, without)):
+            flags["vacuous"] = "the answer is the same without its kernels"
         if not _usual(tried.outputs):
-            self.flags.setdefault("nan", "the answer holds NaN")
+            flags["nan"] = "the answer holds NaN"
         if all(bool((t == t.flatten()[0]).all()) for t in tried.outputs if t.numel()):
-            self.flags.setdefault("constant", "all elements of the answer are equal")
+            flags["constant"] = "all elements of the answer are equal"
+        return flags
 
     def _exact(self, stated: Stated) -> bool:
         """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
@@ -213,18 +245,19 @@ class _Reference:
     def _call(
         self, stated: Stated, seed: int, noop: bool = False, exact: bool = False
     ) -> tuple[tuple[torch.Tensor, ...], float]:
-        """Makes one call and returns its outputs and the seconds of the host."""
-        problem = RecordedProblem(self._problem.origin, self._problem.templates, [stated])
+        """Makes one call and returns its outputs and the processor seconds of the device."""
+        own = self._problem
+        problem = RecordedProblem(own.origin, own.templates, [stated], own.margin)
         workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
         inputs: dict[str, Value] = make_inputs(problem, workload, seed)
         dims = dict(stated.dims)
         if exact:
             inputs, dims = in_double(inputs), {**dims, EXACT: 1}
-        began = time.monotonic()
+        began = self._open().device_seconds
         try:
             call = self._open().call(inputs, dims, noop=noop, believed=True)
             if isinstance(call, Call) and call.retuned:
-                began = time.monotonic()
+                began = self._open().device_seconds
                 call = self._open().call(inputs, dims, noop=noop, believed=True)
         except InfraError as error:
             self._close()
@@ -237,7 +270,7 @@ class _Reference:
             what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
             raise _CallFailed(what)
         outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
-        return outputs, time.monotonic() - began
+        return outputs, self._open().device_seconds - began
 
     def _named(
         self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int
@@ -270,6 +303,10 @@ class _Reference:
         if self._session is not None:
             self._session.close()
         self._session = None
+
+
+def _key(stated: Stated) -> str:
+    return str(sorted(stated.dims.items()))
 
 
 class _CallFailed(Exception):

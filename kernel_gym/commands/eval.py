@@ -197,12 +197,36 @@ def _show(folder: Path, results: RunMetrics, json: bool) -> None:
     if masked:
         note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
     _note_ends(store)
+    suites = _suites(store)
     if json:
-        print_json({"folder": str(store.folder), **summary.as_dict(), "metrics": metrics})
+        written = {"folder": str(store.folder), **summary.as_dict(), "metrics": metrics}
+        print_json(written | ({"suites": suites} if suites else {}))
         return
     console.print(summary_table(summary))
     console.print(metrics_table(metrics))
+    for suite, values in suites.items():
+        console.print(f"{suite}, by its own formulas: {_in_line(values)}", highlight=False)
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
+
+
+def _suites(store: RunStore) -> dict[str, dict[str, Any]]:
+    """Returns the metrics of imported suites by their formulas, for the tasks of a run."""
+    from kernel_gym.analysis.suite_metrics import suite_metrics
+    from kernel_gym.tasks import get_task
+    from kernel_gym.tasks.names import is_imported
+
+    by_suite: dict[str, dict[str, str]] = {}
+    for name in filter(is_imported, store.config.tasks):
+        problem = get_task(name).problem
+        by_suite.setdefault(problem.suite, {})[name] = problem.category
+    return {
+        suite: suite_metrics(store, categories, (1, 5)) for suite, categories in by_suite.items()
+    }
+
+
+def _in_line(values: dict[str, Any]) -> str:
+    plain = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    return ", ".join(f"{key} {value:.3g}" for key, value in plain.items())
 
 
 def _note_ends(store: RunStore) -> None:

@@ -27,7 +27,12 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
     form: Annotated[
-        str, typer.Option("--format", help="messages, preferences or verl.")
+        str,
+        typer.Option(
+            "--format",
+            help="messages, preferences or verl; for imported suites geak-eval, kernelbenchx, "
+            "tritonbench or aka.",
+        ),
     ] = "messages",
     only: Annotated[
         str, typer.Option(help="all, right, or gain: faster than the baseline for certain.")
@@ -38,15 +43,19 @@ def export(
     Example: kernel-gym export runs/demo --format preferences --out pairs.jsonl
     """
     from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.predictions import PREDICTION_FORMATS, prediction_rows
     from kernel_gym.exchange.replies import ONLY, REPLY_FORMATS, reply_rows
     from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import UnknownName
 
+    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS]
     with one_line_errors():
-        for what, name, known in (("format", form, REPLY_FORMATS), ("filter", only, ONLY)):
+        for what, name, known in (("format", form, formats), ("filter", only, ONLY)):
             if name not in known:
                 raise UnknownName(what, name, known)
-        rows = reply_rows(RunStore(folder), form, only)
+        store = RunStore(folder)
+        predictions = form in PREDICTION_FORMATS
+        rows = prediction_rows(store, form) if predictions else reply_rows(store, form, only)
         write_rows(out, rows)
     console.print(f"{len(rows)} rows: {out}", highlight=False, soft_wrap=True)
 

@@ -136,7 +136,8 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="baseline, examples, reference, search, folder:PATH, replay:RUN, hf:PATH, "
+        help="baseline, examples, reference, search, folder:PATH, replay:RUN, predictions:FILE, "
+        "hf:PATH, "
         "openai:URL, reflective:POLICY; docs/training.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),

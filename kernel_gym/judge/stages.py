@@ -17,6 +17,7 @@ from kernel_gym.judge.explained import explain
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.screen import parse, screen
+from kernel_gym.judge.timing.baselines import tuned
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.tasks.problem import Problem, TensorArg
@@ -139,7 +140,7 @@ def _check(
     expected = attempt.expected(workload, purpose)
     call = attempt.call(workload, expected, audit=audit)
     verdict, fields, outputs = _judge(problem, expected, call)
-    if verdict is None and isinstance(call, Call) and call.retuned:
+    if verdict is None and isinstance(call, Call) and tuned(problem, call):
         # The first call was autotuned, so a second one is timed. It gets fresh data, because it
         # could return the results of the first.
         expected = attempt.expected(workload, f"{purpose} after tuning")

@@ -10,6 +10,11 @@ from kernel_gym.policies.base import PolicyError, Scripted
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
 from kernel_gym.tasks import Task
+from kernel_gym.tasks.importers.predictions import (
+    PredictionError,
+    prediction_for,
+    read_predictions,
+)
 
 
 @register_policy("baseline")
@@ -90,6 +95,30 @@ class Recorded(Scripted):
             if record.turn == number:
                 return self.store.source(record)
         return None
+
+
+@register_policy("predictions")
+class Predictions(Scripted):
+    """Submits the predictions of a file for tasks of imported suites, in their formats.
+
+    Args:
+        path: JSON lines or a JSON list.
+
+    Raises:
+        PolicyError: The file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.sources = read_predictions(path)
+        except PredictionError as error:
+            raise PolicyError(str(error)) from error
+
+    def submit(self, episode: Episode) -> str | None:
+        """The prediction for the task; none for a task of our own."""
+        if episode.turns or not episode.task.problem.suite:
+            return None
+        return prediction_for(self.sources, episode.task.id)
 
 
 @register_policy("replay")

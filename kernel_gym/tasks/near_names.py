@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """Returns up to three known names that are similar to a name.
+    """Returns up to three known names that are similar to a name, or all tasks of that name.
 
-    If the name has no `/` and some known names end in `/name`, only those are returned.
+    If the name has no `/` and some known names end in `/name`, all of those are returned.
 
     Example:
         >>> near_names("softmax", ["hip2hip/softmax", "hip2hip/log_softmax"])
@@ -17,7 +17,7 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
     """
     names = list(known)
     if "/" not in name and (tasks := [other for other in names if other.endswith(f"/{name}")]):
-        return tasks[:3]
+        return tasks
     return difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.4)
 
 

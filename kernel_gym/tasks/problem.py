@@ -165,6 +165,9 @@ class Problem(ABC):
     """Whether there are tasks that start from PyTorch in languages without a start kernel."""
     own_layout: bool = False
     """Whether `inputs` decides on the layout of tensors in memory, and no workload does."""
+    margin: bool = False
+    """Whether accesses just outside an allocation are let through, as on a real GPU: the own kernel
+    of an imported suite makes some."""
     recorded: bool = False
     """Whether it is made of recorded calls (`kernel_gym/tasks/recorded`): a reference worker runs
     the suite's own code for oracle and baseline."""

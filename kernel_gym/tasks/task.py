@@ -63,7 +63,9 @@ class Task:
     @property
     def start_source(self) -> str | None:
         """The text of the kernel that the candidate starts from, or None."""
-        return self.baseline_source if self.mode in _START else None
+        if self.mode not in _START:
+            return None
+        return self.kernel_source if self.problem.recorded else self.baseline_source
 
     @property
     def reference_source(self) -> str:

@@ -98,7 +98,7 @@ def load() -> ctypes.CDLL:
                 "`kernel-gym sim -- COMMAND`"
             )
         path = build.find_library() or build.build()
-        _library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        _library = ctypes.CDLL(str(path))
         _library.torch_device_seconds.restype = ctypes.c_double
         _library.torch_device_operators.restype = _LONG
         _library.torch_device_operators.argtypes = [ctypes.c_char_p, _LONG]

@@ -11,6 +11,7 @@ import gc
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 import triton
@@ -21,6 +22,8 @@ from triton.compiler import ASTSource
 
 from kernel_gym import triton_versions
 from kernel_gym.devices.gpu.vendors import device_files, vendor_here
+from kernel_gym.worker.gpu.stand_in_calls import GuardlessMode
+from kernel_gym.worker.gpu.stand_in_tensor import DeviceMode, DeviceTensor, Memory
 
 
 @triton.jit
@@ -29,6 +32,13 @@ def _double(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     values = tl.load(x + offsets, mask=offsets < n, other=0.0).to(tl.float32)
     values = values * 2 + tl.sum(tl.exp(values), axis=0)
     tl.store(x + offsets, values, mask=offsets < n)
+
+
+class _NoDevice:
+    """Accepts every request and does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: 0
 
 
 _driver_files: dict[str, bytes] = {}
@@ -54,6 +64,7 @@ def _warm_gpu(source: ASTSource) -> None:
     vendor = vendor_here()
     if not (torch.version.cuda or torch.version.hip) or not device_files(vendor):
         return
+    _import_for_meta_operators()
     target = GPUTarget(vendor.backend, vendor.some_arch, vendor.wavefront)
     triton.compile(source, target=target)
     with tempfile.TemporaryDirectory() as folder:
@@ -67,6 +78,19 @@ def _warm_gpu(source: ASTSource) -> None:
         for path in Path(folder).rglob("*"):
             if path.is_file():
                 _driver_files[str(path.relative_to(folder))] = path.read_bytes()
+
+
+def _import_for_meta_operators() -> None:
+    """Runs a few meta operators of stand-in tensors, which import PyTorch's decompositions (0.9 s).
+
+    A confined worker cannot import them: it does not see all files that they want.
+    """
+    nowhere = _NoDevice()
+    tensor = DeviceTensor(torch.empty(4, 4, device="meta"), Memory(nowhere, 0, 64, False))
+    with GuardlessMode(nowhere), DeviceMode(nowhere):
+        torch.empty_like(tensor)
+        tensor.t().contiguous()
+        tensor[1:].view(-1).expand(2, 12).reshape(4, 6)
 
 
 def warm() -> None:

@@ -1,5 +1,8 @@
 """The library of the device: one for each PyTorch, and a reason where there is none."""
 
+import subprocess
+import sys
+
 import pytest
 
 from kernel_gym.torch_device import build
@@ -49,3 +52,16 @@ def test_a_compiler_error_is_passed_on(nothing_built, monkeypatch):
     monkeypatch.setattr(build, "SOURCES", sources)
     with pytest.raises(build.DeviceBuildError, match="this is wrong"):
         build.build()
+
+
+def test_its_symbols_and_those_of_pytorch_stay_local():
+    """Global symbols of PyTorch's libraries break Triton's on hosts with a GPU."""
+    program = """
+import ctypes
+from kernel_gym.torch_device import library
+library.load()
+everywhere = ctypes.CDLL(None)
+print(hasattr(everywhere, "torch_device_install"), hasattr(everywhere, "_ZN3c106DeviceC1E"))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("False False\n", 0), done.stderr

@@ -34,7 +34,7 @@ from kernel_gym.devices.base import (
     InfraError,
     SketchedCall,
 )
-from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.budget import HostBudget, processor_seconds
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
@@ -42,7 +42,7 @@ from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
-from kernel_gym.devices.sim.operators import Operators
+from kernel_gym.devices.sim.operators import operators_for
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.worker import SimWorker
@@ -183,7 +183,8 @@ class SimSession:
             "same_samples": trusted
             or resident,  # a baseline's time must not depend on what was timed before
             "arch": arch,
-            "operators": _operators(task, resident),
+            "operators": operators_for(task, resident),
+            "margin": sim_memory.GUARD if task.problem.margin else 0,
         }
         device_end, worker_end = socket.socketpair()
         cache = [str(cache_folder("triton"))] if trusted else []
@@ -214,6 +215,11 @@ class SimSession:
             worker_end.close()
         self._worker = SimWorker(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
+
+    @property
+    def device_seconds(self) -> float:
+        """Processor seconds of the simulated GPU so far."""
+        return processor_seconds(self._device.pid)
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
@@ -393,13 +399,6 @@ class SimSession:
             return self._device.channel.request(encode(request)[0], timeout=timeout).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
-
-
-def _operators(task: Task, resident: bool) -> Operators:
-    """Returns which operators of PyTorch a session may run: in tasks of our own none."""
-    if not task.problem.recorded:
-        return Operators.NONE
-    return Operators.ALL if resident else Operators.USUAL
 
 
 class _DeviceFull(Exception):

@@ -22,6 +22,7 @@ from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.operators import number_to_json, read
 from kernel_gym.protocol.request import Answer
+from kernel_gym.tasks.task import Task
 
 MOST_READ = 4096
 """Most bytes that the host may read from the device in one call."""
@@ -35,6 +36,18 @@ class Operators(StrEnum):
     """Those of `USUAL`: a candidate of an imported task."""
     ALL = "all"
     """Every operator: the reference worker."""
+
+
+def operators_for(task: Task, resident: bool) -> Operators:
+    """Returns which operators a session may run: in tasks of our own none.
+
+    Args:
+        task: The task.
+        resident: Whether the session runs the suite's own code.
+    """
+    if not task.problem.recorded:
+        return Operators.NONE
+    return Operators.ALL if resident else Operators.USUAL
 
 
 USUAL = frozenset(

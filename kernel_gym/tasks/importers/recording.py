@@ -19,7 +19,7 @@ from kernel_gym.tasks.recorded.templates import Template, templates_of
 
 SEED = 0
 RECORDING_SECONDS = 20
-"""Seconds for the tests of one task. What was recorded until then is used."""
+"""Processor seconds for the tests of one task. What was recorded until then is used."""
 
 
 def record(
@@ -45,11 +45,18 @@ def record(
     unified = templates_of(calls)
     templates = [template for template, _ in unified]
     recorded = [{CALL: number, **dims} for number, (_, rows) in enumerate(unified) for dims in rows]
-    problem = RecordedProblem(origin, templates, ())
-    stated = bench.state(problem, mode, recorded)
+    margin = False
+    try:
+        stated = bench.state(RecordedProblem(origin, templates, ()), mode, recorded)
+    except UnsupportedTask as error:
+        if "out of bounds" not in str(error):
+            raise
+        margin = True
+        stated = bench.state(RecordedProblem(origin, templates, (), margin), mode, recorded)
     return {
         "templates": [template.to_json() for template in templates],
         "stated": [stated_to_json(one) for one in stated],
+        "margin": margin,
         "calls": len(calls),
         "ended": ended,
     }
@@ -66,4 +73,4 @@ def problem_of(origin: Origin, data: Mapping[str, Any]) -> RecordedProblem:
         stated = [stated_from_json(value) for value in data["stated"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UnsupportedTask(f"the record cannot be read: {error}") from error
-    return RecordedProblem(origin, templates, stated)
+    return RecordedProblem(origin, templates, stated, bool(data.get("margin")))

@@ -22,7 +22,7 @@ from kernel_gym.tasks.importers.reader import (
     read_text,
 )
 from kernel_gym.tasks.importers.recording import problem_of, record
-from kernel_gym.tasks.importers.splice import splice
+from kernel_gym.tasks.importers.splice import kernels_alone, splice
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.recorded.problem import Origin
@@ -113,6 +113,7 @@ def launched_origin(suite: str, checkout: Path, found: Found, instruction: str) 
         implementation=halves.implementation,
         functions=kernels,
         find=get_problem,
+        own=kernels_alone(halves.implementation, kernels),
         splice=functools.partial(
             lambda pristine, names, source: splice(pristine, source, names),
             halves.implementation,

@@ -45,6 +45,13 @@ def splice(pristine: str, candidate: str, kernels: Sequence[str]) -> str:
     return "".join(lines)
 
 
+def kernels_alone(pristine: str, kernels: Sequence[str]) -> str:
+    """Returns a module with the named functions of a text, as a candidate writes them."""
+    wanted = [n for n in ast.parse(pristine).body if getattr(n, "name", "") in kernels]
+    texts = [_text(pristine, node) for node in wanted if isinstance(node, ast.FunctionDef)]
+    return "\n\n".join(["import triton\nimport triton.language as tl\n", *texts])
+
+
 def _first(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 

@@ -62,6 +62,8 @@ class Origin:
     functions: tuple[str, ...]
     find: Callable[[str], Problem]
     splice: Callable[[str], str] | None = None
+    own: str | None = None
+    """The suite's own code as a candidate writes it; by default the implementation."""
 
 
 class RecordedProblem(Problem):
@@ -71,6 +73,7 @@ class RecordedProblem(Problem):
         origin: What the reader knows.
         templates: The forms of its calls.
         stated: Its workloads with their outputs.
+        margin: Whether accesses just outside an allocation are let through.
     """
 
     level = 1
@@ -83,8 +86,13 @@ class RecordedProblem(Problem):
     recorded = True
 
     def __init__(
-        self, origin: Origin, templates: Sequence[Template], stated: Sequence[Stated]
+        self,
+        origin: Origin,
+        templates: Sequence[Template],
+        stated: Sequence[Stated],
+        margin: bool = False,
     ) -> None:
+        self.margin = margin
         self.origin, self.templates = origin, tuple(templates)
         self.suite = origin.suite
         self.name = f"{origin.suite}/{origin.name}"
@@ -129,6 +137,11 @@ class RecordedProblem(Problem):
         """The suite's own code."""
         return self.origin.implementation
 
+    @property
+    def own_candidate(self) -> str:
+        """The suite's own code as a candidate submits it."""
+        return self.origin.own or self.origin.implementation
+
     @cached_property
     def outputs(self) -> tuple[Output, ...]:  # type: ignore[override]
         """The outputs of the first workload; those of others may differ."""
@@ -161,7 +174,7 @@ class RecordedProblem(Problem):
 
     def kernel(self, language: str) -> str | None:
         """Returns the suite's own code, or None for another language."""
-        return self.origin.implementation if language == "triton" else None
+        return self.own_candidate if language == "triton" else None
 
     def reference_source(self) -> str:
         """Returns the suite's own code."""

@@ -171,7 +171,7 @@ def _unified(calls: list[RecordedCall]) -> tuple[Template, list[dict[str, int]]]
         for k, form in enumerate(first.tensors)
     )
     grid = None if first.grid is None else tuple(texts["grid", i] for i in range(len(first.grid)))
-    bound = _bound(first, calls, free)
+    bound = _bound(first, calls, free | products)
     call = first.model_copy(
         update={
             "args": _with_sizes(first.args, texts, ("args",)),
@@ -209,7 +209,7 @@ def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
 
 
 def _bound(
-    first: RecordedCall, calls: list[RecordedCall], free: Mapping[tuple[int, ...], str]
+    first: RecordedCall, calls: list[RecordedCall], known: Mapping[tuple[int, ...], str]
 ) -> list[TensorForm]:
     """Ties the largest values of integer tensors to axes of the same size, such as indices."""
     forms = []
@@ -217,9 +217,9 @@ def _bound(
         values = form.values
         if not form.type.is_floating_point and values.kind in _BOUND:
             vector = tuple(_limit(call.tensors[k]) for call in calls)
-            if min(vector) >= LEAST_NUMBER and vector in free:
+            if min(vector) >= LEAST_NUMBER and vector in known:
                 form = form.model_copy(
-                    update={"values": values.model_copy(update={"bound": free[vector]})}
+                    update={"values": values.model_copy(update={"bound": known[vector]})}
                 )
         forms.append(form)
     return forms

@@ -7,6 +7,9 @@ raise, as they do in a CPU build of PyTorch.
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -325,6 +328,7 @@ _storage_new = torch.UntypedStorage.__new__
 def install_for_program(runtime: SimRuntime) -> None:
     """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
     install(runtime)
+    _run_eagerly()
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
     torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
@@ -336,6 +340,20 @@ def install_for_program(runtime: SimRuntime) -> None:
         rangeEnd=lambda number: None,
         markA=lambda text: None,
     )
+
+
+def _run_eagerly() -> None:
+    """Lets `torch.compile` return its argument, and warn that it does."""
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    compiled = torch.compile
+
+    @functools.wraps(compiled)
+    def compile(*args: Any, **options: Any) -> Any:
+        text = "torch.compile does not compile on a simulated GPU: the model runs eagerly"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return compiled(*args, **options)
+
+    torch.compile = compile  # type: ignore[assignment]
 
 
 def install(runtime: SimRuntime) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym import triton_versions
 from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
@@ -78,15 +79,18 @@ class LocalRuntime(SimRuntime):
 
     def install(self) -> None:
         """Makes this the GPU of PyTorch and Triton in this process."""
+        from kernel_gym.worker.hip.late_extensions import install_when_imported
         from kernel_gym.worker.sim import cuda_facade, torch_owner, triton_driver
 
         link, latency = simulated_gpu.HOST_LINK, simulated_gpu.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
         cuda_facade.install_for_program(self)
+        install_when_imported(self)
         # A thread of PyTorch that still holds tensors when the interpreter ends would abort it.
         torch.autograd.set_multithreading_enabled(False)
-        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile returns its argument
+        for name, value in triton_versions.ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
 
     @property
     def seconds(self) -> float:

@@ -51,6 +51,10 @@ class Caller:
         with torch.enable_grad() if call["backward"] else torch.no_grad():
             result = self._function(call["function"], template["grid"], dims)(*args, **kwargs)
         outputs = [] if template["grid"] is not None else _flat(result)
+        taken = {
+            t.data_ptr() for form, t in zip(forms, tensors, strict=True) if not form["mutated"]
+        }
+        outputs = [one.clone() if one.data_ptr() in taken else one for one in outputs]
         changed = [t for form, t in zip(forms, tensors, strict=True) if form["mutated"]]
         found = [*outputs, *changed]
         if call["backward"]:
@@ -88,7 +92,7 @@ class Caller:
         return value
 
 
-def caller(scope: Mapping[str, Any], text: str) -> Caller:
+def caller(scope: dict[str, Any], text: str) -> Caller:
     """Returns what calls the functions of a module.
 
     Raises:
@@ -99,6 +103,11 @@ def caller(scope: Mapping[str, Any], text: str) -> Caller:
         if not callable(scope.get(name)) and not hasattr(scope.get(name), "__getitem__"):
             needed = ", ".join(described["functions"])
             raise BuildError(f"the module defines no function {name!r}; it must define {needed}")
+    import triton
+    import triton.language as tl
+
+    for name, module in (("torch", torch), ("triton", triton), ("tl", tl)):
+        scope.setdefault(name, module)  # some implementations rely on the imports of their tests
     return Caller(scope, described["templates"])
 
 

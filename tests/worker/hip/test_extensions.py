@@ -48,3 +48,40 @@ def test_an_extension_runs_on_the_gpu_of_the_process(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+INLINE = """
+import sys
+import kernel_gym.sim
+kernel_gym.sim.enable(threads=1)
+import torch
+assert "torch.utils.cpp_extension" not in sys.modules
+from torch.utils.cpp_extension import load_inline
+device = '''
+__global__ void scale_kernel(float* x, float factor, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= factor;
+}
+void scale(torch::Tensor x, double factor) {
+  scale_kernel<<<(x.numel() + 63) / 64, 64>>>(x.data_ptr<float>(), factor, x.numel());
+}
+'''
+module = load_inline(
+    "scaling", "void scale(torch::Tensor x, double factor);", device, ["scale"],
+    build_directory=sys.argv[1],
+)
+x = torch.arange(100.0, device="cuda")
+module.scale(x, 3.0)
+assert torch.equal(x.cpu(), 3 * torch.arange(100.0)), x
+"""
+
+
+@pytest.mark.timeout(600)
+def test_an_inline_extension_works_on_tensors_of_an_enabled_gpu(tmp_path):
+    chain = hip_toolchain()
+    if not isinstance(chain, HipToolchain):
+        pytest.skip(chain.problem)
+    done = subprocess.run(
+        [sys.executable, "-c", INLINE, str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

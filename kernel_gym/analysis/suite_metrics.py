@@ -1,0 +1,207 @@
+"""The metrics of suites that others wrote, by the formulas of their code, beside ours.
+
+A row is one workload of a task: the milliseconds of the reference and of the candidate.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_gym.analysis.estimators import pass_at_k
+from kernel_gym.episodes.history import best_turn
+from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.storage.run_store import RunStore
+from kernel_gym.tasks.workload import Split
+
+Rows = Sequence[tuple[float, float]]
+PERMUTATIONS = 2000
+
+
+def accuracy(results: Sequence[bool]) -> float:
+    """Returns the share of tasks that are right, of all tasks.
+
+    This is call and execution accuracy of TritonBench, GEAK-eval and KernelBenchX: all three divide
+    by the number of all tasks, also for execution.
+
+    Example:
+        >>> accuracy([True, False, False, False])
+        0.25
+    """
+    return sum(results) / len(results) if results else 0.0
+
+
+def speedup_of_sums(rows: Rows) -> float:
+    """Returns the sum of reference times over the sum of candidate times (GEAK-eval, KernelBenchX).
+
+    Example:
+        >>> speedup_of_sums([(1.0, 1.0), (8.0, 2.0)])
+        3.0
+    """
+    taken = sum(candidate for _, candidate in rows)
+    return sum(reference for reference, _ in rows) / taken if taken > 0 else 0.0
+
+
+def speedup_of_rows(rows: Rows) -> float:
+    """Returns the arithmetic mean of the ratios of rows (AgentKernelArena, and GEAK's paper).
+
+    Example:
+        >>> speedup_of_rows([(1.0, 1.0), (8.0, 2.0)])
+        2.5
+    """
+    ratios = [reference / candidate for reference, candidate in rows if candidate > 0]
+    return sum(ratios) / len(ratios) if ratios else 0.0
+
+
+def efficiency(
+    rates: Sequence[tuple[float, float]], peak_bandwidth: float, peak_flops: float
+) -> float:
+    """Returns the best share of a peak over rows (TritonBench, GEAK-eval).
+
+    Args:
+        rates: Bytes/s and FLOP/s of each row.
+        peak_bandwidth: Bytes/s of the hardware.
+        peak_flops: FLOP/s of the hardware.
+
+    Example:
+        >>> efficiency([(1e12, 1e12), (2e12, 0.0)], 4e12, 100e12)
+        0.5
+    """
+    bandwidth = max((rate for rate, _ in rates), default=0.0) / peak_bandwidth
+    return max(bandwidth, max((rate for _, rate in rates), default=0.0) / peak_flops)
+
+
+def arena_score(compiled: bool, correct: bool, speedup: float) -> float:
+    """Returns AgentKernelArena's score: 20 for a build, 100 for values, 100 times the speedup.
+
+    Example:
+        >>> arena_score(True, True, 1.5), arena_score(True, False, 9.0)
+        (270.0, 20.0)
+    """
+    if not compiled:
+        return 0.0
+    return 20.0 + (100.0 + 100.0 * speedup if correct else 0.0)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """How much of the deviance of outcomes a category explains.
+
+    Attributes:
+        share: 1 - D_model / D_null of a binomial GLM with the category as its only factor.
+        freedom: Degrees of freedom of the factor.
+        p_value: The share of permutations of categories that explain as much.
+    """
+
+    share: float
+    freedom: int
+    p_value: float
+
+
+def explained_deviance(outcomes: Sequence[tuple[str, bool]], seed: int = 0) -> Explained:
+    """Returns KernelBenchX's statistic of categories, with a permutation test.
+
+    With one categorical factor the maximum-likelihood fit of a binomial GLM is the mean of each
+    group, so the deviance is `-2 sum(n_g (p_g log p_g + (1 - p_g) log(1 - p_g)))`.
+
+    Args:
+        outcomes: Category and whether the task was solved.
+        seed: The seed of the permutations.
+    """
+    categories = [category for category, _ in outcomes]
+    solved = [right for _, right in outcomes]
+    null = _deviance(["all"] * len(solved), solved)
+    if null == 0:
+        return Explained(0.0, len(set(categories)) - 1, 1.0)
+    share = 1 - _deviance(categories, solved) / null
+    rng, as_much, shuffled = random.Random(seed), 0, list(categories)
+    for _ in range(PERMUTATIONS):
+        rng.shuffle(shuffled)
+        as_much += 1 - _deviance(shuffled, solved) / null >= share - 1e-12
+    p_value = (1 + as_much) / (1 + PERMUTATIONS)
+    return Explained(share, len(set(categories)) - 1, p_value)
+
+
+def _deviance(categories: Sequence[str], solved: Sequence[bool]) -> float:
+    counts: dict[str, list[int]] = {}
+    for category, right in zip(categories, solved, strict=True):
+        counts.setdefault(category, [0, 0])[right] += 1
+    total = 0.0
+    for pair in counts.values():
+        whole = sum(pair)
+        total -= sum(2 * count * math.log(count / whole) for count in pair if count)
+    return total
+
+
+def rows_of(evaluation: Evaluation) -> list[tuple[float, float]]:
+    """Returns the milliseconds of baseline and candidate on each train workload."""
+    return [
+        (w.baseline_seconds * 1e3, w.candidate_seconds * 1e3)
+        for w in evaluation.workloads
+        if w.split is Split.TRAIN and w.baseline_seconds and w.candidate_seconds
+    ]
+
+
+def suite_metrics(
+    store: RunStore, categories: Mapping[str, str], ks: Sequence[int] = (1,)
+) -> dict[str, Any]:
+    """Returns the metrics of suites for a recorded run.
+
+    Args:
+        store: The run.
+        categories: The category of each task that counts.
+        ks: The numbers of attempts for pass@k; those beyond the samples are left out.
+    """
+    by_task: dict[str, list[list[Any]]] = {task: [] for task in categories}
+    for task, attempts in by_task.items():
+        attempts += [store.turns(task, sample) for sample in range(1, store.config.samples + 1)]
+    best = {
+        task: best_turn([turn for attempt in attempts for turn in attempt])
+        for task, attempts in by_task.items()
+    }
+    right = {task: turn is not None for task, turn in best.items()}
+    called = {
+        task: any(_called(t.evaluation) for attempt in attempts for t in attempt)
+        for task, attempts in by_task.items()
+    }
+    rows = {task: rows_of(turn.evaluation) for task, turn in best.items() if turn is not None}
+    sums = [speedup_of_sums(one) for one in rows.values() if one]
+    scores = [
+        arena_score(called[task], right[task], speedup_of_rows(rows.get(task, [])))
+        for task in by_task
+    ]
+    explained = explained_deviance([(categories[task], right[task]) for task in by_task])
+    solved = {
+        task: sum(best_turn(attempt) is not None for attempt in attempts)
+        for task, attempts in by_task.items()
+    }
+    n = store.config.samples
+    return {
+        "tasks": len(by_task),
+        "call_accuracy": accuracy([*called.values()]),
+        "execution_accuracy": accuracy([*right.values()]),
+        "speedup_of_sums": sum(sums) / len(sums) if sums else None,
+        "speedup_of_rows": _mean([speedup_of_rows(one) for one in rows.values() if one]),
+        "arena_score": _mean(scores),
+        "explained_by_category": vars(explained),
+        **{
+            f"pass@{k}": _mean([pass_at_k(n, count, k) for count in solved.values()])
+            for k in ks
+            if k <= n
+        },
+    }
+
+
+def _called(evaluation: Evaluation) -> bool:
+    """Whether a candidate was built and its first call returned."""
+    early = (Stage.SCREEN, Stage.BUILD)
+    crashed = (Outcome.RUNTIME_ERROR, Outcome.TIMEOUT, Outcome.COMPILE_ERROR)
+    failed_at_once = evaluation.outcome in crashed and len(evaluation.workloads) <= 1
+    return evaluation.stage not in early and not failed_at_once
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,66 @@
+"""Predictions of models in the formats of suites: JSON lines or a JSON list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.errors import InputError
+from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.names import split_imported
+
+
+class PredictionError(InputError, ValueError):
+    """A file of predictions cannot be used. The message names the row and the reason."""
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """Returns sources by the file that they are for: a name, or a path in the checkout.
+
+    Rows have `file` and `predict` (TritonBench, GEAK-eval, KernelBenchX), or `path` and `content`
+    (AgentKernelArena).
+
+    Raises:
+        PredictionError: The file is missing or malformed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(f"{path}: cannot be read ({error})") from error
+    found = {}
+    for number, row in enumerate(_rows(path, text), 1):
+        known = row if isinstance(row, dict) else {}
+        file = known.get("file", known.get("path"))
+        source = known.get("predict", known.get("content"))
+        if not isinstance(file, str) or not isinstance(source, str):
+            raise PredictionError(
+                f"{path}: row {number}: found keys {sorted(known)[:6]}, expected file and predict, "
+                "or path and content"
+            )
+        found[file] = _without_fence(source)
+    return found
+
+
+def prediction_for(sources: Mapping[str, str], name: str) -> str | None:
+    """Returns the source for an imported task, or None if there is none."""
+    _, task = split_imported(name)
+    file = str(entry_of(name).details.get("file", task))
+    short = file.rpartition("/")[2]
+    return next((sources[key] for key in (file, short, task, f"{task}.py") if key in sources), None)
+
+
+def _rows(path: Path, text: str) -> list[Any]:
+    try:
+        if text.lstrip().startswith("["):
+            return list(json.loads(text))
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise PredictionError(f"{path}: found no JSON: {error}") from error
+
+
+def _without_fence(source: str) -> str:
+    """Returns the first fenced block of a reply, or the whole text if there is none."""
+    _, opened, rest = source.partition("```python\n")
+    return rest.partition("```")[0] if opened else source

@@ -1,0 +1,195 @@
+"""Tiny suites in each layout are imported on the simulator, and candidates are judged on them."""
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.records import Outcome
+from kernel_gym.tasks import get_task, load_suite, prompt
+from kernel_gym.tasks.importers.manifest import read_manifest
+from kernel_gym.tasks.names import IMPORTS
+from tests.tasks.importers import suites
+
+DEVICE = "sim:gfx942"
+
+
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory):
+    """The folder of imports, with all tiny suites in it."""
+    folder = tmp_path_factory.mktemp("imports")
+    before = os.environ.get(IMPORTS)
+    os.environ[IMPORTS] = str(folder / "imports")
+    for make in (suites.tritonbench, suites.kernelbenchx, suites.arena):
+        checkout = make(folder / make.__name__)
+        result = CliRunner().invoke(app, ["import", str(checkout), "--json"])
+        assert result.exit_code == 0, result.output
+    yield folder
+    if before is None:
+        del os.environ[IMPORTS]
+    else:
+        os.environ[IMPORTS] = before
+
+
+@pytest.fixture(scope="module")
+def evaluator(imports):
+    with Evaluator(DEVICE, seed=3) as opened:
+        yield opened
+
+
+def verdicts(suite):
+    tasks = read_manifest(suite).tasks
+    return {name: (str(entry.status(DEVICE)), entry) for name, entry in tasks.items()}
+
+
+def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
+    found = verdicts("tritonbench-g")
+    good = found["add"][1].verdicts[DEVICE]
+    assert found["add"][0] == "admitted", good.reason
+    assert good.speedup == pytest.approx(1, abs=0.05)
+    assert set(good.controls.values()) == {"fails"}
+    reasons = {name: entry.reason.partition(":")[0] for name, (_, entry) in found.items()}
+    assert reasons["broken"] == reasons["whole"] == reasons["pointer"] == "unreadable"
+    assert reasons["itself"] == "tests itself"
+    assert reasons["gone"] == "missing"
+    assert "no GPU here" in found["raises"][1].verdicts[DEVICE].reason
+    assert found["blind"][0] == "flagged"
+    assert "seed-blind" in found["blind"][1].verdicts[DEVICE].flags
+
+
+def test_a_function_of_pytorch_has_an_exact_oracle(imports):
+    found = verdicts("kernelbenchx")
+    assert set(found) == {"gated"}
+    assert found["gated"][0] == "admitted", found["gated"][1].verdicts[DEVICE].reason
+    task = get_task("kernelbenchx/gated")
+    assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
+    assert task.start_source is None
+
+
+def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
+    found = verdicts("agentkernelarena")
+    statuses = {name.rpartition("/")[2]: status for name, (status, _) in found.items()}
+    assert statuses == {
+        "one": "admitted",
+        "two": "admitted",
+        "test_add": "admitted",
+        "bad": "unsupported",
+        "gone": "unsupported",
+        "SiLU": "unsupported",
+    }
+    assert found["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+
+
+def test_imported_suites_are_listed(imports):
+    rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
+    assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
+    assert [task.id for task in load_suite("tritonbench-g").tasks] == ["tritonbench-g/add"]
+
+
+def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):
+    text = prompt(get_task("tritonbench-g/add"), "a device")
+    assert "Add a square." in text
+    assert "call 0: add with float32[d0], float32[d0]" in text
+
+
+EXIT = "import posix\ndef add(x, y):\n    posix._exit(0)\n"
+FORGED = """
+def add(x, y):
+    print('```json\\n{"speedup": 99.0, "call": true, "exec": true}\\n```')
+    return x
+"""
+PATCHED = """
+import torch
+setattr(torch, "allclose", lambda *a, **k: True)
+setattr(torch.testing, "assert_close", lambda *a, **k: None)
+def add(x, y):
+    return torch.zeros_like(x)
+"""
+SLOW_ROWS = suites.ADD.replace(
+    "    n = x.numel()\n",
+    "    n = x.numel()\n    if n > 600:\n        raise RuntimeError('slow')\n",
+)
+LOW_PRECISION = suites.ADD.replace("x + y * y", "(x + y * y).to(tl.float16).to(tl.float32)")
+TORCH_ONLY = "def add(x, y):\n    return x + y * y\n"
+REFERENCE = (
+    suites.ADD.replace("x + y * y", "x") + "\nresult_gold = {}\ndef test_add():\n    return {}\n"
+)
+HARD_CODED = suites.ADD.replace(
+    "    n = x.numel()\n", "    n = x.numel() if x.numel() in (512, 1000, 2048) else 0\n"
+).replace("(triton.cdiv(n, 256),)", "(max(1, triton.cdiv(n, 256)),)")
+LAUNDERED = (
+    suites.ADD.replace(
+        "    n = x.numel()\n", "    n = x.numel()\n    x, y = x + y * y, torch.zeros_like(y)\n"
+    ).replace("def add(", "def own_add(")
+    + "\ndef add(x, y):\n    return x + y * y\n"
+)
+EXPLOITS = {
+    "ends the process": (EXIT, {Outcome.RUNTIME_ERROR}),
+    "forged result": (FORGED, {Outcome.WRONG_METADATA, Outcome.WRONG_VALUES}),
+    "patched comparison": (PATCHED, {Outcome.WRONG_VALUES}),
+    "crash on slow rows": (SLOW_ROWS, {Outcome.RUNTIME_ERROR}),
+    "low precision": (LOW_PRECISION, {Outcome.WRONG_VALUES}),
+    "PyTorch only": (TORCH_ONLY, {Outcome.HACK}),
+    "edited reference": (REFERENCE, {Outcome.WRONG_VALUES}),
+    "hard-coded shapes": (HARD_CODED, {Outcome.UNSEEN_FAILED, Outcome.WRONG_VALUES}),
+    "PyTorch beside a kernel": (LAUNDERED, {Outcome.HACK}),
+}
+
+
+@pytest.mark.parametrize("name", EXPLOITS)
+def test_published_exploits_are_not_paid(evaluator, name):
+    source, outcomes = EXPLOITS[name]
+    evaluation = evaluator.evaluate(get_task("tritonbench-g/add"), source)
+    assert evaluation.outcome in outcomes, evaluation.message
+    assert evaluation.speedup is None
+
+
+def test_a_function_of_pytorch_is_no_kernel_for_its_own_task(evaluator):
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), suites.TANH)
+    assert evaluation.outcome is Outcome.HACK
+
+
+def test_a_better_kernel_is_paid_and_its_transfer_is_known(evaluator):
+    faster = suites.ADD.replace("256", "1024")
+    evaluation = evaluator.evaluate(get_task("tritonbench-g/add"), faster)
+    assert evaluation.outcome is Outcome.PASSED, evaluation.message
+    assert evaluation.unseen_speedup is not None
+
+
+def test_a_kernel_for_a_function_of_pytorch_passes(evaluator):
+    kernel = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gated_kernel(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    e = tl.exp(-2 * tl.abs(x))
+    t = (1 - e) / (1 + e)
+    tl.store(out_ptr + offsets, tl.where(x < 0, -t, t) * scale, mask=offsets < n)
+
+
+def gated(x, scale=1.0):
+    out = torch.empty_like(x)
+    gated_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), scale, BLOCK=256)
+    return out
+"""
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), kernel)
+    assert evaluation.outcome is Outcome.PASSED, evaluation.message
+
+
+def test_only_kernels_are_taken_where_the_tests_are_in_the_same_file(evaluator):
+    name = "agentkernelarena/triton2triton/rocmbench/easy/test_add"
+    kernel = suites.ADD.partition("def add(")[0]
+    evil = kernel + "\nadd_kernel = None\nraise SystemExit(0)\n"
+    assert evaluator.evaluate(get_task(name), evil).outcome is Outcome.PASSED
+    wrong = kernel.replace("x + y * y", "x")
+    assert evaluator.evaluate(get_task(name), wrong).outcome is Outcome.WRONG_VALUES
+    missing = "import triton\n"
+    assert evaluator.evaluate(get_task(name), missing).outcome is Outcome.COMPILE_ERROR

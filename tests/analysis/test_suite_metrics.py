@@ -1,0 +1,64 @@
+"""Metrics of suites against figures worked by hand."""
+
+import math
+
+import pytest
+
+from kernel_gym.analysis.estimators import pass_at_k
+from kernel_gym.analysis.suite_metrics import (
+    accuracy,
+    arena_score,
+    efficiency,
+    explained_deviance,
+    speedup_of_rows,
+    speedup_of_sums,
+)
+
+
+def test_accuracy_divides_by_all_tasks():
+    assert accuracy([True, True, False, False, False]) == 0.4
+    assert accuracy([]) == 0
+
+
+def test_the_two_speedups_differ_where_a_long_row_decides():
+    rows = [(1.0, 2.0), (100.0, 50.0)]
+    assert speedup_of_sums(rows) == pytest.approx(101 / 52)
+    assert speedup_of_rows(rows) == pytest.approx((0.5 + 2.0) / 2)
+
+
+def test_efficiency_is_the_best_share_of_either_peak():
+    rates = [(1.0e12, 50e12), (0.5e12, 150e12)]
+    assert efficiency(rates, 2e12, 300e12) == 0.5
+    assert efficiency([], 2e12, 300e12) == 0
+
+
+@pytest.mark.parametrize(
+    ("compiled", "correct", "speedup", "score"),
+    [(False, False, 0, 0), (True, False, 5, 20), (True, True, 1, 220), (True, True, 0.5, 170)],
+)
+def test_the_score_of_the_arena(compiled, correct, speedup, score):
+    assert arena_score(compiled, correct, speedup) == score
+
+
+def test_pass_at_k_is_the_product_of_geak():
+    n, correct, k = 10, 3, 5
+    product = math.prod(1 - k / i for i in range(n - correct + 1, n + 1))
+    assert pass_at_k(n, correct, k) == pytest.approx(1 - product)
+
+
+def test_the_deviance_that_categories_explain():
+    outcomes = [("a", True)] * 3 + [("a", False)] + [("b", True)] + [("b", False)] * 3
+    null = -2 * 8 * math.log(0.5)
+    model = -2 * 2 * (3 * math.log(0.75) + math.log(0.25))
+    found = explained_deviance(outcomes)
+    assert found.share == pytest.approx(1 - model / null)
+    assert found.freedom == 1
+    # 3 or 1 of 4 solved in "a" and the rest in "b", or 4 and 0: (16 + 16 + 1 + 1) of 70 divisions
+    assert found.p_value == pytest.approx(34 / 70, abs=0.05)
+
+
+def test_a_category_that_decides_everything_explains_everything():
+    found = explained_deviance([("a", True)] * 6 + [("b", False)] * 6)
+    assert found.share == pytest.approx(1)
+    assert found.p_value < 0.02
+    assert explained_deviance([("a", True), ("b", True)]).share == 0

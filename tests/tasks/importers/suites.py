@@ -1,0 +1,189 @@
+"""Tiny checkouts in the layouts of the suites, written for the tests."""
+
+from pathlib import Path
+
+SEPARATOR = "#" * 146
+
+ADD = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y * y, mask=mask)
+
+
+def add(x, y):
+    out = torch.empty_like(x)
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 256),)](x, y, out, n, BLOCK=256)
+    return out
+"""
+ADD_TESTS = """
+import torch
+
+
+def test_add():
+    results = {}
+    for i, n in enumerate((512, 1000, 2048)):
+        x = torch.randn(n, device="cuda")
+        y = torch.randn(n, device="cuda")
+        results[f"test_case_{i}"] = add(x, y)
+    return results
+
+
+result_gold = test_add()
+"""
+VACUOUS_TESTS = """
+import torch
+
+z = torch.zeros(64, device="cuda")
+result_gold = {"a": add(z, z).shape}
+"""
+TANH = """
+import torch
+
+
+def gated(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+    return torch.tanh(x) * scale
+"""
+TANH_TESTS = """
+import torch
+from data_utils import drawn
+
+
+def test_gated():
+    return {str(n): gated(drawn(n), scale=0.5) for n in (64, 300)}
+
+
+test_results = test_gated()
+"""
+PYTEST_TESTS = """
+import pytest
+import torch
+from performance_utils_pytest import PytestBenchmarker
+
+result_gold = {}
+
+
+@pytest.mark.parametrize("n", [256, 512])
+def test_add(n):
+    x, y = (torch.randn(n, device="cuda") for _ in range(2))
+    out = torch.empty_like(x)
+    add_kernel[(n // 256,)](x, y, out, n, BLOCK=256)
+    assert torch.allclose(out, x + y * y)
+
+
+def test_performance():
+    raise RuntimeError("timing is not run")
+"""
+RUNNER = """
+import importlib.util
+import os
+import sys
+
+import torch
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def load_module():
+    spec = importlib.util.spec_from_file_location("kernel", os.path.join(HERE, "source", "add.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["correctness"]
+    mod = load_module()
+    for n in (512, 1024):
+        x, y = (torch.randn(n, device="cuda") for _ in range(2))
+        if not torch.allclose(mod.add(x, y), x + y * y):
+            sys.exit(1)
+    sys.exit(0)
+"""
+
+
+def halves(*parts):
+    """A file with an implementation and its tests."""
+    return f"\n{SEPARATOR}\n".join(parts)
+
+
+def write(folder: Path, files):
+    """Writes a checkout."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def tritonbench(folder: Path):
+    """TritonBench: one good task, and bad ones of each kind."""
+    g = "data/TritonBench_G_v1"
+    add = '{"file": "add.py", "comp_instru": "Add a square.", "difficulty": "1"}'
+    listed = f'[{add}, {{"file": "gone.py"}}]'
+    files = {
+        f"{g}/add.py": halves(ADD, ADD_TESTS),
+        f"{g}/blind.py": halves(ADD, VACUOUS_TESTS),
+        f"{g}/broken.py": halves("def f(:", "f()"),
+        f"{g}/itself.py": halves(ADD, "def add(x, y):\n    return x\n" + ADD_TESTS),
+        f"{g}/pointer.py": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+        f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
+        f"{g}/whole.py": ADD,
+        "data/TritonBench_G_v1.json": listed,
+        "EVAL/eval_G/readme": "",
+    }
+    return write(folder, files)
+
+
+def kernelbenchx(folder: Path):
+    """KernelBenchX: one task of its list, and a file that is not in the list."""
+    listed = '[{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}]'
+    drawn = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
+    files = {
+        "data/kernelbenchx/Activation/gated.py": halves(TANH, TANH_TESTS),
+        "data/kernelbenchx/Activation/extra.py": halves(TANH, TANH_TESTS),
+        "data/kernelbenchx_v1.json": listed,
+        "utils/data_utils.py": drawn,
+    }
+    return write(folder, files)
+
+
+def arena(folder: Path):
+    """AgentKernelArena with tasks of both contracts and of a category that is not supported."""
+    base = "tasks/triton2triton"
+    first = (
+        "source_file_path: [source/add.py]\n"
+        "correctness_command: [python3 scripts/task_runner.py correctness]\n"
+        "prompt: {instructions: Make add faster.}\n"
+    )
+    second = (
+        "schema_version: 2\n"
+        "candidate: {editable: [source/add.py]}\n"
+        "evaluation: {runner: [python3, scripts/task_runner.py]}\n"
+    )
+    pytest_task = "correctness_command: ['pytest -vv test_add.py -k \"not performance\"']\n"
+    runner = RUNNER.replace('["correctness"]', '["candidate", "correctness"]')
+    files = {
+        f"{base}/vllm/one/config.yaml": first,
+        f"{base}/vllm/one/source/add.py": ADD,
+        f"{base}/vllm/one/scripts/task_runner.py": RUNNER,
+        f"{base}/vllm/two/config.yaml": second,
+        f"{base}/vllm/two/source/add.py": ADD,
+        f"{base}/vllm/two/scripts/task_runner.py": runner,
+        f"{base}/rocmbench/easy/test_add/config.yaml": pytest_task,
+        f"{base}/rocmbench/easy/test_add/test_add.py": halves("import os\n" + ADD, PYTEST_TESTS),
+        f"{base}/vllm/bad/config.yaml": "a: [",
+        f"{base}/vllm/gone/config.yaml": first,
+        "tasks/hip2hip/gpumode/SiLU/config.yaml": "task_type: hip2hip\n",
+        "src/main.py": "",
+    }
+    return write(folder, files)
