@@ -111,7 +111,7 @@ def test_a_file_that_is_a_pointer_is_unsupported(checkout):
 def test_a_module_is_imported_and_judges_candidates(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:
-        steps = list(import_suite(TRITON, checkout, bench, bench.admit, None, "level1/2_*"))
+        steps = list(import_suite(TRITON, checkout, [bench], None, "level1/2_*"))
     (verdict,) = steps[0].entry.verdicts.values()
     assert verdict.status is ImportStatus.ADMITTED, verdict.reason
     task = get_task("kernelbench/level1/2_Scale")
@@ -140,6 +140,6 @@ def test_another_folder_is_refused(tmp_path):
 def test_predictions_are_found_by_the_key_of_the_problem(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:
-        list(import_suite(TRITON, checkout, bench, bench.admit, None, "level4/*"))
+        list(import_suite(TRITON, checkout, [bench], None, "level4/*"))
     sources = {"level_4_problem_1": "text"}
     assert prediction_for(sources, "kernelbench/level4/1_gpt2") == "text"
