@@ -47,8 +47,8 @@ def profile_script(script: Path) -> list[Found]:
     rows = header.get("modules")
     if not isinstance(rows, list):
         raise CodeError("the profile is malformed")
-    found = [_found(row, script) for row in rows[:MOST_FOUND] if isinstance(row, dict)]
-    return sorted(found, key=lambda one: -one.share)
+    classes = [_found(row, script) for row in rows[:MOST_FOUND] if isinstance(row, dict)]
+    return sorted(classes, key=lambda one: -one.share)
 
 
 def _found(row: dict[str, Any], script: Path) -> Found:
@@ -86,5 +86,3 @@ def _axes(inputs: list[dict[str, Any]]) -> str:
     """Returns a size for each distinct leading dimension; equal sizes are one axis."""
     sizes = {s for one in inputs for s in (one.get("shape") or [])[:-1] if isinstance(s, int)}
     return " ".join(f"d{size}={size}" for size in sorted(sizes))
-
-

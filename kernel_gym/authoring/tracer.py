@@ -90,9 +90,7 @@ class Tracer:
         data = [
             v.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for v in values.values()
         ]
-        header, buffers = self._ask(
-            "run", *data, sizes=dict(sizes), train=train, values=described
-        )
+        header, buffers = self._ask("run", *data, sizes=dict(sizes), train=train, values=described)
         try:
             pairs = zip(header["outputs"], buffers, strict=True)
             return [_tensor(one, buffer) for one, buffer in pairs]

@@ -81,9 +81,9 @@ def trace_problem(request: Request, name: str, source: str) -> Text:
     Raises:
         CodeError: The code cannot be a problem. The message says why.
     """
-    found = find_sizes(request)
-    with Tracer(request, found) as tracer:
-        explorer = Explorer(tracer, request, found)
+    candidates = find_sizes(request)
+    with Tracer(request, candidates) as tracer:
+        explorer = Explorer(tracer, request, candidates)
         writer = _Writer(explorer.explore(), explorer, tracer, name, source)
         text = writer.write()
     space = writer.space
@@ -222,7 +222,12 @@ class _Writer:
     def _check_against_original(self, problem: TracedProblem) -> None:
         """Runs the original on values of some workloads, which must give the reference's answer."""
         unseen = unseen_workloads(problem, Scale.SIM, "triton", 0)
-        points = [problem.train[Scale.SIM][0], problem.adversarial[0], unseen[0].dims, unseen[3].dims]
+        points = [
+            problem.train[Scale.SIM][0],
+            problem.adversarial[0],
+            unseen[0].dims,
+            unseen[3].dims,
+        ]
         for number, dims in enumerate(points):
             workload = _workload(dict(dims), problem.distributions[0])
             inputs = make_inputs(problem, workload, number)
@@ -238,7 +243,7 @@ class _Writer:
 def _stub(problem: TracedProblem) -> str:
     """Returns a `formula.py` that states the sizes and arguments and leaves the rest open."""
     names = ", ".join(f"{arg.name}: np.ndarray" for arg in problem.args)
-    return f'''"""A second implementation of {problem.name}, which checks the oracle: write it in numpy."""
+    return f'''"""A second implementation of {problem.name} in numpy, which checks the oracle."""
 
 import numpy as np
 
@@ -261,9 +266,7 @@ def _workload(dims: dict[str, int], distribution: str) -> Workload:
     return Workload(dims, Split.TRAIN, Kind.TRAIN, distribution)
 
 
-def _sound(
-    problem: TracedProblem, dims: dict[str, int], distribution: str, strict: bool
-) -> bool:
+def _sound(problem: TracedProblem, dims: dict[str, int], distribution: str, strict: bool) -> bool:
     try:
         expected = expect(problem, _workload(dims, distribution), 0)
     except (RuntimeError, IndexError, ValueError):

@@ -25,10 +25,10 @@ def make(tokens=7, name="y"):
 
 
 def test_sizes_are_found_in_the_syntax_tree():
-    found = find_sizes(Request({"m.py": SOURCE}, "m.py:Block", "m.py:make"))
+    sizes_of_file = find_sizes(Request({"m.py": SOURCE}, "m.py:Block", "m.py:make"))
     sizes = {"batch": 4, "width": 8, "rows": 4096, "shape_0": 16, "shape_1": 32}
-    assert found.values == {**sizes, "tokens": 7, "size_0": 3}
-    assert [name for *_, name in found.literals] == ["shape_0", "shape_1", "size_0"]
+    assert sizes_of_file.values == {**sizes, "tokens": 7, "size_0": 3}
+    assert [name for *_, name in sizes_of_file.literals] == ["shape_0", "shape_1", "size_0"]
 
 
 def test_shapes_are_parsed():

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_gym.admission.values import check_values
 from kernel_gym.authoring.request import Request, parse_shapes
 from kernel_gym.authoring.tracer import CodeError
 from kernel_gym.authoring.write import trace_problem, write_problem
@@ -78,7 +77,8 @@ def test_stated_shapes_are_enough():
     request = Request({"m.py": source}, "m.py:twice", shapes=shapes)
     problem = load_text("twice", trace_problem(request, "twice", "a test").problem)
     assert problem.args[0].shape == "rows, cols"
-    assert check_values(problem, Scale.SIM, 0).refused == ()
+    assert problem.output_shapes({"rows": 3, "cols": 5}) == {"out": (3, 5)}
+    assert problem.bytes({"rows": 3, "cols": 5}) == 2 * 3 * 5 * 4
 
 
 def test_a_folder_of_the_ordinary_layout_is_written(tmp_path):
@@ -111,8 +111,8 @@ MAKE = HEAD + "    return torch.randn(rows, cols)\n\n\n"
         ("def f(x):\n    import os\n    os._exit(0)\n", "the process ended"),
         ("class f:\n    pass\n", "expected a torch.nn.Module"),
         (
-            "class f(nn.Module):\n    def __init__(self, depth_of_it):\n        super().__init__()\n",
-            "needs the argument 'depth_of_it'",
+            "class f(nn.Module):\n    def __init__(self, often):\n        super().__init__()\n",
+            "needs the argument 'often'",
         ),
         ("def g(x):\n    return x\n", "defines no 'f'"),
         ("def f(x):\n    return x.reshape(3, 7)\n", "RuntimeError"),
@@ -124,7 +124,9 @@ def test_what_cannot_be_a_problem_is_named(body, message):
 
 
 def test_inputs_without_free_sizes_are_refused():
-    source = "import torch\n\n\ndef make():\n    return torch.tensor([1.0])\n\n\ndef f(x):\n    return x\n"
+    source = (
+        "import torch\n\n\ndef make():\n    return torch.ones(1)\n\n\ndef f(x):\n    return x\n"
+    )
     with pytest.raises(CodeError, match="no size of its inputs can vary"):
         traced("f", "make", source)
 

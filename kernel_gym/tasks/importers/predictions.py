@@ -33,7 +33,7 @@ def read_predictions(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"{path}: cannot be read ({error})") from error
-    found = {}
+    sources = {}
     for number, row in enumerate(_rows(path, text), 1):
         known = row if isinstance(row, dict) else {}
         file = known.get("file", known.get("path"))
@@ -43,8 +43,8 @@ def read_predictions(path: Path) -> dict[str, str]:
                 f"{path}: row {number}: found keys {sorted(known)[:6]}, expected file and predict, "
                 "or path and content"
             )
-        found[file] = _without_fence(source)
-    return found
+        sources[file] = _without_fence(source)
+    return sources
 
 
 def prediction_for(sources: Mapping[str, str], name: str) -> str | None:
@@ -67,18 +67,18 @@ def kernelbench_key(task: str) -> str:
 
 def _of_run_folder(path: Path) -> dict[str, str]:
     """Returns the first sample of each problem in a run folder of KernelBench."""
-    found: dict[str, tuple[int, str]] = {}
+    samples: dict[str, tuple[int, str]] = {}
     for file in sorted(path.iterdir()):
         match = _SAMPLE.fullmatch(file.name)
-        if match and (match[1] not in found or int(match[2]) < found[match[1]][0]):
+        if match and (match[1] not in samples or int(match[2]) < samples[match[1]][0]):
             text = file.read_text(encoding="utf-8", errors="replace")
-            found[match[1]] = int(match[2]), _without_fence(text)
-    if not found:
+            samples[match[1]] = int(match[2]), _without_fence(text)
+    if not samples:
         raise PredictionError(
             f"{path}: found no level_L_problem_P_sample_S_kernel.py, expected a run folder of "
             "KernelBench"
         )
-    return {key: source for key, (_, source) in found.items()}
+    return {key: source for key, (_, source) in samples.items()}
 
 
 def _rows(path: Path, text: str) -> list[Any]:

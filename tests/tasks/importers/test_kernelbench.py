@@ -18,7 +18,6 @@ from kernel_gym.tasks.importers.predictions import (
 from kernel_gym.tasks.importers.reader import Found, Unsupported
 from kernel_gym.tasks.names import IMPORTS
 
-
 SCALE = '''
 import torch
 import torch.nn as nn
@@ -127,9 +126,9 @@ def test_a_run_folder_of_kernelbench_is_read(tmp_path):
     (tmp_path / "level_1_problem_23_sample_1_kernel.py").write_text("second")
     (tmp_path / "level_1_problem_23_sample_0_kernel.py").write_text("first")
     (tmp_path / "eval_results.json").write_text("{}")
-    found = read_predictions(tmp_path)
-    assert found == {"level_1_problem_23": "first"}
-    assert found[kernelbench_key("level1/23_Softmax")] == "first"
+    sources = read_predictions(tmp_path)
+    assert sources == {"level_1_problem_23": "first"}
+    assert sources[kernelbench_key("level1/23_Softmax")] == "first"
 
 
 def test_another_folder_is_refused(tmp_path):

@@ -41,9 +41,9 @@ def test_the_expression_is_found(function, text):
 
 def test_a_product_of_strided_sizes_is_found():
     values = [point["a"] * ((point["b"] - 3) // 2 + 1) for point in POINTS]
-    found = expression(values, POINTS)
-    assert found is not None
-    assert [eval(found, {}, dict(point)) for point in POINTS] == values
+    text = expression(values, POINTS)
+    assert text is not None
+    assert [eval(text, {}, dict(point)) for point in POINTS] == values
 
 
 def test_what_is_no_simple_function_is_not_guessed():
