@@ -95,7 +95,7 @@ class Opened:
             defined = [n for n, v in vars(self._modules[path]).items() if callable(v)]
             raise BuildError(f"{path} defines no {attribute!r}; it defines {', '.join(defined)}")
         if not callable(value):
-            raise BuildError(f"{name} is a {type(found).__name__}, expected a class or function")
+            raise BuildError(f"{name} is a {type(value).__name__}, expected a class or function")
         return value
 
 
