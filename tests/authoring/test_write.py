@@ -14,7 +14,7 @@ from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.traced.loading import load_text
 
 TEN = (Path(__file__).parent / "modules" / "ten.py").read_text()
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def traced(target, inputs, source=TEN):

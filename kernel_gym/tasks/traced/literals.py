@@ -15,7 +15,7 @@ _MOST_STEP = 32
 
 
 def expression(values: Sequence[Number], sizes: Sequence[Sizes]) -> str | None:
-    """Returns an expression that gives a value at each of the sizes, or None.
+    """Returns an expression that has the value of each point, or None.
 
     Tried are, in this order: a constant; a product of powers of sizes with a factor; a sum of
     multiples of sizes; a floor division `(size * p + q) // r`; and products of these, each of one
