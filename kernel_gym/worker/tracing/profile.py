@@ -83,6 +83,6 @@ def profile(files: dict[str, str], script: str) -> list[dict[str, Any]]:
     sys.path[:0] = [str(place.parent), str(folder)]
     sys.argv = [script]
     clock = _Clock(str(folder))
-    torch.nn.Module.__call__ = lambda module, *a, **k: clock(module, *a, **k)  # type: ignore[method-assign,assignment]
+    torch.nn.Module.__call__ = lambda module, *a, **k: clock(module, *a, **k)  # type: ignore[method-assign]
     runpy.run_path(str(place), run_name="__main__")
     return clock.rows()
