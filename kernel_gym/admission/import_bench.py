@@ -136,7 +136,7 @@ class ImportBench:
             os.close(output)
         if "error" in answer:
             raise UnsupportedTask(f"it does not run: {inert_line(answer['error'], 240)}")
-        found = answer.get("answer")
-        if not isinstance(found, dict):
+        given = answer.get("answer")
+        if not isinstance(given, dict):
             raise UnsupportedTask("broken: its answer is no object")
-        return found
+        return given

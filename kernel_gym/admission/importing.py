@@ -1,7 +1,7 @@
 """Imports a suite: lists its tasks, prepares and admits each, and writes the manifest.
 
 The manifest is written after each task. A task whose files are unchanged and that has a verdict on
-the device is not done again, so an import that was interrupted goes on where it stopped.
+the device is not done again, so an import that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AdmittingBench(Bench, Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """One task of an import: what became of it, and how many there are."""
+    """One task of an import: its entry, and how many there are."""
 
     entry: Entry
     done: int
@@ -79,8 +79,8 @@ def import_suite(
     Raises:
         CheckoutError: No task of the checkout fits the pattern.
     """
-    found = [one for one in reader.entries(checkout) if fnmatch.fnmatch(one.name, only)]
-    if not found:
+    listed = [one for one in reader.entries(checkout) if fnmatch.fnmatch(one.name, only)]
+    if not listed:
         raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
     manifest = _manifest(reader, checkout, folder)
     free: SimpleQueue[AdmittingBench] = SimpleQueue()
@@ -96,14 +96,14 @@ def import_suite(
             free.put(bench)
 
     with ThreadPoolExecutor(len(benches)) as pool:
-        waiting = [pool.submit(work, one) for one in found]
+        waiting = [pool.submit(work, one) for one in listed]
         try:
             for number, done in enumerate(as_completed(waiting), 1):
                 entry, repeated = done.result()
                 manifest = manifest.with_entry(entry)
                 if not repeated:
                     write_manifest(manifest, folder)
-                yield Step(entry, number, len(found), repeated)
+                yield Step(entry, number, len(listed), repeated)
         finally:
             pool.shutdown(cancel_futures=True)
     write_manifest(manifest, folder)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from kernel_gym.devices.base import Call, Failed, InfraError
+from kernel_gym.devices.base import Audit, Call, Failed, InfraError
 from kernel_gym.devices.sim.device import SimDevice, SimSession
 from kernel_gym.judge.correctness import same_twice
 from kernel_gym.judge.reference import in_double
@@ -152,10 +152,10 @@ class _Reference:
     ) -> list[Stated]:
         """States the proposals that the suite's own code answers."""
         most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
-        found: list[Stated] = []
+        usable_ones: list[Stated] = []
         failures = 0
         for kind, dims in proposals:
-            if len(found) >= most or failures > 2 * most or time.monotonic() > self._until:
+            if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
                 break
             if dims in taken:
                 continue
@@ -164,8 +164,8 @@ class _Reference:
             usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
             failures += not usable
             if usable and tried is not None:
-                found.append(tried.stated)
-        return found
+                usable_ones.append(tried.stated)
+        return usable_ones
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
@@ -193,6 +193,11 @@ class _Reference:
         if seconds > SLOW:  # the first call compiles and tunes
             with suppress(_CallFailed):
                 _, seconds = self._call(known, 1)
+        if split is not Split.TRAIN:  # the judge audits all of these calls
+            try:
+                self._call(known, 2, audit=Audit.REVERSED)
+            except _CallFailed:
+                return None
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
 
@@ -243,7 +248,12 @@ class _Reference:
         )
 
     def _call(
-        self, stated: Stated, seed: int, noop: bool = False, exact: bool = False
+        self,
+        stated: Stated,
+        seed: int,
+        noop: bool = False,
+        exact: bool = False,
+        audit: Audit = Audit.OFF,
     ) -> tuple[tuple[torch.Tensor, ...], float]:
         """Makes one call and returns its outputs and the processor seconds of the device."""
         own = self._problem
@@ -255,10 +265,10 @@ class _Reference:
             inputs, dims = in_double(inputs), {**dims, EXACT: 1}
         began = self._open().device_seconds
         try:
-            call = self._open().call(inputs, dims, noop=noop, believed=True)
+            call = self._open().call(inputs, dims, noop, audit, believed=True)
             if isinstance(call, Call) and call.retuned:
                 began = self._open().device_seconds
-                call = self._open().call(inputs, dims, noop=noop, believed=True)
+                call = self._open().call(inputs, dims, noop, audit, believed=True)
         except InfraError as error:
             self._close()
             raise _CallFailed(str(error)) from None

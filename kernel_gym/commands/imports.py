@@ -25,7 +25,7 @@ OutOption = Annotated[
 def import_checkout(
     checkout: Path, suite: str | None, only: str, out: Path | None, device: str, json: bool
 ) -> None:
-    """Imports the suites of a checkout and prints what became of their tasks."""
+    """Imports the suites of a checkout and prints the verdicts on their tasks."""
     from kernel_gym.admission.import_bench import ImportBench
     from kernel_gym.admission.importing import import_suite
     from kernel_gym.tasks.importers.readers import get_reader, readers_of

@@ -136,7 +136,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="baseline, examples, reference, search, folder:PATH, replay:RUN, predictions:FILE, "
+        help="baseline, examples, reference, search, folder:PATH, replay:RUN, predictions:PATH, "
         "hf:PATH, "
         "openai:URL, reflective:POLICY; docs/training.md explains them.",
         callback=_checked(_check_policy),

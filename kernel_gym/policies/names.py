@@ -12,7 +12,7 @@ POLICIES = {
     "folder:PATH": f"{_HERE}.scripted",
     "hf:PATH": f"{_HERE}.huggingface",
     "openai:URL": f"{_HERE}.openai",
-    "predictions:FILE": f"{_HERE}.scripted",
+    "predictions:PATH": f"{_HERE}.scripted",
     "reference": f"{_HERE}.scripted",
     "reflective:POLICY": f"{_HERE}.reflective",
     "replay:RUN": f"{_HERE}.scripted",

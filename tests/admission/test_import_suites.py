@@ -15,6 +15,7 @@ from kernel_gym.tasks.names import IMPORTS
 from tests.tasks.importers import suites
 
 DEVICE = "sim:gfx942"
+pytestmark = pytest.mark.timeout(600)  # three suites are imported
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +47,32 @@ def verdicts(suite):
 
 
 def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
-    found = verdicts("tritonbench-g")
-    good = found["add"][1].verdicts[DEVICE]
-    assert found["add"][0] == "admitted", good.reason
+    entries = verdicts("tritonbench-g")
+    good = entries["add"][1].verdicts[DEVICE]
+    assert entries["add"][0] == "admitted", good.reason
     assert good.speedup == pytest.approx(1, abs=0.05)
     assert set(good.controls.values()) == {"fails"}
-    reasons = {name: entry.reason.partition(":")[0] for name, (_, entry) in found.items()}
+    reasons = {name: entry.reason.partition(":")[0] for name, (_, entry) in entries.items()}
     assert reasons["broken"] == reasons["whole"] == reasons["pointer"] == "unreadable"
     assert reasons["itself"] == "tests itself"
     assert reasons["gone"] == "missing"
-    assert "no GPU here" in found["raises"][1].verdicts[DEVICE].reason
-    assert found["blind"][0] == "flagged"
-    assert "seed-blind" in found["blind"][1].verdicts[DEVICE].flags
+    assert "no GPU here" in entries["raises"][1].verdicts[DEVICE].reason
+    assert entries["blind"][0] == "flagged"
+    assert "seed-blind" in entries["blind"][1].verdicts[DEVICE].flags
 
 
 def test_a_function_of_pytorch_has_an_exact_oracle(imports):
-    found = verdicts("kernelbenchx")
-    assert set(found) == {"gated"}
-    assert found["gated"][0] == "admitted", found["gated"][1].verdicts[DEVICE].reason
+    entries = verdicts("kernelbenchx")
+    assert set(entries) == {"gated"}
+    assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
     assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
     assert task.start_source is None
 
 
 def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
-    found = verdicts("agentkernelarena")
-    statuses = {name.rpartition("/")[2]: status for name, (status, _) in found.items()}
+    entries = verdicts("agentkernelarena")
+    statuses = {name.rpartition("/")[2]: status for name, (status, _) in entries.items()}
     assert statuses == {
         "one": "admitted",
         "two": "admitted",
@@ -80,7 +81,7 @@ def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
         "gone": "unsupported",
         "SiLU": "unsupported",
     }
-    assert found["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+    assert entries["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
 
 
 def test_imported_suites_are_listed(imports):

@@ -57,9 +57,9 @@ def imported(checkout, folder, bench, **options):
 
 def test_each_task_has_an_entry_and_a_reason(checkout, tmp_path):
     steps = imported(checkout, tmp_path, Bench())
-    found = {name: step.entry.status("sim:gfx942").value for name, step in steps.items()}
+    statuses = {name: step.entry.status("sim:gfx942").value for name, step in steps.items()}
     unsupported = dict.fromkeys(("b", "missing", "hip"), "unsupported")
-    assert found == dict.fromkeys(("a", "c"), "admitted") | unsupported
+    assert statuses == dict.fromkeys(("a", "c"), "admitted") | unsupported
     assert steps["b"].entry.verdicts["sim:gfx942"].reason == "bad: on purpose"
     assert "missing.txt: cannot be read" in steps["missing"].entry.reason
     assert steps["hip"].entry.reason == "no HIP"

@@ -33,6 +33,8 @@ EXAMPLES = (
     device.FindVariable("", "v"),
     device.Fill(ON_DEVICE, float("-inf")),
     device.Copy(ON_DEVICE, ON_DEVICE),
+    device.RunOperator("aten::add", "Tensor", [{"float": "inf"}, None], {"alpha": 2}),
+    device.ReadValues(ON_DEVICE),
     device.NoteRefusal("aten::mm"),
     device.ReadClock(),
     device.Upload(4096, b"abc"),

@@ -65,6 +65,8 @@ USUAL = frozenset(
     silu sin slice_scatter softplus sort sqrt square stack std sub sub_ sum tanh topk tril triu
     trunc unique_consecutive var where zero_ zeros zeros_like uniform_ index_put_ bitwise_left_shift
     bitwise_right_shift __lshift__ __rshift__ __and__ __or__ detach lift_fresh_copy mv dot
+    logsumexp prod nansum lerp addcdiv bincount searchsorted bucketize scatter_reduce std_mean
+    var_mean any all logical_and_ masked_select count_nonzero aminmax outer tril_indices index_add
     linalg_vector_norm native_layer_norm gelu sum_to_size is_same_size convolution
     _log_softmax_backward_data _softmax_backward_data tanh_backward sigmoid_backward
     threshold_backward gelu_backward silu_backward native_layer_norm_backward

@@ -72,10 +72,10 @@ def _problem(name: str, folder: Path) -> Problem:
             f"{name}: {changed[0]} of {manifest.checkout} has changed since it was imported; "
             f"run kernel-gym import {manifest.checkout} again"
         )
-    found = Found(task, entry.category, entry.mode, tuple(entry.files), entry.details)
+    listed = Found(task, entry.category, entry.mode, tuple(entry.files), entry.details)
     reader, data = get_reader(suite), read_data(suite, task)
     try:
-        return reader.problem(Path(manifest.checkout), found, data)
+        return reader.problem(Path(manifest.checkout), listed, data)
     except UnsupportedTask as error:
         raise InputError(f"{name}: unsupported: {error}") from error
 

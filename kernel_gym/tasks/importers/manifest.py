@@ -27,7 +27,7 @@ class ManifestError(InputError, ValueError):
 
 
 class ImportStatus(StrEnum):
-    """What became of a task at import, on one device."""
+    """The result of an import for a task, on one device."""
 
     ADMITTED = "admitted"
     FLAGGED = "flagged"
@@ -45,7 +45,7 @@ class DeviceVerdict(BaseModel):
     """Why it is flagged or unsupported, in one line."""
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """Rules of ours that cannot hold for it, such as `no unseen`."""
+    """Rules of the protocol that cannot hold for it, such as `no unseen`."""
     controls: dict[str, str] = Field(default_factory=dict)
     """The outcome of each control of the admission."""
     speedup: float | None = None

@@ -20,7 +20,7 @@ class CheckoutError(InputError, ValueError):
 
 
 class UnsupportedTask(Exception):
-    """A task of a suite cannot be a task of ours. The text is the reason, which tables count."""
+    """A task of a suite cannot be imported. The text is the reason, which tables count."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """A task that is in the checkout and cannot be one of ours, with the reason."""
+    """A task that is in the checkout and cannot be imported, with the reason."""
 
     name: str
     category: str
@@ -129,14 +129,14 @@ class Reader(Protocol):
             JSON values that are stored beside the manifest and given to `problem`.
 
         Raises:
-            UnsupportedTask: It cannot be a task of ours.
+            UnsupportedTask: It cannot be imported.
         """
 
     def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
         """Makes the problem from the task's files and what `prepare` returned.
 
         Raises:
-            UnsupportedTask: It cannot be a task of ours.
+            UnsupportedTask: It cannot be imported.
         """
 
 

@@ -38,7 +38,7 @@ def record(
         What `problem_of` needs, as JSON values.
 
     Raises:
-        UnsupportedTask: It cannot be a task of ours.
+        UnsupportedTask: It cannot be imported.
     """
     whole = {"seconds": RECORDING_SECONDS, "seed": SEED, **options}
     calls, ended = parse_calls(bench.run("record", files, whole))

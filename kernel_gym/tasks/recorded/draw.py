@@ -54,17 +54,17 @@ def layout(form: TensorForm, shape: Sequence[int]) -> tuple[int, ...]:
     if tuple(shape) == form.shape:
         return form.strides
     order = sorted(range(len(shape)), key=lambda i: (form.strides[i], -i))
-    found, expected = [0] * len(shape), 1
+    strides, expected = [0] * len(shape), 1
     for axis in order:
         if form.strides[axis] == 0 and form.shape[axis] > 1:
             continue
-        found[axis] = expected
+        strides[axis] = expected
         expected *= shape[axis]
     if is_contiguous(form.shape, form.strides):
         return tuple(_dense(shape))
     if not _gapless(form, order):
         raise ImpossibleError("a view with gaps has no other shape")
-    return tuple(found)
+    return tuple(strides)
 
 
 def _gapless(form: TensorForm, order: Sequence[int]) -> bool:

@@ -186,15 +186,15 @@ def _unified(calls: list[RecordedCall]) -> tuple[Template, list[dict[str, int]]]
 
 def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]:
     """The vectors that are products of two others which are no products themselves."""
-    found: dict[tuple[int, ...], str] = {}
+    products: dict[tuple[int, ...], str] = {}
     ordered = sorted(axes, key=max)
     for vector in ordered:
-        smaller = [v for v in ordered if v not in found and max(v) < max(vector) and min(v) > 1]
+        smaller = [v for v in ordered if v not in products and max(v) < max(vector) and min(v) > 1]
         for i, one in enumerate(smaller):
             for other in smaller[i:]:
                 if all(a * b == c for a, b, c in zip(one, other, vector, strict=True)):
-                    found.setdefault(vector, f"{axes[one]}*{axes[other]}")
-    return found
+                    products.setdefault(vector, f"{axes[one]}*{axes[other]}")
+    return products
 
 
 def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:

@@ -56,10 +56,10 @@ class Caller:
         }
         outputs = [one.clone() if one.data_ptr() in taken else one for one in outputs]
         changed = [t for form, t in zip(forms, tensors, strict=True) if form["mutated"]]
-        found = [*outputs, *changed]
+        results = [*outputs, *changed]
         if call["backward"]:
-            found += _gradients(outputs, gradients, forms, tensors)
-        return [_dense(one.detach()) for one in found]
+            results += _gradients(outputs, gradients, forms, tensors)
+        return [_dense(one.detach()) for one in results]
 
     def _function(self, name: str, grid: Sequence[str] | None, dims: Mapping[str, int]) -> Any:
         first, _, rest = name.partition(".")
@@ -142,8 +142,8 @@ def _gradients(
     if not pairs or not wanted:
         return []
     ends, starts = zip(*pairs, strict=True)
-    found = torch.autograd.grad(ends, wanted, starts, allow_unused=True)
-    return [one for one in found if one is not None]
+    results = torch.autograd.grad(ends, wanted, starts, allow_unused=True)
+    return [one for one in results if one is not None]
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:

@@ -70,7 +70,9 @@ class Recorder:
         """Calls a function, and describes the call."""
         if self._depth or len(self.calls) >= MOST_CALLS:
             return function(*args, **kwargs)
-        described, before, tensors = None, [], []
+        described: dict[str, Any] | None = None
+        before: list[torch.Tensor] = []
+        tensors: list[torch.Tensor] = []
         try:
             described, tensors = self._describe(name, args, kwargs, grid)
             before = [tensor.detach().clone() for tensor in tensors]

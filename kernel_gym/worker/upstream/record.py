@@ -39,7 +39,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     _first_configuration_only()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
-    sys.meta_path.append(_StubFinder())  # type: ignore[arg-type]
+    sys.meta_path.append(_StubFinder())
     for name in options.get("stubs", ()):
         sys.modules.setdefault(name, _Stub(name))
     for name in reversed(options.get("path", ())):
@@ -86,7 +86,8 @@ class _StubFinder:
         parent = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent, _Stub):
             return None
-        return importlib.machinery.ModuleSpec(name, _StubLoader())
+        loader: Any = _StubLoader()
+        return importlib.machinery.ModuleSpec(name, loader)
 
 
 class _StubLoader:
@@ -125,7 +126,8 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dic
         if Path(module.__file__ or "").resolve() == target:
             recorder.wrap(module.__dict__, options["functions"])
 
-    importlib.machinery.SourceFileLoader.exec_module = loaded  # type: ignore[method-assign]
+    loaders: Any = importlib.machinery.SourceFileLoader
+    loaders.exec_module = loaded
     sys.argv = [options["file"], *options["arguments"]]
     try:
         runpy.run_path(str(folder / options["file"]), run_name="__main__")
@@ -159,23 +161,23 @@ def _first_configuration_only() -> None:
     from triton.runtime.autotuner import Autotuner
 
     bench, run = Autotuner._bench, Autotuner.run
-    found: set[int] = set()
+    settled: set[int] = set()
 
     def once(call: Callable[[], Any], quantiles: Any = None) -> list[float]:
         call()
         return [1.0, 1.0, 1.0]
 
     def first(tuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        if id(tuner) in found:
+        if id(tuner) in settled:
             return [2.0, 2.0, 2.0]
         tuner.__dict__["do_bench"] = once
         times = bench(tuner, *args, config=config, **meta)
         if times[0] == 1.0:
-            found.add(id(tuner))
+            settled.add(id(tuner))
         return times
 
     def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        found.discard(id(tuner))
+        settled.discard(id(tuner))
         return run(tuner, *args, **kwargs)
 
     changed: Any = Autotuner
