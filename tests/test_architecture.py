@@ -18,7 +18,7 @@ FLOORS = (
     "benchmarks feedback profiles sandbox",
     "devices hidden",
     "judge worker",
-    "evaluator programs",
+    "authoring evaluator programs",
     "executors",
     "episodes exploits",
     "analysis",

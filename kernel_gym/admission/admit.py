@@ -79,7 +79,9 @@ def _admit(
     with_start = [language for language in tried if problem.kernel(language) is not None]
     try:
         values = check_values(problem, Scale.SIM, SEED)  # the same on every device
-        sources = {(k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()}
+        sources = {
+            (k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()
+        }
     except Exception as error:
         refused = ModeVerdict(refused=(_raised(problem, error),))
         modes = {mode: refused for mode, language in languages.items() if language in tried}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_gym.admission.conditioning import is_fragile
+from kernel_gym.judge.conditioning import is_fragile
 from kernel_gym.judge.expected import Expected, compare, expect
 from kernel_gym.tasks.controls.answers import (
     CONTROLS,

@@ -148,7 +148,9 @@ def _outputs(space: Space) -> list[tuple[str, str, str, str]]:
 
 
 def _check(space: Space, node: Template) -> str:
-    rounds = any(n.op.split(".")[1] in ("round", "to", "_to_copy") for n in space.forward if "." in n.op)
+    rounds = any(
+        n.op.split(".")[1] in ("round", "to", "_to_copy") for n in space.forward if "." in n.op
+    )
     if node.dtype in _CODES and rounds:
         return "CUSTOM"
     floating = str(node.dtype).startswith(("float", "bfloat"))

@@ -1,4 +1,4 @@
-"""Chooses the sizes of workloads: those of the code for a GPU, and small twins for the simulator."""
+"""Chooses the sizes of workloads: those of the code for GPUs, small twins for the simulator."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def sim_points(axes: Sequence[FreeAxis], base: Dims, cost: Cost) -> list[Dims]:
             f"{MOST_SIM_BYTES:,} and {MOST_SIM_FLOPS:,} fit the simulator"
         )
     limit = [max(2 * c, least) for c, least in zip(cost(dims), (200_000, 1_000_000), strict=True)]
-    return _varied(
-        axes, dims, (1.5, 0.5, 2.0, 0.75, 1.25, 3.0), lambda d: _cheap(cost(d), *limit)
-    )
+    return _varied(axes, dims, (1.5, 0.5, 2.0, 0.75, 1.25, 3.0), lambda d: _cheap(cost(d), *limit))
 
 
 def _cheap(cost: tuple[int, int], most_bytes: int, most_flops: int) -> bool:

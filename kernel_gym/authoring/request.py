@@ -207,8 +207,8 @@ def find_sizes(request: Request) -> FoundSizes:
             continue
         values |= _defaults(function)
         if generator == request.inputs:
-            found = list(_size_literals(function))
-            for number, (line, column, value) in enumerate(found):
+            positions = list(_size_literals(function))
+            for number, (line, column, value) in enumerate(positions):
                 size = f"size_{number}"
                 literals.append((path, line, column, size))
                 values[size] = value
@@ -220,7 +220,7 @@ def find_sizes(request: Request) -> FoundSizes:
 
 
 def _module_integers(tree: ast.Module) -> dict[str, int]:
-    found = {}
+    integers = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign):
             continue
@@ -231,8 +231,8 @@ def _module_integers(tree: ast.Module) -> dict[str, int]:
         for one, text in pairs:
             number = _integer(text)
             if isinstance(one, ast.Name) and number is not None:
-                found[one.id] = number
-    return found
+                integers[one.id] = number
+    return integers
 
 
 def _tuple_literals(tree: ast.Module) -> Iterator[tuple[int, int, str, int]]:

@@ -11,7 +11,7 @@ from kernel_gym.authoring.request import FoundSizes, Request
 from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import Limits
-from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.tasks.traced.graph import DTYPES, GraphError, Traced, parse_trace
 
 SECONDS = 120.0
@@ -41,10 +41,12 @@ class Tracer:
             "shapes": [shape.to_json() for shape in request.shapes],
             "literals": [list(one) for one in found.literals],
         }
-        self._child = shared_template().fork(
-            "tracer", [], {}, Limits(memory=MEMORY, cpu_seconds=3600), buffers=MOST_OUTPUTS
-        )
-        self._ask("load", **self._spec)
+        self._child = _fork()
+        try:
+            self._ask("load", **self._spec)
+        except CodeError:
+            self._child.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -88,9 +90,7 @@ class Tracer:
         data = [
             v.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for v in values.values()
         ]
-        header, buffers = self._ask(
-            "run", *data, sizes=dict(sizes), train=train, values=described
-        )
+        header, buffers = self._ask("run", *data, sizes=dict(sizes), train=train, values=described)
         try:
             pairs = zip(header["outputs"], buffers, strict=True)
             return [_tensor(one, buffer) for one, buffer in pairs]
@@ -98,16 +98,39 @@ class Tracer:
             raise CodeError(f"the tracer's answer is malformed: {inert_line(str(error))}") from None
 
     def _ask(self, verb: str, *buffers: bytes, **fields: Any) -> tuple[dict[str, Any], Any]:
-        try:
-            message = self._child.channel.request({"do": verb, **fields}, *buffers, timeout=SECONDS)
-        except ChannelTimeout:
-            raise CodeError(f"it takes more than {SECONDS:g} s at {fields.get('sizes')}") from None
-        except ChannelError:
-            raise CodeError("the process ended: a crash, exit(), or too much memory") from None
-        error = message.header.get("error")
-        if error is not None:
-            raise CodeError(_explained(error))
-        return message.header, message.buffers
+        return _asked(self._child, verb, *buffers, **fields)
+
+
+def ask_once(verb: str, **fields: Any) -> dict[str, Any]:
+    """Asks a new tracer one thing and returns its answer, which may be forged.
+
+    Raises:
+        CodeError: The user's code fails.
+    """
+    child = _fork()
+    try:
+        return _asked(child, verb, **fields)[0]
+    finally:
+        child.close()
+
+
+def _fork() -> Child:
+    limits = Limits(memory=MEMORY, cpu_seconds=3600)
+    return shared_template().fork("tracer", [], {}, limits, buffers=MOST_OUTPUTS)
+
+
+def _asked(child: Child, verb: str, *buffers: bytes, **fields: Any) -> tuple[dict[str, Any], Any]:
+    try:
+        message = child.channel.request({"do": verb, **fields}, *buffers, timeout=SECONDS)
+    except ChannelTimeout:
+        sizes = f" at {fields['sizes']}" if "sizes" in fields else ""
+        raise CodeError(f"it takes more than {SECONDS:g} s{sizes}") from None
+    except ChannelError:
+        raise CodeError("the process ended: a crash, exit(), or too much memory") from None
+    error = message.header.get("error")
+    if error is not None:
+        raise CodeError(_explained(error))
+    return message.header, message.buffers
 
 
 def _tensor(described: Mapping[str, Any], buffer: bytes) -> torch.Tensor:

@@ -31,7 +31,7 @@ def export(
         typer.Option(
             "--format",
             help="messages, preferences, verl or apex; for imported suites geak-eval, "
-            "kernelbenchx, tritonbench or aka.",
+            "kernelbenchx, tritonbench, aka, or kernelbench (a folder).",
         ),
     ] = "messages",
     only: Annotated[
@@ -43,17 +43,26 @@ def export(
     Example: kernel-gym export runs/demo --format preferences --out pairs.jsonl
     """
     from kernel_gym.exchange.files import write_rows
-    from kernel_gym.exchange.predictions import PREDICTION_FORMATS, prediction_rows
+    from kernel_gym.exchange.predictions import (
+        KERNELBENCH,
+        PREDICTION_FORMATS,
+        prediction_rows,
+        write_run_folder,
+    )
     from kernel_gym.exchange.replies import ONLY, REPLY_FORMATS, reply_rows
     from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import UnknownName
 
-    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS]
+    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS, KERNELBENCH]
     with one_line_errors():
         for what, name, known in (("format", form, formats), ("filter", only, ONLY)):
             if name not in known:
                 raise UnknownName(what, name, known)
         store = RunStore(folder)
+        if form == KERNELBENCH:
+            number = write_run_folder(store, out)
+            console.print(f"{number} files: {out}", highlight=False, soft_wrap=True)
+            return
         predictions = form in PREDICTION_FORMATS
         rows = prediction_rows(store, form) if predictions else reply_rows(store, form, only)
         write_rows(out, rows)

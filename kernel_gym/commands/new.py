@@ -83,12 +83,12 @@ def _request(
         raise typer.BadParameter("expected one of --inputs and --shapes")
     names = [one for one in (target, inputs, init) if one is not None]
     files, relative = read_files(names)
-    found = dict(zip(names, relative, strict=True))
+    by_name = dict(zip(names, relative, strict=True))
     return Request(
         files,
-        found[target],
-        found[inputs] if inputs else None,
-        found[init] if init else None,
+        by_name[target],
+        by_name[inputs] if inputs else None,
+        by_name[init] if init else None,
         parse_shapes(shapes) if shapes else (),
         parse_sizes(sizes),
         frozenset(fixed.replace(",", " ").split()),
@@ -166,13 +166,13 @@ def _show_profile(script: Path, json: bool) -> None:
 
     with one_line_errors(), messages.status("running the script"):
         try:
-            found = profile_script(script)
+            classes = profile_script(script)
         except CodeError as error:
             raise typer.BadParameter(f"{script}: {error}") from None
     if json:
-        print_json([one.to_json() for one in found])
+        print_json([one.to_json() for one in classes])
         return
-    for one in found:
+    for one in classes:
         console.print(f"{one.share:6.1%} {one.calls:5d} calls  {one.what}", highlight=False)
         if one.command:
             console.print(f"        {one.command}", markup=False, highlight=False, soft_wrap=True)

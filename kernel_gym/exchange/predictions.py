@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kernel_gym.episodes.history import best_turn
@@ -11,6 +12,7 @@ from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.importers.predictions import kernelbench_key
 
 
 def _by_file(details: Mapping[str, Any], instruction: str, source: str) -> Row:
@@ -65,3 +67,36 @@ def prediction_rows(store: RunStore, form: str) -> list[Row]:
     if not rows:
         raise StoreError(f"{store.folder}: found no reply to a task of an imported suite")
     return rows
+
+
+KERNELBENCH = "kernelbench"
+"""The format that is a folder: KernelBench's run folder."""
+
+
+def write_run_folder(store: RunStore, folder: Path) -> int:
+    """Writes the best reply of each sample as KernelBench names it, and returns their number.
+
+    Args:
+        store: The run.
+        folder: The folder to write to.
+
+    Raises:
+        StoreError: The run has no reply to a task of KernelBench.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for name in store.config.tasks:
+        suite, _, task = name.partition("/")
+        if not suite.startswith(KERNELBENCH):
+            continue
+        suffix = "hip" if suite.endswith("-hip") else "py"
+        for sample in range(1, store.config.samples + 1):
+            turns = store.turns(name, sample)
+            if turns:
+                file = f"{kernelbench_key(task)}_sample_{sample - 1}_kernel.{suffix}"
+                source = store.source(best_turn(turns) or turns[-1])
+                (folder / file).write_text(source, encoding="utf-8")
+                written += 1
+    if not written:
+        raise StoreError(f"{store.folder}: found no reply to a task of KernelBench")
+    return written

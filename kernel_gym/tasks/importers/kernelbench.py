@@ -1,7 +1,7 @@
 """Reads KernelBench: one PyTorch module and its input generator in each file.
 
 A candidate defines the class `ModelNew` with the constructor and `forward` of `Model` (in Triton),
-or the launcher of a task of ours (in HIP).
+or the launcher that the prompt shows (in HIP).
 """
 
 from __future__ import annotations

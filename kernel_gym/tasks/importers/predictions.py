@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,14 @@ def read_predictions(path: Path) -> dict[str, str]:
     """Returns sources by the file that they are for: a name, or a path in the checkout.
 
     Rows have `file` and `predict` (TritonBench, GEAK-eval, KernelBenchX), or `path` and `content`
-    (AgentKernelArena).
+    (AgentKernelArena). A folder is a run folder of KernelBench: it holds a file for each sample,
+    of which the first one of a problem is taken.
 
     Raises:
         PredictionError: The file is missing or malformed.
     """
+    if path.is_dir():
+        return _of_run_folder(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -48,7 +52,33 @@ def prediction_for(sources: Mapping[str, str], name: str) -> str | None:
     _, task = split_imported(name)
     file = str(entry_of(name).details.get("file", task))
     short = file.rpartition("/")[2]
-    return next((sources[key] for key in (file, short, task, f"{task}.py") if key in sources), None)
+    keys = (file, short, task, f"{task}.py", kernelbench_key(task))
+    return next((sources[key] for key in keys if key in sources), None)
+
+
+_SAMPLE = re.compile(r"(level_\d_problem_\d+)_sample_(\d+)_kernel\.(?:py|hip)")
+
+
+def kernelbench_key(task: str) -> str:
+    """Returns `level_1_problem_23` for KernelBench's task `level1/23_Softmax`, else the task."""
+    match = re.fullmatch(r"level(\d)/(\d+)_.*", task)
+    return f"level_{match[1]}_problem_{match[2]}" if match else task
+
+
+def _of_run_folder(path: Path) -> dict[str, str]:
+    """Returns the first sample of each problem in a run folder of KernelBench."""
+    samples: dict[str, tuple[int, str]] = {}
+    for file in sorted(path.iterdir()):
+        match = _SAMPLE.fullmatch(file.name)
+        if match and (match[1] not in samples or int(match[2]) < samples[match[1]][0]):
+            text = file.read_text(encoding="utf-8", errors="replace")
+            samples[match[1]] = int(match[2]), _without_fence(text)
+    if not samples:
+        raise PredictionError(
+            f"{path}: found no level_L_problem_P_sample_S_kernel.py, expected a run folder of "
+            "KernelBench"
+        )
+    return {key: source for key, (_, source) in samples.items()}
 
 
 def _rows(path: Path, text: str) -> list[Any]:

@@ -56,7 +56,7 @@ def adapter_text(
     return f"{_HELPER}\n\ndef {entry}({', '.join(names)}):\n{inner}\n"
 
 
-_HELPER = '''
+_HELPER = """
 
 def _kernel_gym_model(args, kwargs, tensors):
     key = repr((args, kwargs))
@@ -76,7 +76,7 @@ def _kernel_gym_model(args, kwargs, tensors):
 
 
 _kernel_gym_models = {}
-'''
+"""
 
 
 def _constructor(init: Any) -> tuple[str, str]:

@@ -228,8 +228,8 @@ def _roots(nodes: Sequence[Template | Node]) -> list[int]:
 
 
 def _may_share(name: str) -> bool:
-    found = operator(name)
-    return found.is_view or name.split(".")[1] in _ALIASES
+    overload = operator(name)
+    return overload.is_view or name.split(".")[1] in _ALIASES
 
 
 def _writes(node: Template | Node) -> bool:
@@ -256,10 +256,10 @@ def _sources(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
 
 def drawn_directly(nodes: Sequence[Template], outputs: Sequence[int]) -> frozenset[int]:
     """Returns the nodes that draw an output by `torch.rand` itself, without changing it."""
-    found = set()
+    draws = set()
     for end in outputs:
         while nodes[end].op in ("aten.detach.default", "aten.alias.default"):
             end = nodes[end].args[0]["v"]
         if nodes[end].op == "aten.rand.default":
-            found.add(end)
-    return frozenset(found)
+            draws.add(end)
+    return frozenset(draws)

@@ -138,7 +138,8 @@ def _points(names: list[str], table: Mapping[str, Points]) -> str:
         scale: [tuple(point[name] for name in names) for point in points]
         for scale, points in table.items()
     }
-    return f"points(\n    {' '.join(names)!r},\n    full={rows['full']!r},\n    sim={rows['sim']!r},\n)"
+    lines = [f"{' '.join(names)!r},", *(f"{scale}={rows[scale]!r}," for scale in ("full", "sim"))]
+    return "\n".join(["points(", *(f"    {line}" for line in lines), ")"])
 
 
 def _inputs(draft: Draft) -> str:

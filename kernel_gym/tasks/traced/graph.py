@@ -48,7 +48,9 @@ def identifier(text: str) -> str:
 
 def _dtype(text: str | None) -> str | None:
     if text is not None and text not in DTYPES:
-        raise ValueError(f"found the dtype {text[:40]!r}, expected one of {', '.join(sorted(DTYPES))}")
+        raise ValueError(
+            f"found the dtype {text[:40]!r}, expected one of {', '.join(sorted(DTYPES))}"
+        )
     return text
 
 
@@ -186,10 +188,10 @@ def operator(name: str) -> torch._ops.OpOverload:
     hidden = packet_name.startswith("_") and packet_name not in PRIVATE
     if hidden or packet_name in REFUSED:
         raise GraphError(f"it uses the operator {name[:80]}, which is not taken")
-    found = getattr(getattr(torch.ops.aten, packet_name, None), overload, None)
-    if not isinstance(found, torch._ops.OpOverload):
+    overload_of_name = getattr(getattr(torch.ops.aten, packet_name, None), overload, None)
+    if not isinstance(overload_of_name, torch._ops.OpOverload):
         raise GraphError(f"it uses {name[:80]}, which this PyTorch does not have")
-    return found
+    return overload_of_name
 
 
 _CHANCES = ("p", "dropout_p", "dropout")
@@ -199,12 +201,14 @@ def is_random(node: Node) -> bool:
     """Whether a node draws random numbers. A dropout with probability zero does not."""
     if node.op in VALUES:
         return False
-    found = operator(node.op)
-    if torch.Tag.nondeterministic_seeded not in found.tags:
+    overload = operator(node.op)
+    if torch.Tag.nondeterministic_seeded not in overload.tags:
         return False
-    names = [argument.name for argument in found._schema.arguments]
+    names = [argument.name for argument in overload._schema.arguments]
     given = dict(zip(names, node.args, strict=False)) | node.kwargs
-    defaults = {a.name: a.default_value for a in found._schema.arguments if a.has_default_value()}
+    defaults = {
+        a.name: a.default_value for a in overload._schema.arguments if a.has_default_value()
+    }
     given = defaults | given
     if given.get("train") is False or given.get("training") is False:
         return False

@@ -15,7 +15,7 @@ _MOST_STEP = 32
 
 
 def expression(values: Sequence[Number], sizes: Sequence[Sizes]) -> str | None:
-    """Returns an expression that gives a value at each of the sizes, or None.
+    """Returns an expression that has the value of each point, or None.
 
     Tried are, in this order: a constant; a product of powers of sizes with a factor; a sum of
     multiples of sizes; a floor division `(size * p + q) // r`; and products of these, each of one
@@ -30,19 +30,19 @@ def expression(values: Sequence[Number], sizes: Sequence[Sizes]) -> str | None:
         return repr(first)
     moved = _moving(values, sizes)
     for find in (_monomial, _affine, _steps, _separated):
-        found = find(values, sizes, moved)
-        if found is not None and _holds(found, values, sizes):
-            return found
+        text = find(values, sizes, moved)
+        if text is not None and _holds(text, values, sizes):
+            return text
     return None
 
 
 def _holds(text: str, values: Sequence[Number], sizes: Sequence[Sizes]) -> bool:
     code = compile(text, "<size>", "eval")
     for value, point in zip(values, sizes, strict=True):
-        found = eval(code, {"__builtins__": {}, "math": math}, dict(point))
-        if isinstance(value, int) and (found != value or not isinstance(found, int)):
+        result = eval(code, {"__builtins__": {}, "math": math}, dict(point))
+        if isinstance(value, int) and (result != value or not isinstance(result, int)):
             return False
-        if not math.isclose(found, value, rel_tol=_CLOSE):
+        if not math.isclose(result, value, rel_tol=_CLOSE):
             return False
     return True
 
@@ -69,9 +69,7 @@ def _pairs(name: str, values: Sequence[Number], sizes: Sequence[Sizes]) -> list[
     ]
 
 
-def _monomial(
-    values: Sequence[Number], sizes: Sequence[Sizes], moved: Sequence[str]
-) -> str | None:
+def _monomial(values: Sequence[Number], sizes: Sequence[Sizes], moved: Sequence[str]) -> str | None:
     powers: dict[str, Fraction] = {}
     if all(v < 0 for v in values):
         positive = _monomial([-v for v in values], sizes, moved)

@@ -60,8 +60,8 @@ class TracedProblem(Problem):
         if not self.text:
             return super().reference_source()
         functions = (n for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.FunctionDef))
-        found = next(function for function in functions if function.name == "reference")
-        lines = self.text.splitlines()[found.lineno - 1 : found.end_lineno]
+        function = next(function for function in functions if function.name == "reference")
+        lines = self.text.splitlines()[function.lineno - 1 : function.end_lineno]
         body = textwrap.dedent("\n".join(lines))
         body = body.replace("def reference(\n    self,", f"def {self.entry}(", 1)
         return f"import torch\n\n\n{body}\n"

@@ -88,7 +88,9 @@ def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> Template:
 
 def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     first = values[0]
-    if isinstance(first, dict) and ("v" in first or "tensor" in first or "torch" in first or "float" in first):
+    if isinstance(first, dict) and (
+        "v" in first or "tensor" in first or "torch" in first or "float" in first
+    ):
         return first
     if isinstance(first, dict):
         return {k: _merged([v[k] for v in values], sizes, where) for k in first}

@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.tracing.sources import Opened, Sources
 
-
 _TAKEN = frozenset({"self", "torch", "aten", "math", "inputs"})
 """Names that the written code uses itself."""
 
@@ -180,10 +179,10 @@ def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
 def _arguments(opened: Opened) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if opened.inputs is None:
         return tuple(_drawn(shape, opened.sizes) for shape in opened.shapes), {}
-    found = opened.inputs(**_fitting(opened.inputs, opened.sizes))
-    if isinstance(found, dict):
-        return (), found
-    return (found,) if isinstance(found, torch.Tensor) else tuple(found), {}
+    values = opened.inputs(**_fitting(opened.inputs, opened.sizes))
+    if isinstance(values, dict):
+        return (), values
+    return (values,) if isinstance(values, torch.Tensor) else tuple(values), {}
 
 
 def _fitting(function: Any, sizes: dict[str, int]) -> dict[str, int]:

@@ -11,12 +11,12 @@ from kernel_gym.worker.tracing.built import Built
 
 def spreads(built: Built) -> dict[str, dict[str, Any]]:
     """Returns mean, standard deviation, least and largest element of each value."""
-    found = {}
+    statistics = {}
     for name, value in built.values.items():
         if not value.numel() or value.is_complex():
             continue
         wide = value.detach().double()
-        found[name] = {
+        statistics[name] = {
             "mean": float(wide.mean()),
             "std": float(wide.std(correction=0)),
             "least": float(wide.min()),
@@ -24,7 +24,7 @@ def spreads(built: Built) -> dict[str, dict[str, Any]]:
             "shape": list(value.shape),
             "constant": _constant(wide),
         }
-    return found
+    return statistics
 
 
 def _constant(value: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.tracing.built import Built, build
 from kernel_gym.worker.tracing.evidence import spreads
+from kernel_gym.worker.tracing.profile import profile
 from kernel_gym.worker.tracing.record import of_call, of_construction, of_forward
 from kernel_gym.worker.tracing.sources import Sources
 
@@ -52,6 +53,10 @@ class Tracer:
         """Takes the files and what to trace. Nothing is executed yet."""
         self._sources = Sources(**spec)
         return {}, []
+
+    def profile(self, buffers: Sequence[bytes], files: dict[str, str], script: str) -> Answer:
+        """Runs a script and lists its modules by time."""
+        return {"modules": profile(files, script)}, []
 
     def trace(self, buffers: Sequence[bytes], sizes: dict[str, int], train: bool) -> Answer:
         """Traces the construction of all values and the forward pass, without computing them."""
@@ -99,6 +104,7 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 HANDLERS: dict[str, Callable[..., Answer]] = {
     "load": Tracer.load,
+    "profile": Tracer.profile,
     "trace": Tracer.trace,
     "spreads": Tracer.spreads,
     "run": Tracer.run,

@@ -90,13 +90,13 @@ class Opened:
         path, _, attribute = name.partition(":")
         if path not in self._modules:
             self._modules[path] = self._sources.execute(path, self.sizes)
-        found = getattr(self._modules[path], attribute, None)
-        if found is None:
+        value = getattr(self._modules[path], attribute, None)
+        if value is None:
             defined = [n for n, v in vars(self._modules[path]).items() if callable(v)]
             raise BuildError(f"{path} defines no {attribute!r}; it defines {', '.join(defined)}")
-        if not callable(found):
-            raise BuildError(f"{name} is a {type(found).__name__}, expected a class or function")
-        return found
+        if not callable(value):
+            raise BuildError(f"{name} is a {type(value).__name__}, expected a class or function")
+        return value
 
 
 class _Resized(ast.NodeTransformer):

@@ -1,0 +1,149 @@
+"""A user's code becomes a problem that computes the same, or is refused with the reason."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernel_gym.authoring.request import Request, parse_shapes
+from kernel_gym.authoring.tracer import CodeError
+from kernel_gym.authoring.write import trace_problem, write_problem
+from kernel_gym.judge.expected import compare, expect
+from kernel_gym.tasks.problem import Check, Scale
+from kernel_gym.tasks.sampling import train_workloads
+from kernel_gym.tasks.traced.loading import load_text
+
+TEN = (Path(__file__).parent / "modules" / "ten.py").read_text()
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def traced(target, inputs, source=TEN):
+    request = Request({"m.py": source}, f"m.py:{target}", f"m.py:{inputs}")
+    return trace_problem(request, "mine", "a test")
+
+
+def problem_of(target, inputs, source=TEN):
+    return load_text("mine", traced(target, inputs, source).problem)
+
+
+def test_a_module_becomes_a_problem_with_parameters_as_inputs():
+    problem = problem_of("RMSNormBlock", "rms_inputs")
+    assert [arg.name for arg in problem.args] == ["x", "residual", "weight"]
+    assert {axis.name for axis in problem.axes} == {"batch", "seq", "hidden"}
+    assert problem.args[2].shape == "hidden"
+    workload = train_workloads(problem, Scale.SIM)[0]
+    expected = expect(problem, workload, 0)
+    assert expected.oracle[0].dtype is torch.float64
+    weight = expected.inputs["weight"]
+    assert weight.std() > 0.1  # not all ones, as the module starts with
+    assert compare(problem, expected, expected.reference).passed
+    wrong = (expected.reference[0] * 1.05,)
+    assert not compare(problem, expected, wrong).passed
+
+
+def test_arguments_that_are_written_become_outputs():
+    problem = problem_of("momentum_step", "step_inputs")
+    assert len(problem.outputs) == 2
+    workload = train_workloads(problem, Scale.SIM)[0]
+    expected = expect(problem, workload, 0)
+    before = expected.inputs["momentum"].clone()
+    problem.reference(**expected.inputs)
+    assert torch.equal(before, expected.inputs["momentum"])
+
+
+def test_quantised_codes_may_differ_by_one():
+    problem = problem_of("quantise_tokens", "token_inputs")
+    assert [output.check for output in problem.outputs] == [Check.CUSTOM, Check.CLOSE]
+
+
+def test_a_custom_autograd_function_is_traced_through_its_backward_pass():
+    problem = problem_of("squared_relu_backward", "relu_inputs")
+    x, gradient = torch.randn(4, 5), torch.randn(4, 5)
+    (found,) = problem.reference(x=x, gradient=gradient)
+    torch.testing.assert_close(found, 2 * torch.relu(x) * gradient)
+
+
+def test_indices_stay_legal():
+    problem = problem_of("FocalLoss", "loss_inputs")
+    for workload in train_workloads(problem, Scale.SIM):
+        target = expect(problem, workload, 3).inputs["target"]
+        assert target.dtype is torch.int64
+        assert 0 <= int(target.min()) <= int(target.max()) < workload.dims["classes"]
+
+
+def test_stated_shapes_are_enough():
+    source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
+    shapes = parse_shapes("x: float32[rows, cols]")
+    request = Request({"m.py": source}, "m.py:twice", shapes=shapes)
+    problem = load_text("twice", trace_problem(request, "twice", "a test").problem)
+    assert problem.args[0].shape == "rows, cols"
+    assert problem.output_shapes({"rows": 3, "cols": 5}) == {"out": (3, 5)}
+    assert problem.bytes({"rows": 3, "cols": 5}) == 2 * 3 * 5 * 4
+
+
+def test_a_folder_of_the_ordinary_layout_is_written(tmp_path):
+    request = Request({"m.py": TEN}, "m.py:decayed_scan", "m.py:scan_inputs")
+    written = write_problem(request, "decayed_scan", tmp_path, "a test")
+    names = {path.name for path in written.folder.iterdir()}
+    assert names == {"problem.py", "original.py", "formula_stub.py"}
+    assert "torch.sigmoid" in (written.folder / "original.py").read_text()
+
+
+HEAD = "import torch\nfrom torch import nn\n\n\ndef make(rows=64, cols=32):\n"
+MAKE = HEAD + "    return torch.randn(rows, cols)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def f(x):\n    return x + torch.randn_like(x)\n", "draws random numbers"),
+        ("def f(x):\n    return x.sum().item()\n", "must not depend on values"),
+        ("def f(x):\n    return 3\n", "returns a int, expected tensors"),
+        ("def f(x):\n    return None\n", "returns no tensor"),
+        ("def f(x):\n    import no_such_package\n", "ModuleNotFoundError.*install"),
+        (
+            "import urllib.request\n\n\ndef f(x):\n"
+            "    urllib.request.urlopen('http://example.com')\n    return x\n",
+            "no network",
+        ),
+        ("def f(x):\n    open('weights.bin')\n    return x\n", "sees no files"),
+        ("def f(x):\n    return torch.fft.fft(x)\n", "complex64"),
+        ("def f(x):\n    import os\n    os._exit(0)\n", "the process ended"),
+        ("class f:\n    pass\n", "expected a torch.nn.Module"),
+        (
+            "class f(nn.Module):\n    def __init__(self, often):\n        super().__init__()\n",
+            "needs the argument 'often'",
+        ),
+        ("def g(x):\n    return x\n", "defines no 'f'"),
+        ("def f(x):\n    return x.reshape(3, 7)\n", "RuntimeError"),
+    ],
+)
+def test_what_cannot_be_a_problem_is_named(body, message):
+    with pytest.raises(CodeError, match=message):
+        traced("f", "make", MAKE + body)
+
+
+def test_inputs_without_free_sizes_are_refused():
+    source = (
+        "import torch\n\n\ndef make():\n    return torch.ones(1)\n\n\ndef f(x):\n    return x\n"
+    )
+    with pytest.raises(CodeError, match="no size of its inputs can vary"):
+        traced("f", "make", source)
+
+
+def test_the_code_runs_in_another_process_without_files(tmp_path):
+    mark = tmp_path / "mark"
+    body = f"import os\nopen({str(mark)!r}, 'w').write('x')\n\n\ndef f(x):\n    return x\n"
+    with pytest.raises(CodeError):
+        traced("f", "make", MAKE + body)
+    assert not mark.exists()
+
+
+def test_dropout_is_traced_in_evaluation_mode():
+    body = (
+        "class f(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.drop = nn.Dropout(0.5)\n\n    def forward(self, x):\n"
+        "        return torch.relu(self.drop(x)) + x.square()\n"
+    )
+    text = traced("f", "make", MAKE + body)
+    assert "evaluation mode" in text.notes[0]
