@@ -17,7 +17,7 @@ from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Mode, Task
 
 FILE = "admission.json"
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Increased whenever rules or controls change, so that every problem is admitted again."""
 HEAD_ROOM = 1.25
 """Least ratio of baseline time to roofline time. A task with a smaller ratio is saturated."""
