@@ -75,7 +75,7 @@ class ImportBench:
         """Traces a module at many sizes.
 
         Raises:
-            UnsupportedTask: It cannot be a task of ours.
+            UnsupportedTask: It cannot become a task.
         """
         from kernel_gym.authoring.request import Request, RequestError
         from kernel_gym.authoring.tracer import CodeError

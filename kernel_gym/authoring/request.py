@@ -209,9 +209,8 @@ def find_sizes(request: Request) -> FoundSizes:
         if generator == request.inputs:
             positions = list(_size_literals(function))
             for number, (line, column, value) in enumerate(positions):
-                size = f"size_{number}"
-                literals.append((path, line, column, size))
-                values[size] = value
+                literals.append((path, line, column, f"size_{number}"))
+                values[f"size_{number}"] = value
     for shape in request.shapes:
         for size in shape.shape:
             if isinstance(size, str):

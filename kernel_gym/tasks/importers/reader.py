@@ -91,7 +91,7 @@ class Bench(Protocol):
             `text`, that of a `problem.py`, `adapter` and `notes`.
 
         Raises:
-            UnsupportedTask: It cannot be a task of ours.
+            UnsupportedTask: It cannot become a task.
         """
 
     def state(

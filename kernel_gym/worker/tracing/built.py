@@ -218,6 +218,7 @@ def _collected(constructed: _Made, mode: FakeTensorMode | None) -> Built:
 
 
 def _add_attributes(built: Built, path: str, module: torch.nn.Module) -> None:
+    tables: dict[str, Mapping[str, torch.Tensor | None]]
     tables = {"parameter": module._parameters, "buffer": module._buffers}
     plain = {k: v for k, v in vars(module).items() if isinstance(v, torch.Tensor)}
     for kind, table in (*tables.items(), ("buffer", plain)):

@@ -83,12 +83,13 @@ def _node(node: Node, module: GraphModule, known: dict[Node, int], names: Any) -
     target = node.target
     if getattr(target, "__name__", "") == "getitem":
         source, index = node.args
+        assert isinstance(source, Node)  # an item is taken of the result of an operator
         return {
             "op": "item",
             "args": [{"v": known[source]}, index],
             "kwargs": {},
             **_described(node),
-        }  # type: ignore[index]
+        }
     if not isinstance(target, torch._ops.OpOverload):
         raise BuildError(f"it calls {target}, which is no operator of PyTorch")
     args = [_value(arg, known) for arg in node.args]
