@@ -27,7 +27,7 @@ from kernel_gym.tasks.bounded import bounded_kernels
 from kernel_gym.tasks.far_ends import STRETCH, TOP, budget, far_end, far_ends
 from kernel_gym.tasks.sampling import LEAST_TIMED, PRODUCTION_POINTS, production_points
 
-SEEDS = 200
+SEEDS = 1000
 
 
 @pytest.mark.parametrize("scale", list(Scale))
