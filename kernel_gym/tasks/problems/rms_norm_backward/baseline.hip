@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 constexpr int kThreads = 256;
+constexpr int64_t kChunk = 32;
 
 __device__ float block_sum(float value, float* scratch) {
   const int lane = threadIdx.x;
@@ -45,8 +46,13 @@ __global__ void dweight_kernel(const __half* grad, const __half* x, const float*
   const int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (c >= cols) return;
   float total = 0.0f;
-  for (int64_t i = 0; i < rows; ++i) {
-    total += __half2float(grad[i * cols + c]) * __half2float(x[i * cols + c]) * r[i];
+  for (int64_t first = 0; first < rows; first += kChunk) {
+    const int64_t last = first + kChunk < rows ? first + kChunk : rows;
+    float part = 0.0f;  // sums of short chunks round less than one long sum
+    for (int64_t i = first; i < last; ++i) {
+      part += __half2float(grad[i * cols + c]) * __half2float(x[i * cols + c]) * r[i];
+    }
+    total += part;
   }
   dweight[c] = total;
 }
