@@ -150,8 +150,7 @@ def test_a_vacuous_problem_from_outside_is_refused(outside):
         "gelu",
         "vacuous_gelu",
         outside,
-        problem="return ((0.5 * y * (1.0 + torch.tanh(inner))).to(torch.bfloat16),)"
-        " -> return (torch.zeros_like(x),)",
+        problem='return (F.gelu(x, approximate="tanh"),) -> return (torch.zeros_like(x),)',
     )
     result = run(
         "--tasks-path", outside, "admit", "-t", "triton2triton/vacuous_gelu", "--json", code=1
@@ -166,8 +165,8 @@ def test_a_vacuous_problem_from_outside_is_refused(outside):
     [
         (
             "raising_gelu",
-            {"problem": "y = x.float() -> y = x.flaot()"},
-            "problem.py, line 60 raises AttributeError: ",
+            {"problem": "y = x.double() -> y = x.duoble()"},
+            "problem.py, line 56 raises AttributeError: ",
         ),
         (
             "unparsed_gelu",

@@ -22,8 +22,8 @@ def case(name, dims, seed=0, distribution="normal"):
 def test_all_controls_are_there():
     assert list(CONTROLS) == [
         *("zeros", "constant", "mean", "stale output", "echo of an input", "bias only"),
-        *("last tile unwritten", "half the rows skipped", "wrong epsilon", "dropped residual"),
-        *("low-precision accumulation", "padding takes part", "no-op launch"),
+        *("last tile unwritten", "half the rows skipped", "wrong epsilon", "fixed argument"),
+        *("dropped residual", "low-precision accumulation", "padding takes part", "no-op launch"),
     ]
 
 
