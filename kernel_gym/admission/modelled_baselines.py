@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from scipy import stats
 
@@ -14,8 +15,9 @@ from kernel_gym.hardware import DeviceSpec
 from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
-from kernel_gym.tasks.task import Mode
-from kernel_gym.tasks.verdicts import FILE, Verdict
+
+MEASURED = Path(__file__).with_name("measured_head_room.json")
+"""Device and problem to head-room, from verdicts of full size on 2026-11-22."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,14 @@ class ComparedBaseline:
     modelled: float
 
 
-def measured_head_room(problem: Problem, device: str) -> float | None:
-    """The stored head-room over PyTorch on a device; None if there is none.
+def measured_head_room(problem: str, device: str) -> float | None:
+    """The head-room of PyTorch's operators that was measured on a device; None if there is none.
 
-    A verdict on former content of the problem counts too: its baseline was measured.
+    The times of the operators hold beyond the verdicts that they were part of. These are renewed
+    when content, protocol or rules change, so that the figures have a file of their own.
     """
-    path = problem.folder / FILE if problem.folder else None
-    if path is None or not path.is_file():
-        return None
-    modes = Verdict.model_validate(json.loads(path.read_bytes())).devices.get(device, {})
-    verdict = modes.get(Mode.TORCH2TRITON)
-    return verdict.head_room if verdict else None
+    measured: dict[str, dict[str, float]] = json.loads(MEASURED.read_bytes())
+    return measured.get(device, {}).get(problem)
 
 
 def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
@@ -62,7 +61,7 @@ def compared_baselines(
 ) -> Iterator[ComparedBaseline]:
     """Yields the comparison of each problem that was measured on the device."""
     for problem in problems:
-        measured = measured_head_room(problem, device)
+        measured = measured_head_room(problem.name, device)
         modelled = modelled_head_room(problem, spec) if measured else None
         if measured and modelled:
             yield ComparedBaseline(problem.name, measured, modelled)

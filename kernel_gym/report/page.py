@@ -77,26 +77,12 @@ def write_report(store: RunStore, measures: Measures) -> Path:
     return path
 
 
-def render_report(store: RunStore, measures: Measures) -> str:
-    """Returns the report as one HTML document.
-
-    Args:
-        store: The run.
-        measures: Its metrics.
-
-    Returns:
-        The text of the file.
-    """
-    summary = summarise(store)
-    return _render(store, summary, measures, figures(store, summary, measures))
-
-
 def _render(
     store: RunStore,
     summary: RunSummary,
     measures: Measures,
     tables: Tables,
-    episodes: Sequence[str] = (),
+    episodes: Sequence[str],
 ) -> str:
     environment = Environment(
         loader=PackageLoader("kernel_gym.report", "."),

@@ -27,7 +27,7 @@ def test_the_model_ranks_baselines_as_the_gpu_did():
 
 
 def test_a_device_without_verdicts_has_no_head_room():
-    assert measured_head_room(get_problem("add"), "no such device") is None
+    assert measured_head_room("add", "no such device") is None
     assert list(compared_baselines([get_problem("add")], "no such device", MI300X)) == []
 
 

@@ -142,7 +142,7 @@ def play_session(session, seed):
             child.close()
         assert isinstance(result, Call | Failed)
         if isinstance(result, Call):
-            message = check_metadata(TASK.problem, result)
+            message = check_metadata(TASK.problem.outputs, result)
             check_record(Outcome.WRONG_METADATA, message=message, labels=result.refused)
         else:
             check_record(Outcome.RUNTIME_ERROR, message=result.message, detail=result.detail)

@@ -2,7 +2,7 @@
 
 from kernel_gym.analysis.breakdown import attempt_rows, run_metrics
 from kernel_gym.records import KernelFacts, Outcome, Stage
-from kernel_gym.report import Measures, render_report
+from kernel_gym.report import Measures, write_report
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task, task_ids
 from tests.records import failure, passing
@@ -64,4 +64,4 @@ def measures(store):
 
 def rendered(store):
     """The page."""
-    return render_report(store, measures(store))
+    return write_report(store, measures(store)).read_text(encoding="utf-8")

@@ -13,14 +13,14 @@ from kernel_gym.commands.common import FAILED, JsonOption, console, messages, no
 
 def operators(
     measured: Annotated[
-        str, typer.Option(help="Device of the stored verdicts to compare with.")
+        str, typer.Option(help="Device that measured the figures to compare with.")
     ] = "NVIDIA H200",
     json: JsonOption = False,
 ) -> None:
     """Compare modelled times of PyTorch with measured ones, by the rank of their head-room.
 
     Head-room is the time of PyTorch over that of the roofline with one launch. It is modelled for
-    an MI300X at the sizes of the simulator. The stored verdicts have it for a GPU at its own sizes.
+    an MI300X at the sizes of the simulator, and was measured on a GPU at its own sizes.
 
     Example: kernel-gym bench operators
     """
@@ -34,7 +34,7 @@ def operators(
     )
     rows = list(compared_baselines(problems, measured, MI300X))
     if not rows:
-        note(f"error: no stored verdict has a head-room over PyTorch on {measured}")
+        note(f"error: no head-room over PyTorch was measured on {measured}; expected NVIDIA H200")
         raise typer.Exit(FAILED)
     rho = rank_correlation(rows)
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ class SimRuntime:
         self._sizes: dict[int, int] = {}
         self._captured: list[Request] | None = None
         self._of_graphs: set[int] = set()
-        self._adopted: set[int] = set()
+        self._adopted: Counter[int] = Counter()  # an address may be adopted again
         self._next_adopted: int | None = None
         self._taken_over: tuple[int, int] | None = None
         self.released: Callable[[], list[int]] = list
@@ -64,7 +65,7 @@ class SimRuntime:
             return address
         if self._next_adopted is not None:
             address, self._next_adopted = self._next_adopted, None
-            self._adopted.add(address)
+            self._adopted[address] += 1
             return address
         address = self._allocate(size)
         self._sizes[address] = size
@@ -88,8 +89,8 @@ class SimRuntime:
     def free_released(self) -> None:
         """Frees the memory of tensors that no longer exist."""
         for address in self.released():
-            if address in self._adopted:
-                self._adopted.discard(address)
+            if self._adopted[address]:
+                self._adopted[address] -= 1
             else:
                 self.free(address)
 
