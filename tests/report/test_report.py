@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 
 from kernel_gym.analysis.summary import summarise
-from kernel_gym.report import write_report
 from kernel_gym.report.code import highlight_diff
 from kernel_gym.storage.json_lines import write_lines
 from kernel_gym.storage.run_records import Session
