@@ -216,11 +216,16 @@ def edit_launch(source: str, schedule: Mapping[str, int]) -> Edit:
 
 
 def _applies(source: str, rewrite: str) -> bool:
-    """Whether a rewrite applies to a source and changes it."""
+    """Whether a rewrite applies to a source, changes it and leaves it Python.
+
+    A launch whose other arguments are named too has a form that `shaped` cannot rewrite.
+    """
     try:
-        return apply_edits(source, REWRITES[rewrite]) != source
-    except EditError:
+        changed = apply_edits(source, REWRITES[rewrite])
+        ast.parse(changed)
+    except (EditError, SyntaxError):
         return False
+    return changed != source
 
 
 def varied_starts(source: str, space: Space) -> list[str]:
