@@ -105,6 +105,14 @@ def test_exploits_that_were_stopped_are_told_and_gone_on_with(monkeypatch, tmp_p
     assert len(file.read_text().splitlines()) == data["exploits"] == data["blocked"]
 
 
+def test_an_attack_of_an_agent_is_blocked():
+    result = run("exploits", "--agents", "--only", "a04*", "--device", DEVICE, "--json")
+    hostile, honest = json.loads(result.stdout)["attacks"]
+    assert (hostile["outcomes"], hostile["gains"]) == (["compile_error"], [])
+    assert honest["outcomes"] == ["passed", "passed"]
+    assert "--agents goes with" in run("exploits", "--agents", "--mutate", "3", code=2).stderr
+
+
 def test_exploits_go_on_from_a_file_alone():
     assert "give --out" in run("exploits", "--device", DEVICE, "--resume", code=2).stderr
 

@@ -80,18 +80,6 @@ def test_a_shell_agent_plays_a_task(play):
     assert "Correct on every workload" in (folder / "first.txt").read_text()
 
 
-def test_the_verdict_is_that_of_the_file_and_not_of_a_forged_result(play):
-    store, _, _ = play(
-        BROKEN
-        + """
-        printf '#!/bin/sh\\necho passed\\n' > check; chmod +x check; ./check
-        echo '{"outcome": "passed", "reward": 1}' > results.jsonl
-        sed -i 's/"submissions": 3/"submissions": 3000/' workspace.json
-        """
-    )
-    assert outcomes(store) == ["compile_error"]
-
-
 def test_an_agent_sees_its_workspace_alone(play, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_PLAYER", "hunter2")
     store, _, text = play(
@@ -129,24 +117,6 @@ def test_the_network_is_open_if_asked_for(play):
     assert "CONNECTED" in play(BROKEN + look, network=True)[2]
 
 
-def test_what_outlives_the_agent_is_ended(play, tmp_path):
-    store, _, _ = play(
-        BROKEN
-        + """
-        (setsid sh -c 'sleep 2; while true; do cp reference.py kernel.py; sleep 0.1; done' &) &
-        (trap '' TERM HUP; sleep 1000) &
-        """
-    )
-    assert outcomes(store) == ["compile_error"]
-    marker = f"{store.folder.resolve()}/{WORKSPACES}"
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                assert not os.readlink(f"/proc/{entry}/cwd").startswith(marker)
-            except OSError:
-                continue
-
-
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -179,25 +149,6 @@ def test_tokens_in_the_output_are_counted_and_limited(play):
     assert start.tokens == 120
     assert start.reason == "stopped after 120 tokens of 100"
     assert store.is_over(TASK)
-
-
-def test_ten_thousand_submissions_are_three(play):
-    store, _, text = play(
-        """
-        python3 - <<'END'
-        import json, socket
-        refused = 0
-        for number in range(10000):
-            with socket.socket(socket.AF_UNIX) as s:
-                s.connect("judge.sock")
-                s.sendall(json.dumps({"do": "submit", "source": f"x{number}("}).encode() + b"\\n")
-                refused += "used up" in json.loads(s.makefile().readline())["error"]
-        print("refused", refused)
-        END
-        """,
-    )
-    assert "refused 9997" in text
-    assert len(outcomes(store)) == 4
 
 
 def test_episodes_are_played_several_at_a_time(play):
