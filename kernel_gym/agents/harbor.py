@@ -15,15 +15,17 @@ from pathlib import Path
 
 import kernel_gym
 from kernel_gym.agents.workspace import kernel_name, stub
-from kernel_gym.devices import describe
+from kernel_gym.devices import describe, fixed_names
 from kernel_gym.errors import InputError
 from kernel_gym.storage.run_store import SUFFIX
 from kernel_gym.tasks import Task, prompt, train_workloads
+from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.task import Mode
 
 _FILES = Path(__file__).parent / "files" / "harbor"
 _EXAMPLES = Path(kernel_gym.__file__).parent / "policies" / "examples"
 ORGANISATION = "kernel-gym"
+SIMULATED = "sim:"
 VERIFIER_SECONDS, AGENT_SECONDS = 900, 3600
 MEMORY_MB, CPUS = 8192, 2
 
@@ -38,19 +40,29 @@ def write_harbor(tasks: Sequence[Task], out: Path, device: str) -> list[Path]:
     Args:
         tasks: The tasks.
         out: The folder of the folders. It must be empty or missing.
-        device: The full name of a simulated device, which verifiers use.
+        device: The full name of a simulated device, which verifiers use. A task whose 8-bit floats
+            it lacks gets another simulated device that has them.
 
     Returns:
         The folders.
 
     Raises:
-        ExportError: The folder has files, or the device needs hardware.
+        ExportError: The folder has files, the device needs hardware, or no device fits a task.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ExportError(f"{out}: found files, expected an empty folder or none")
-    if not device.startswith("sim:"):
+    if not device.startswith(SIMULATED):
         raise ExportError(f"--device {device}: verifiers have no GPU; name a simulated device")
-    return [_write(task, out / folder_name(task), device) for task in tasks]
+    fitting = [(task, _fitting(task, device)) for task in tasks]
+    return [_write(task, out / folder_name(task), fit) for task, fit in fitting]
+
+
+def _fitting(task: Task, device: str) -> str:
+    """The device, or another simulated one that has the 8-bit floats of a task."""
+    for name in (device, *fixed_names()):
+        if name.startswith(SIMULATED) and runs_on(task.problem, describe(name).arch):
+            return name
+    raise ExportError(f"{task.id}: no simulated device has its 8-bit floats; leave it out")
 
 
 def folder_name(task: Task) -> str:

@@ -85,6 +85,19 @@ def test_folders_that_cannot_be_written(tmp_path):
         write_harbor(TASKS, tmp_path / "new", "cuda:0")
 
 
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("triton2triton/quantize_fp8_group", "sim:gfx942"),
+        ("triton2triton/quantize_fp8_group_ocp", "sim:gfx950"),
+    ],
+)
+def test_a_verifier_has_the_8_bit_floats_of_its_task(tmp_path, name, device):
+    (folder,) = write_harbor([get_task(name)], tmp_path / "h", DEVICE)
+    assert f"--device '{device}'" in (folder / "tests/test.sh").read_text()
+    assert device.removeprefix("sim:") in (folder / "instruction.md").read_text()
+
+
 def test_every_task_has_a_name_of_its_own():
     names = {folder_name(get_task(name)) for name in task_ids()}
     assert len(names) == len(list(task_ids()))
