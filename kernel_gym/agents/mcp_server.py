@@ -40,8 +40,13 @@ def make_server(backend: Backend) -> Any:
     return server
 
 
-def serve_http(server: Any, port: int) -> None:
+def serve_http(server: Any, port: int, announce: Callable[[str], object]) -> None:
     """Serves over streamable HTTP at `http://127.0.0.1:PORT/mcp` until a signal.
+
+    Args:
+        server: The server.
+        port: The port; 0 lets the system choose one.
+        announce: Called with a line that has the address, once clients can connect.
 
     Raises:
         PortInUse: Another program has the port.
@@ -52,10 +57,12 @@ def serve_http(server: Any, port: int) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise PortInUse(f"--http {port}: {error.strerror}; name another port") from None
     config = uvicorn.Config(server.streamable_http_app(), log_level="info", access_log=False)
+    announce(f"MCP server running on http://127.0.0.1:{listener.getsockname()[1]}/mcp")
     uvicorn.Server(config).run(sockets=[listener])
 
 

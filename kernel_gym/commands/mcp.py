@@ -34,7 +34,7 @@ def mcp(
     ] = None,
     http: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Serve HTTP on this port of 127.0.0.1, not stdio."),
+        typer.Option(min=0, max=65535, help="Serve HTTP on this port of 127.0.0.1; 0: any port."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Keep the submissions in this run folder.")
@@ -70,7 +70,7 @@ def mcp(
         if http is None:
             server.run("stdio")
         else:
-            serve_http(server, http)
+            serve_http(server, http, note)
 
 
 @contextmanager
