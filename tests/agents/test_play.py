@@ -136,6 +136,20 @@ def test_what_goes_wrong_is_recorded(play, command, reason):
     assert store.is_over(TASK)
 
 
+def test_the_run_continues_after_episodes_that_go_wrong(play):
+    command = """
+        case $PWD in
+        *sample_1) rm -rf ./* ./.mcp.json; exit;;
+        *sample_2) exit 3;;
+        *sample_3) rm -rf ./*; mkdir kernel.py judge.sock; kill -9 -1;;
+        esac
+    """
+    store, _, _ = play(command + BROKEN + "./check", samples=4)
+    assert [record.sample for record in store.records()] == [2, 4, 4]
+    assert outcomes(store) == ["passed", "compile_error", "compile_error"]
+    assert not store.unfinished()
+
+
 def test_output_without_end_is_cut(play):
     store, _, text = play(BROKEN + "yes | head -c 50000000")
     assert outcomes(store) == ["compile_error"]
