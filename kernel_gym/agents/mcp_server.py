@@ -40,19 +40,12 @@ def make_server(backend: Backend) -> Any:
     return server
 
 
-def serve_http(server: Any, port: int, announce: Callable[[str], object]) -> None:
-    """Serves over streamable HTTP at `http://127.0.0.1:PORT/mcp` until a signal.
-
-    Args:
-        server: The server.
-        port: The port; 0 lets the system choose one.
-        announce: Called with a line that has the address, once clients can connect.
+def listen(port: int) -> socket.socket:
+    """Returns a socket that listens on a local port, or on a free one if it is 0.
 
     Raises:
         PortInUse: Another program has the port.
     """
-    import uvicorn
-
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -61,8 +54,14 @@ def serve_http(server: Any, port: int, announce: Callable[[str], object]) -> Non
     except OSError as error:
         listener.close()
         raise PortInUse(f"--http {port}: {error.strerror}; name another port") from None
+    return listener
+
+
+def serve_http(server: Any, listener: socket.socket) -> None:
+    """Serves over streamable HTTP at the path `/mcp` until a signal."""
+    import uvicorn
+
     config = uvicorn.Config(server.streamable_http_app(), log_level="info", access_log=False)
-    announce(f"MCP server running on http://127.0.0.1:{listener.getsockname()[1]}/mcp")
     uvicorn.Server(config).run(sockets=[listener])
 
 

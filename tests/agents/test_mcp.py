@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import re
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 
@@ -120,41 +118,29 @@ def test_a_port_in_use_is_one_line(tmp_path):
     assert "Address already in use; name another port" in run.stderr
 
 
-@contextmanager
-def http_server(folder):
-    """A server on a port that the system chooses; yields its address."""
-    command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", "0"]
-    process = subprocess.Popen(
-        [*command, "--workspace", str(folder)], stderr=subprocess.PIPE, text=True
-    )
-    try:
-        said = []
-        for line in process.stderr:  # until the server says that it listens
-            said.append(line)
-            if address := re.search(r"running on (http://127\.0\.0\.1:\d+/mcp)", line):
-                break
-        else:
-            pytest.fail("".join(said))
-        yield address[1]
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def test_an_agent_connects_over_http(tmp_path, make_desk):
     from mcp.client.streamable_http import streamablehttp_client
 
     folder = tmp_path / "w"
     write_workspace(folder, get_task(TASK), DEVICE, 3)
+    command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", "0"]
+    process = subprocess.Popen(
+        [*command, "--workspace", str(folder)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        url = process.stderr.readline().split()[-1]  # the server says where it listens
 
-    async def conversation(url):
-        async with (
-            streamablehttp_client(url) as (read, write, _),
-            ClientSession(read, write) as session,
-        ):
-            await session.initialize()
-            return data(await session.call_tool("best_so_far", {"task": TASK}))
+        async def conversation():
+            async with (
+                streamablehttp_client(url) as (read, write, _),
+                ClientSession(read, write) as session,
+            ):
+                await session.initialize()
+                return data(await session.call_tool("best_so_far", {"task": TASK}))
 
-    with http_server(folder) as url, desk_server(folder, make_desk(3)):
-        answer = asyncio.run(conversation(url))
+        with desk_server(folder, make_desk(3)):
+            answer = asyncio.run(conversation())
+    finally:
+        process.terminate()
+        process.wait()
     assert (answer["error"], answer["source"], answer["left"]) == ("", "", 3)
