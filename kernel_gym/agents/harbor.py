@@ -16,6 +16,7 @@ from pathlib import Path
 import kernel_gym
 from kernel_gym.agents.workspace import kernel_name, stub
 from kernel_gym.devices import describe, fixed_names
+from kernel_gym.devices.sim.toolchain import FIX
 from kernel_gym.errors import InputError
 from kernel_gym.storage.run_store import SUFFIX
 from kernel_gym.tasks import Task, prompt, train_workloads
@@ -26,6 +27,11 @@ _FILES = Path(__file__).parent / "files" / "harbor"
 _EXAMPLES = Path(kernel_gym.__file__).parent / "policies" / "examples"
 ORGANISATION = "kernel-gym"
 SIMULATED = "sim:"
+_HIP_COMPILER = (
+    "RUN apt-get update \\\n"
+    f"    && {FIX.replace('install', 'install -y --no-install-recommends')} \\\n"
+    "    && rm -rf /var/lib/apt/lists/*\n"
+)
 VERIFIER_SECONDS, AGENT_SECONDS = 900, 3600
 MEMORY_MB, CPUS = 8192, 2
 
@@ -155,6 +161,7 @@ def _text(name: str, task: Task, device: str) -> str:
         "KERNEL": kernel_name(task),
         "DEVICE": device,
         "VERSION": version("kernel-gym"),
+        "COMPILER": _HIP_COMPILER if task.language == "hip" else "",
     }
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)

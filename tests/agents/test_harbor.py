@@ -73,6 +73,10 @@ def test_a_folder_has_what_the_schema_asks_for(tmp_path):
         assert (folder / "environment/workspace/reference.py").exists() == (
             "instruction" not in task.id
         )
+        for place in ("environment", "tests"):
+            dockerfile = (folder / place / "Dockerfile").read_text()
+            assert ("clang-19" in dockerfile) == (task.language == "hip")
+            assert "@" not in dockerfile
         assert "unseen" not in (folder / "environment/workspace/check").read_text()
         assert "@" not in (folder / "tests/test.sh").read_text().replace('"$@"', "")
 

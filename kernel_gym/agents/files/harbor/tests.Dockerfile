@@ -1,4 +1,4 @@
-FROM python:3.12-slim
-RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
+FROM python:3.12-slim-trixie
+@COMPILER@RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
     && pip install --no-cache-dir 'kernel-gym==@VERSION@'
 COPY test.sh /tests/test.sh
