@@ -305,10 +305,16 @@ def openrlhf_score(sessions, monkeypatch, reply):
 
 def nemo_gym(sessions, monkeypatch, reply):
     pytest.importorskip("nemo_gym")
-    from fastapi import HTTPException
+    from fastapi.testclient import TestClient
+    from nemo_gym.base_resources_server import BaseResourcesServerConfig
+    from nemo_gym.server_utils import ServerClient
 
-    from kernel_gym.envs.adapters.nemo_gym import KernelServer, KernelVerifyRequest
+    from kernel_gym.envs.adapters.nemo_gym import KernelServer
 
+    config = BaseResourcesServerConfig(
+        host="127.0.0.1", port=1, entrypoint="app.py", name="kernels"
+    )
+    server = KernelServer(config=config, server_client=ServerClient.model_construct())
     part = {"type": "output_text", "text": reply, "annotations": []}
     message = {
         "id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [part],
@@ -317,14 +323,18 @@ def nemo_gym(sessions, monkeypatch, reply):
         "id": "r", "created_at": 0, "model": "m", "object": "response", "output": [message],
         "parallel_tool_calls": False, "tool_choice": "none", "tools": [],
     }  # fmt: skip
-    body = KernelVerifyRequest(
-        responses_create_params={"input": []}, response=response, task=TASK, seed=SEED
-    )
+    row = {"responses_create_params": {"input": []}, "task": TASK, "seed": SEED}
+    with TestClient(server.setup_webserver()) as http:
+        assert http.post("/verify", json=row).status_code == 422
+        unknown = http.post("/verify", json=row | {"response": response, "task": f"{TASK}x"})
+        answer = http.post("/verify", json=row | {"response": response})
+    assert unknown.status_code == 404
+    assert "did you mean" in unknown.json()["detail"]
     if "BROKEN" not in reply:
-        return asyncio.run(KernelServer.verify(None, body)).reward
-    with pytest.raises(HTTPException, match="503") as error:
-        asyncio.run(KernelServer.verify(None, body))
-    assert error.value.headers["Retry-After"]
+        assert answer.json()["task"] == TASK
+        return answer.json()["reward"]
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
     return None
 
 
