@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import socket
 import threading
 
 import httpx
@@ -242,6 +243,43 @@ def test_bodies_are_limited_before_they_are_read(serve):
     assert httpx.post(f"{url}/v1/evaluations", content=parts).status_code == 413
     assert httpx.post(f"{url}/v1/evaluations", content=b'{"task": "\xff"}').status_code == 422
     assert httpx.post(f"{url}/v1/evaluations", content=b"[" * 100_000).status_code == 422
+
+
+def half_sent(url, body, length):
+    """Sends a request, closes the connection without reading the answer."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    head = f"POST /v1/evaluations?wait=60 HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+
+
+def test_a_client_that_goes_away_leaves_one_result(serve):
+    started, gate = threading.Event(), threading.Event()
+
+    class Waiting(InlineExecutor):
+        def _start(self, request):
+            started.set()
+            gate.wait(60)
+            return super()._start(request)
+
+    url, service = serve(Waiting(DEVICE))
+    body = json.dumps({"task": TASK, "source": "x(", "key": "one"}).encode()
+    half_sent(url, body, len(body))
+    assert started.wait(60)
+    gate.set()
+    with Client(url) as client:
+        result = client.evaluate(TASK, "x(", key="one")  # its second try finds the first one
+    assert result.state == "done"
+    assert service.store.used("anybody") == 1
+    assert service.store.in_flight("anybody") == 0
+
+
+def test_a_client_that_goes_away_in_its_request_leaves_nothing(serve):
+    url, service = serve()
+    body = json.dumps({"task": TASK, "source": "x("}).encode()
+    half_sent(url, body, len(body) + 1)
+    assert httpx.get(f"{url}/health").json()["status"] == "ok"
+    assert service.store.used("anybody") == 0
 
 
 def test_tokens_are_apart(serve):

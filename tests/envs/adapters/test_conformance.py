@@ -6,8 +6,11 @@ that the tests of this project cannot have beside their own.
 
 import asyncio
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
+from itertools import cycle, islice, product
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +18,7 @@ import pytest
 from kernel_gym.envs.adapters import scoring
 from kernel_gym.envs.sessions import Sessions
 from kernel_gym.episodes.session import MaskedEvaluation
+from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.inline import InlineExecutor
 from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -258,6 +262,40 @@ def test_a_hack_poisons_the_episode(play):
 def test_an_evaluation_that_the_machine_lost_is_no_number(play):
     with pytest.raises(MaskedEvaluation):
         play(["BROKEN("] * TURNS)
+
+
+class Shared(Machine):
+    """One machine for many threads, which evaluates the same kernel once."""
+
+    def __init__(self):
+        super().__init__(DEVICE, cache=EvaluationCache())
+        self._lock = threading.Lock()
+
+    def _start(self, request):
+        with self._lock:
+            return super()._start(request)
+
+
+@pytest.fixture(scope="module")
+def hundred():
+    """Sessions of one machine, the replies of a hundred episodes, and what each returns alone."""
+    with Shared() as executor:
+        sessions = Sessions(executor, task=TASK, max_turns=TURNS)
+        orders = list(islice(cycle(product((WRONG, RIGHT, better()), repeat=TURNS)), 100))
+        yield sessions, orders, [session(sessions, TASK, order, None) for order in orders]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("player", EPISODES, ids=lambda player: player.__name__)
+def test_a_hundred_episodes_at_a_time_do_not_mix(player, hundred, monkeypatch):
+    sessions, orders, alone = hundred
+    assert len(set(alone)) >= 3
+    monkeypatch.setattr(scoring, "process_sessions", lambda *_: sessions)
+    with ThreadPoolExecutor(100) as threads:
+        playing = [threads.submit(player, sessions, TASK, order, monkeypatch) for order in orders]
+        together = [one.result() for one in playing]
+    assert together == pytest.approx(alone)
 
 
 # Functions that score one reply: each returns its reward, or raises, or gives None.
