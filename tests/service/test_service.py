@@ -3,6 +3,8 @@
 import hashlib
 import json
 import socket
+import subprocess
+import sys
 import threading
 
 import httpx
@@ -19,6 +21,7 @@ from kernel_gym.service.settings import SettingsError, Token, read_tokens
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task
+from tests.test_architecture import ROOT
 
 TASK = "triton2triton/softmax"
 DEVICE = "sim:gfx942"
@@ -388,3 +391,18 @@ def test_a_bad_file_of_tokens_is_told(tmp_path, text, told):
     path.write_text(text)
     with pytest.raises(SettingsError, match=told):
         read_tokens(path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_trainer_that_only_speaks_http_learns(serve):
+    url, service = serve()
+    program = ROOT / "examples" / "http_trainer.py"
+    done = subprocess.run(
+        [sys.executable, program, url], check=True, capture_output=True, text=True
+    )
+    *steps, best = done.stdout.splitlines()
+    assert len(steps) == 8
+    assert best.startswith("best: ")
+    assert "import kernel_gym" not in program.read_text(encoding="utf-8")
+    assert service.store.used("anybody") == 8
