@@ -89,9 +89,9 @@ def import_(
 ) -> None:
     """Import the suites of a checkout as tasks, or the prompts or replies of a dataset.
 
-    A folder is a checkout (docs/suites.md). A file is a dataset. Of prompts it writes the suite of
-    their tasks. Replies are evaluated: exit code 1 if one differs from its evidence; rows with
-    evidence need the --secret of their run, others are only judged.
+    A folder is a checkout (docs/suites.md). A file is a dataset: prompts become a suite of their
+    tasks, replies are evaluated. Exit code 1 says that a reply differs from its evidence; rows
+    with evidence need the --secret of their run, others are only judged.
 
     Examples: kernel-gym import TritonBench --only 'softmax*'
     kernel-gym import pairs.jsonl --secret runs/demo
