@@ -1,11 +1,13 @@
 """Measures the service under load, on loopback, by hand: kills it and counts what is lost.
 
     python scripts/load_service.py --clients 200 --evaluations 10000 --devices 64 --kills 2
+    python scripts/load_service.py --clients 20 --evaluations 100 --devices 2 --simulator
 
 The devices sleep for the time of an evaluation; the queue, HTTP, the clients and the records are
-real. The same closed loop of clients first calls the executor in its own process, for comparison.
-The script prints JSON: rates, latencies, what was lost or recorded twice, and the memory of the
-service after each tenth of the evaluations.
+real. With `--simulator` they are workers that evaluate a cheap task. The same closed loop of
+clients first calls the executor in its own process, for comparison. The script prints JSON: rates,
+latencies, what was lost or recorded twice, and the memory of the service after each tenth of the
+evaluations.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import time
 from pathlib import Path
 
 from kernel_gym.client import AsyncClient
-from kernel_gym.executors import make_executor
+from kernel_gym.executors import Executor, make_executor
 from kernel_gym.executors.sleeping import Load, SleepingLocalExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.tasks import get_task
@@ -42,13 +44,20 @@ def load(record: Path) -> Load:
     return Load(SECONDS, [Evaluation.model_validate_json(record.read_bytes())])
 
 
+def make_pool(folder: Path, devices: int) -> Executor:
+    """Sleeping devices, or workers on the simulator if the folder has no record."""
+    record = folder / "record.json"
+    if record.exists():
+        return SleepingLocalExecutor(load(record), devices)
+    return make_executor("local", device="sim:gfx942", workers=devices)
+
+
 def serve(folder: Path, port: int, devices: int) -> None:
-    """Serves with sleeping devices; this runs in a process of its own, which is killed."""
+    """Serves; this runs in a process of its own, which is killed."""
     from kernel_gym.commands.serve import run
     from kernel_gym.service.settings import Settings
 
-    pool = SleepingLocalExecutor(load(folder / "record.json"), devices)
-    run(Settings(folder / "service"), pool, "127.0.0.1", port)
+    run(Settings(folder / "service"), make_pool(folder, devices), "127.0.0.1", port)
 
 
 def start(folder: Path, port: int, devices: int) -> subprocess.Popen[bytes]:
@@ -72,7 +81,7 @@ def in_process(folder: Path, clients: int, count: int, devices: int) -> tuple[fl
             executor.evaluate(TASK, f"{SOURCE}# {number}", number)
             latencies.append(time.perf_counter() - began)
 
-    with SleepingLocalExecutor(load(folder / "record.json"), devices) as executor:
+    with make_pool(folder, devices) as executor:
         threads = [threading.Thread(target=client) for _ in range(clients)]
         began = time.perf_counter()
         for thread in threads:
@@ -136,8 +145,9 @@ async def over_http(watch: Watch, clients: int, count: int) -> tuple[float, list
         return count / (time.perf_counter() - began - watch.down), latencies, ids
 
 
-async def unloaded(port: int, count: int) -> list[float]:
+async def unloaded(record: Path, port: int, count: int) -> list[float]:
     """What the service adds to an evaluation if a device is free: seconds beside the sleep."""
+    sleeps = load(record)
     added = []
     async with AsyncClient(f"http://127.0.0.1:{port}") as http:
         for number in range(count):
@@ -164,6 +174,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=64)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--port", type=int, default=8765)
+    parser.add_argument("--simulator", action="store_true")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -175,16 +186,17 @@ def main() -> None:
 
 def measure(folder: Path, given: argparse.Namespace) -> dict[str, object]:
     """The figures."""
-    global sleeps
-    with make_executor("inline", device="sim:gfx942", seed=0) as executor:
-        (folder / "record.json").write_text(executor.evaluate(TASK, SOURCE).model_dump_json())
-    sleeps = load(folder / "record.json")
+    record, added = folder / "record.json", []
+    if not given.simulator:
+        with make_executor("inline", device="sim:gfx942", seed=0) as executor:
+            record.write_text(executor.evaluate(TASK, SOURCE).model_dump_json())
     count = given.evaluations
     rate, alone = in_process(folder, given.clients, count, given.devices)
     watch = Watch(folder, given.port, given.devices, count, given.kills)
     try:
         over, latencies, ids = asyncio.run(over_http(watch, given.clients, count))
-        added = asyncio.run(unloaded(given.port, 50))
+        if not given.simulator:
+            added = asyncio.run(unloaded(record, given.port, 50))
     finally:
         os.kill(watch.process.pid, signal.SIGTERM)
         watch.process.wait(60)
@@ -200,7 +212,7 @@ def measure(folder: Path, given: argparse.Namespace) -> dict[str, object]:
         "share": round(over / rate, 4),
         "median latency in process, s": round(statistics.median(alone), 3),
         "median latency over HTTP, s": round(statistics.median(latencies), 3),
-        "median added without load, ms": round(1e3 * statistics.median(added), 1),
+        "median added without load, ms": added and round(1e3 * statistics.median(added), 1),
         "seconds down": round(watch.down, 1),
         "memory, MB": watch.memory,
     }

@@ -5,9 +5,11 @@ python -m kernel_gym.envs.adapters.nemo_gym    # started by NeMo Gym as a resour
 KERNEL_GYM_DEVICE=sim:gfx942 python examples/adapters/with_nemo_gym.py
 """
 
-import asyncio
+from fastapi.testclient import TestClient
+from nemo_gym.base_resources_server import BaseResourcesServerConfig
+from nemo_gym.server_utils import ServerClient
 
-from kernel_gym.envs.adapters.nemo_gym import KernelServer, KernelVerifyRequest
+from kernel_gym.envs.adapters.nemo_gym import KernelServer
 from kernel_gym.tasks import get_task
 
 TASK = "triton2triton/softmax"
@@ -29,11 +31,16 @@ def response(text: str) -> dict:
     }
 
 
-async def episode() -> None:
-    body = KernelVerifyRequest(**ROW, response=response(get_task(TASK).start_source), seed=0)
-    verdict = await KernelServer.verify(None, body)  # NeMo Gym makes the server
-    print(f"reward {verdict.reward:.3f}")
+def episode() -> None:
+    config = BaseResourcesServerConfig(
+        host="127.0.0.1", port=1, entrypoint="app.py", name="kernels"
+    )
+    server = KernelServer(config=config, server_client=ServerClient.model_construct())
+    with TestClient(server.setup_webserver()) as http:  # NeMo Gym serves it on a port
+        body = ROW | {"response": response(get_task(TASK).start_source), "seed": 0}
+        verdict = http.post("/verify", json=body).raise_for_status().json()
+    print(f"reward {verdict['reward']:.3f}")
 
 
 if __name__ == "__main__":
-    asyncio.run(episode())
+    episode()

@@ -38,6 +38,8 @@ AGAIN = (408, 425, 429)
 """Statuses below 500 after which a request is sent again; all statuses from 500 on are too."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 15.0
 """Seconds before the second try, and most seconds between two tries."""
+LONGEST_ABSENCE = 2.0
+"""The same if nobody answers: a service that was started again soon has its clients back."""
 POLL = 30.0
 """Seconds for which a request waits for its result."""
 
@@ -96,7 +98,8 @@ def ask(request: Ask, kind: type[M], patience: float) -> Call[M]:
         told = _told(answer)
         if 400 <= answer.status < 500 and answer.status not in AGAIN:
             raise Refused(answer.status, told)
-        pause = max(wait * random.uniform(0.5, 1.0), answer.retry_after)
+        longest = LONGEST_WAIT if answer.status else LONGEST_ABSENCE
+        pause = max(min(wait, longest) * random.uniform(0.5, 1.0), answer.retry_after)
         if time.monotonic() + pause > ends:
             raise Unavailable(f"no result within {patience:g} s: {told}")
         yield Pause(pause)

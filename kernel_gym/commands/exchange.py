@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +21,10 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
-from kernel_gym.commands.imports import OutOption, import_checkout
+from kernel_gym.commands.imports import import_checkout
+
+if TYPE_CHECKING:
+    from kernel_gym.exchange.files import Row
 
 
 def export(
@@ -73,17 +77,21 @@ def import_(
     source: Annotated[Path, typer.Argument(help="A dataset of replies, or a suite's checkout.")],
     suite: Annotated[str | None, typer.Option(help="Only this suite of a checkout.")] = None,
     only: Annotated[str, typer.Option(help="Tasks of a checkout whose names fit a glob.")] = "*",
-    out: OutOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for manifests, or the suite file for a dataset of prompts."),
+    ] = None,
     device: DeviceOption = "sim:gfx942",
     executor: ExecutorOption = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
     secret: SecretOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Import the suites of a checkout as tasks, or evaluate the replies of a dataset.
+    """Import the suites of a checkout as tasks, or the prompts or replies of a dataset.
 
-    A folder is a checkout (docs/suites.md). A file is a dataset: exit code 1 if a reply differs
-    from its evidence; rows with evidence need the --secret of their run, others are only judged.
+    A folder is a checkout (docs/suites.md). A file is a dataset: prompts become a suite of their
+    tasks, replies are evaluated. Exit code 1 says that a reply differs from its evidence; rows
+    with evidence need the --secret of their run, others are only judged.
 
     Examples: kernel-gym import TritonBench --only 'softmax*'
     kernel-gym import pairs.jsonl --secret runs/demo
@@ -91,14 +99,18 @@ def import_(
     if source.is_dir():
         import_checkout(source, suite, only, out, device, json)
         return
-    from kernel_gym.exchange.back import judged, submissions
+    from kernel_gym.exchange.back import is_prompt, judged, submissions
     from kernel_gym.exchange.files import read_rows
     from kernel_gym.executors import is_service, make_executor, require_executor
     from kernel_gym.storage.secret import PUBLIC, read_secret
 
     with one_line_errors():
         require_executor(executor)
-        stored = submissions(read_rows(source))
+        rows = read_rows(source)
+        if rows and all(map(is_prompt, rows)):
+            _write_suite(source, out or source.with_suffix(".toml"), rows)
+            return
+        stored = submissions(rows)
         arguments = executor_arguments(executor, device, None, workers)
         if not is_service(executor):
             # A run without a seed drew its seeds at random and without a secret.
@@ -118,3 +130,18 @@ def import_(
         console.print(f"{len(results)} evaluated: {counted}; {len(differ)} differ")
     if differ:
         raise typer.Exit(FAILED)
+
+
+def _write_suite(source: Path, path: Path, rows: Sequence[Row]) -> None:
+    """Writes the tasks of a dataset of prompts as a suite."""
+    from json import dumps
+
+    from kernel_gym.exchange.back import tasks_of
+    from kernel_gym.storage.json_lines import write_whole
+
+    tasks = tasks_of(rows)
+    summary = dumps(f"The tasks of {source.name}.")
+    lines = [f"name = {dumps(source.stem)}", f"summary = {summary}", f"tasks = {dumps(tasks)}"]
+    write_whole(path, "\n".join(lines) + "\n")
+    told = f"{len(tasks)} tasks: {path}; play them with --suite {path}"
+    console.print(told, highlight=False, soft_wrap=True)

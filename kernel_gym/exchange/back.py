@@ -1,4 +1,4 @@
-"""Rows of datasets back to submissions, and their evaluation."""
+"""Rows of datasets back to submissions and tasks, and the evaluation of submissions."""
 
 from __future__ import annotations
 
@@ -48,14 +48,47 @@ class Stored:
 def submissions(rows: Sequence[Row]) -> list[Stored]:
     """The submissions of rows in the formats `messages`, `verl`, `preferences` and `apex`.
 
-    A row of preferences has two. The task is in the column `task`, in verl's `reward_model` or in
-    Apex's `task_id`.
+    The rollouts that verl (`trainer.rollout_data_dir`) and SkyRL (`dump_eval_results`) write are
+    read too. A row of preferences has two submissions. The task is in the column `task`, in verl's
+    `reward_model` or `gts`, in SkyRL's `env_extras`, or in Apex's `task_id`.
 
     Raises:
         StoreError: A row lacks a column; the message names the row and the columns it has.
         UnknownName: A task is unknown; the message has near matches.
     """
     return [one for number, row in enumerate(rows, start=1) for one in _of(number, row)]
+
+
+def is_prompt(row: Row) -> bool:
+    """Whether a row has a prompt and no reply."""
+    messages = row.get("messages")
+    if isinstance(messages, list) and messages:
+        return isinstance(messages[-1], dict) and messages[-1].get("role") != "assistant"
+    if "response" in row or "chosen" in row:
+        return False
+    extra = row.get("extra_info")
+    return ("prompt" in row or "code" in row) and not (
+        isinstance(extra, dict) and "response" in extra
+    )
+
+
+def tasks_of(rows: Sequence[Row]) -> list[str]:
+    """The tasks of rows with prompts, each once, in order.
+
+    Raises:
+        StoreError: A row names no task; the message names the row and the columns it has.
+        UnknownName: A task is unknown; the message has near matches.
+    """
+    names = []
+    for number, row in enumerate(rows, start=1):
+        name = _task(number, row)
+        if name is None and "code" in row:
+            raise StoreError(
+                f"row {number}: found a module without a task; write its column 'code' to a file, "
+                "and make a task of it with `kernel-gym new FILE`"
+            )
+        names.append(get_task(_text(number, row, name, "task")).id)
+    return list(dict.fromkeys(names))
 
 
 def judged(
@@ -90,29 +123,72 @@ def judged(
 
 
 def _of(number: int, row: Row) -> Iterator[Stored]:
+    task = _task(number, row)
     if "chosen" in row:
         for side in ("chosen", "rejected"):
             text = _last(number, row, row.get(side))
-            yield _stored(number, row, row.get("task"), text, row.get(f"evidence_{side}"))
+            yield _stored(number, row, task, text, row.get(f"evidence_{side}"))
         return
+    extra = _part(number, row, "extra_info")
+    evidence = row.get("evidence", extra.get("evidence"))
     if "messages" in row:
         text = _last(number, row, row["messages"])
-        yield _stored(number, row, row.get("task"), text, row.get("evidence"))
-        return
-    if "task_id" in row:
-        yield _stored(number, row, row["task_id"], row.get("response"), row.get("evidence"))
-        return
-    extra = row.get("extra_info") or {}
-    task = row.get("task") or (row.get("reward_model") or {}).get("ground_truth")
-    yield _stored(number, row, task, extra.get("response"), extra.get("evidence"))
+    else:
+        texts = (row.get("response"), extra.get("response"))
+        rollouts = (row.get("output"), row.get("output_response"))
+        text = next((text for text in (*texts, *rollouts) if text is not None), None)
+    yield _stored(number, row, task, text, evidence)
 
 
-def _stored(number: int, row: Row, task: Any, text: Any, evidence: Any) -> Stored:
-    if not isinstance(task, str):
-        raise StoreError(f"row {number}: found no task in {sorted(row)}, expected a column 'task'")
-    if not isinstance(text, str):
-        raise StoreError(f"row {number}: found no reply in {sorted(row)}")
-    return Stored(task, _source(number, text, get_task(task), evidence or {}), evidence or {})
+def _task(number: int, row: Row) -> Any:
+    """What a row says about its task, in the place of its format."""
+    places = (
+        row.get("task"),
+        row.get("task_id"),
+        _part(number, row, "reward_model").get("ground_truth"),
+        row.get("gts"),
+        _part(number, row, "env_extras").get("task"),
+    )
+    return next((place for place in places if place is not None), None)
+
+
+def _part(number: int, row: Row, name: str) -> Row:
+    """A column that holds further columns; {} if it is not there."""
+    part = row.get(name)
+    if part is None:
+        return {}
+    if not isinstance(part, dict):
+        raise StoreError(f"row {number}: found {type(part).__name__} in {name!r}, expected columns")
+    return part
+
+
+def _text(number: int, row: Row, value: Any, column: str) -> str:
+    if not isinstance(value, str):
+        what = "a column 'task'" if column == "task" else "a text"
+        raise StoreError(f"row {number}: found no {column} in {sorted(row)}, expected {what}")
+    return value
+
+
+def _stored(number: int, row: Row, name: Any, text: Any, evidence: Any) -> Stored:
+    task = get_task(_text(number, row, name, "task"))
+    text = _text(number, row, text, "reply")
+    known = _evidence(number, evidence)
+    return Stored(task.id, _source(number, text, task, known), known)
+
+
+def _evidence(number: int, evidence: Any) -> Row:
+    """The evidence of a row if it has any, with the columns that a replay needs."""
+    if evidence is None:
+        return {}
+    if not isinstance(evidence, dict):
+        raise StoreError(
+            f"row {number}: found {type(evidence).__name__} as evidence, expected columns"
+        )
+    for column in ("outcome", "record_sha256", "source_sha256", "secret_sha256", "seed"):
+        value = evidence.get(column)
+        if not isinstance(value, str) or (column == "seed" and not value.isdecimal()):
+            raise StoreError(f"row {number}: found {value!r} as {column!r} of its evidence")
+    return evidence
 
 
 def _source(number: int, text: str, task: Task, evidence: Row) -> str:

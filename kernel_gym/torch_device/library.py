@@ -107,6 +107,16 @@ def load() -> ctypes.CDLL:
     return _library
 
 
+def prepare() -> None:
+    """Registers the operators of the device in this process, so that forks connect at once.
+
+    A build of PyTorch for GPUs has its own operators: the registration waits for `connect`.
+    """
+    torch = build.find_torch()
+    if _library is not None and torch is not None and not build.is_for_gpus(torch):
+        _library.torch_device_prepare()
+
+
 def _not_asked(*_: object) -> None:
     raise TorchDeviceError("a device that computes asks its owner for memory only")
 

@@ -12,6 +12,7 @@ import socket
 import sys
 
 from kernel_gym.sandbox.template import Role, serve
+from kernel_gym.torch_device import library
 
 ROLES = {
     "worker": Role("kernel_gym.worker.sim.main"),
@@ -37,5 +38,6 @@ def main() -> None:
 
     torch.set_num_threads(1)  # no thread pool may exist when children are forked
     warm()
+    library.prepare()
     serve(control, ROLES)
     os._exit(0)  # skips the exit handlers of libraries, which report what `warm` froze

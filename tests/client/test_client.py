@@ -48,6 +48,18 @@ def test_a_request_is_sent_again_until_it_is_answered():
     assert asked[3].seconds == 3.0  # as the service asked
 
 
+@pytest.mark.parametrize(
+    ("answer", "longest"),
+    [(Answer(0, b"lost"), calls.LONGEST_ABSENCE), (Answer(503, b"busy"), calls.LONGEST_WAIT)],
+)
+def test_a_service_that_is_started_again_soon_has_its_clients_back(answer, longest):
+    good = Answer(200, INFO.model_dump_json().encode())
+    _, asked = drive(calls.info(600.0), [*[answer] * 12, good])
+    pauses = [one.seconds for one in asked if isinstance(one, Pause)]
+    assert longest / 2 <= max(pauses) <= longest
+    assert pauses[0] <= calls.FIRST_WAIT
+
+
 def test_a_submission_keeps_its_key():
     submission = Submission(task="t", source="x")
     call = calls.submit([submission], 60.0)

@@ -4,9 +4,11 @@ import json
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from kernel_gym.analysis.replay import secret_of
-from kernel_gym.exchange.back import judged, submissions
+from kernel_gym.cli import app
+from kernel_gym.exchange.back import is_prompt, judged, submissions, tasks_of
 from kernel_gym.exchange.files import read_rows, write_rows
 from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
 from kernel_gym.exchange.replies import REPLY_FORMATS, reply_rows
@@ -14,7 +16,7 @@ from kernel_gym.executors import make_executor
 from kernel_gym.policies.evaluate import evaluate_policy
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import get_task, load_suite
 
 TASK = "triton2triton/softmax"
 DEVICE = "sim:gfx942"
@@ -44,6 +46,41 @@ def test_prompts_are_read_by_datasets(kind, suffix, tmp_path):
     text = row["code"] if "code" in row else (row.get("prompt") or row["messages"])[0]["content"]
     assert "softmax" in text
     assert read_rows(path) == rows
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("kind", PROMPT_FORMATS)
+def test_prompts_come_back_as_a_suite(kind, suffix, tmp_path):
+    names = ["torch2triton/gelu", TASK]
+    path, suite = tmp_path / f"prompts{suffix}", tmp_path / "prompts.toml"
+    write_rows(path, prompt_rows([get_task(name) for name in names], kind, DEVICE))
+    done = CliRunner().invoke(app, ["import", str(path)])
+    assert done.exit_code == 0, done.output
+    assert [task.id for task in load_suite(suite).tasks] == names
+
+
+FOREIGN = {"code": "import torch\n", "level": 1, "name": "1_Square", "problem_id": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (FOREIGN, "kernel-gym new"),
+        ({"prompt": "p"}, "expected a column 'task'"),
+        ({"prompt": "p", "task": 7}, "expected a column 'task'"),
+        ({"prompt": "p", "reward_model": "x"}, "found str in 'reward_model'"),
+        ({"prompt": "p", "task": f"{TASK}x"}, "did you mean"),
+    ],
+)
+def test_a_prompt_without_its_fields_is_told_and_no_suite_is_written(row, told, tmp_path):
+    with pytest.raises((StoreError, KeyError), match=told):
+        tasks_of([row])
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(json.dumps(row))
+    done = CliRunner().invoke(app, ["import", str(path)])
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "prompts.toml").exists()
 
 
 @pytest.mark.parametrize("task", [TASK, "torch2triton/layer_norm"])
@@ -98,6 +135,31 @@ def test_rows_of_a_run_replay(kind, suffix, store, tmp_path):
     assert {one.source for one in stored} == {store.source(r) for r in store.records()}
 
 
+SOURCE = "def softmax(x):\n    return x\n"
+REPLY = f"Here it is.\n```python\n{SOURCE}```\n"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"input": "p", "output": REPLY, "gts": TASK, "score": 0.1, "step": 3},
+        {
+            "input_prompt": "p", "output_response": REPLY, "score": [0.0, 0.1],
+            "env_class": "kernel_gym", "env_extras": {"task": TASK}, "data_source": "kernel-gym",
+        },
+        {"prompt": "p", "response": REPLY, "task_id": TASK, "score": 0.1},
+        {"messages": [{"role": "assistant", "content": REPLY}], "task": TASK},
+    ],
+    ids=["verl", "skyrl", "apex", "messages"],
+)  # fmt: skip
+def test_replies_that_a_trainer_wrote_are_read(row, tmp_path):
+    assert not is_prompt(row)
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row))
+    (stored,) = submissions(read_rows(path))
+    assert (stored.task, stored.source, stored.evidence) == (TASK, SOURCE, {})
+
+
 def test_pairs_have_intervals_that_are_apart(store):
     rows = reply_rows(store, "preferences")
     for row in rows:
@@ -138,6 +200,9 @@ def test_a_changed_row_is_told(store):
         list(judged(submissions([row]), executor))
 
 
+KNOWN = dict.fromkeys(("outcome", "record_sha256", "source_sha256", "secret_sha256"), "")
+
+
 @pytest.mark.parametrize(
     ("row", "told"),
     [
@@ -146,6 +211,12 @@ def test_a_changed_row_is_told(store):
         ({"messages": [{"role": "user", "content": "x"}], "task": TASK}, "found no reply"),
         ({"task": TASK}, "found no reply"),
         ({"task_id": TASK}, "found no reply"),
+        ({"gts": TASK, "output": None}, "found no reply"),
+        ({"task": TASK, "response": 7}, "found no reply"),
+        ({"task": TASK, "response": "x", "extra_info": "y"}, "found str in 'extra_info'"),
+        ({"task": TASK, "response": "x", "evidence": "y"}, "found str as evidence"),
+        ({"task": TASK, "response": "x", "evidence": {}}, "found None as 'outcome'"),
+        ({"task": TASK, "response": "x", "evidence": {**KNOWN, "seed": "x"}}, "'x' as 'seed'"),
         ({"task_id": None, "response": "x"}, "expected a column 'task'"),
         ({"messages": [{"role": "assistant", "content": "x"}], "task": f"{TASK}x"}, "did you mean"),
     ],

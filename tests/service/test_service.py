@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import socket
+import subprocess
+import sys
 import threading
 
 import httpx
@@ -18,6 +21,7 @@ from kernel_gym.service.settings import SettingsError, Token, read_tokens
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task
+from tests.test_architecture import ROOT
 
 TASK = "triton2triton/softmax"
 DEVICE = "sim:gfx942"
@@ -244,6 +248,43 @@ def test_bodies_are_limited_before_they_are_read(serve):
     assert httpx.post(f"{url}/v1/evaluations", content=b"[" * 100_000).status_code == 422
 
 
+def half_sent(url, body, length):
+    """Sends a request, closes the connection without reading the answer."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    head = f"POST /v1/evaluations?wait=60 HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+
+
+def test_a_client_that_goes_away_leaves_one_result(serve):
+    started, gate = threading.Event(), threading.Event()
+
+    class Waiting(InlineExecutor):
+        def _start(self, request):
+            started.set()
+            gate.wait(60)
+            return super()._start(request)
+
+    url, service = serve(Waiting(DEVICE))
+    body = json.dumps({"task": TASK, "source": "x(", "key": "one"}).encode()
+    half_sent(url, body, len(body))
+    assert started.wait(60)
+    gate.set()
+    with Client(url) as client:
+        result = client.evaluate(TASK, "x(", key="one")  # its second try finds the first one
+    assert result.state == "done"
+    assert service.store.used("anybody") == 1
+    assert service.store.in_flight("anybody") == 0
+
+
+def test_a_client_that_goes_away_in_its_request_leaves_nothing(serve):
+    url, service = serve()
+    body = json.dumps({"task": TASK, "source": "x("}).encode()
+    half_sent(url, body, len(body) + 1)
+    assert httpx.get(f"{url}/health").json()["status"] == "ok"
+    assert service.store.used("anybody") == 0
+
+
 def test_tokens_are_apart(serve):
     trusted, other = token("trusted", full_records=True), token("other")
     url, _ = serve(tokens=(trusted, other))
@@ -350,3 +391,18 @@ def test_a_bad_file_of_tokens_is_told(tmp_path, text, told):
     path.write_text(text)
     with pytest.raises(SettingsError, match=told):
         read_tokens(path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_trainer_that_only_speaks_http_learns(serve):
+    url, service = serve()
+    program = ROOT / "examples" / "http_trainer.py"
+    done = subprocess.run(
+        [sys.executable, program, url], check=True, capture_output=True, text=True
+    )
+    *steps, best = done.stdout.splitlines()
+    assert len(steps) == 8
+    assert best.startswith("best: ")
+    assert "import kernel_gym" not in program.read_text(encoding="utf-8")
+    assert service.store.used("anybody") == 8

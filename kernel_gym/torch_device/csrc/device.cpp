@@ -24,6 +24,7 @@ namespace {
 Owner g_owner{};
 Policy g_policy = COMPUTE;
 std::atomic<bool> g_installed{false};
+std::atomic<bool> g_prepared{false};
 std::atomic<bool> g_capturing{false};
 
 // Freed addresses that the owner has not taken yet. Freeing does not call Python: PyTorch frees on
@@ -247,6 +248,11 @@ const at::Generator& default_generator() {
 
 extern "C" {
 
+// Registers the operators, which takes most of the time of an installation. Forks inherit it.
+__attribute__((visibility("default"))) void torch_device_prepare() {
+  if (!torch_device::g_prepared.exchange(true)) torch_device::register_operators();
+}
+
 // Makes the device exist. Returns 0, or 1 when PyTorch was imported before this library was loaded.
 __attribute__((visibility("default"))) int torch_device_install(
     const torch_device::Owner* owner, int policy) {
@@ -256,7 +262,7 @@ __attribute__((visibility("default"))) int torch_device_install(
   if (g_installed.exchange(true)) return 0;
   c10::impl::DeviceGuardImplRegistrar(c10::kCUDA, new Guard);
   c10::SetAllocator(c10::kCUDA, &g_allocator);
-  register_operators();
+  torch_device_prepare();
   return g_registration.for_gpus || at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
 }
 

@@ -6,8 +6,11 @@ that the tests of this project cannot have beside their own.
 
 import asyncio
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
+from itertools import cycle, islice, product
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +18,7 @@ import pytest
 from kernel_gym.envs.adapters import scoring
 from kernel_gym.envs.sessions import Sessions
 from kernel_gym.episodes.session import MaskedEvaluation
+from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.inline import InlineExecutor
 from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -260,6 +264,40 @@ def test_an_evaluation_that_the_machine_lost_is_no_number(play):
         play(["BROKEN("] * TURNS)
 
 
+class Shared(Machine):
+    """One machine for many threads, which evaluates the same kernel once."""
+
+    def __init__(self):
+        super().__init__(DEVICE, cache=EvaluationCache())
+        self._lock = threading.Lock()
+
+    def _start(self, request):
+        with self._lock:
+            return super()._start(request)
+
+
+@pytest.fixture(scope="module")
+def hundred():
+    """Sessions of one machine, the replies of a hundred episodes, and what each returns alone."""
+    with Shared() as executor:
+        sessions = Sessions(executor, task=TASK, max_turns=TURNS)
+        orders = list(islice(cycle(product((WRONG, RIGHT, better()), repeat=TURNS)), 100))
+        yield sessions, orders, [session(sessions, TASK, order, None) for order in orders]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("player", EPISODES, ids=lambda player: player.__name__)
+def test_a_hundred_episodes_at_a_time_do_not_mix(player, hundred, monkeypatch):
+    sessions, orders, alone = hundred
+    assert len(set(alone)) >= 3
+    monkeypatch.setattr(scoring, "process_sessions", lambda *_: sessions)
+    with ThreadPoolExecutor(100) as threads:
+        playing = [threads.submit(player, sessions, TASK, order, monkeypatch) for order in orders]
+        together = [one.result() for one in playing]
+    assert together == pytest.approx(alone)
+
+
 # Functions that score one reply: each returns its reward, or raises, or gives None.
 
 
@@ -305,10 +343,16 @@ def openrlhf_score(sessions, monkeypatch, reply):
 
 def nemo_gym(sessions, monkeypatch, reply):
     pytest.importorskip("nemo_gym")
-    from fastapi import HTTPException
+    from fastapi.testclient import TestClient
+    from nemo_gym.base_resources_server import BaseResourcesServerConfig
+    from nemo_gym.server_utils import ServerClient
 
-    from kernel_gym.envs.adapters.nemo_gym import KernelServer, KernelVerifyRequest
+    from kernel_gym.envs.adapters.nemo_gym import KernelServer
 
+    config = BaseResourcesServerConfig(
+        host="127.0.0.1", port=1, entrypoint="app.py", name="kernels"
+    )
+    server = KernelServer(config=config, server_client=ServerClient.model_construct())
     part = {"type": "output_text", "text": reply, "annotations": []}
     message = {
         "id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [part],
@@ -317,14 +361,18 @@ def nemo_gym(sessions, monkeypatch, reply):
         "id": "r", "created_at": 0, "model": "m", "object": "response", "output": [message],
         "parallel_tool_calls": False, "tool_choice": "none", "tools": [],
     }  # fmt: skip
-    body = KernelVerifyRequest(
-        responses_create_params={"input": []}, response=response, task=TASK, seed=SEED
-    )
+    row = {"responses_create_params": {"input": []}, "task": TASK, "seed": SEED}
+    with TestClient(server.setup_webserver()) as http:
+        assert http.post("/verify", json=row).status_code == 422
+        unknown = http.post("/verify", json=row | {"response": response, "task": f"{TASK}x"})
+        answer = http.post("/verify", json=row | {"response": response})
+    assert unknown.status_code == 404
+    assert "did you mean" in unknown.json()["detail"]
     if "BROKEN" not in reply:
-        return asyncio.run(KernelServer.verify(None, body)).reward
-    with pytest.raises(HTTPException, match="503") as error:
-        asyncio.run(KernelServer.verify(None, body))
-    assert error.value.headers["Retry-After"]
+        assert answer.json()["task"] == TASK
+        return answer.json()["reward"]
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
     return None
 
 
