@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
 from kernel_gym.sim.layout_check import packer
-from kernel_gym.sim.layouts import Inst, OperandFlag, Space
+from kernel_gym.sim.layouts import Inst, OperandFlag, OperandSpace
 from kernel_gym.sim.native import Handler
 
 LANES = 64  # words in a vector row
 TEMPORARY_ROWS = 4  # after the registers: scratch rows of modifier operations
 
-VECTOR, CONSTANT, SCALAR = (int(s) for s in (Space.VECTOR, Space.CONSTANT, Space.SCALAR))
-MODIFIED, NONE = int(Space.MODIFIED), int(Space.NONE)
+VECTOR, CONSTANT, SCALAR = (
+    int(s) for s in (OperandSpace.VECTOR, OperandSpace.CONSTANT, OperandSpace.SCALAR)
+)
+MODIFIED, NONE = int(OperandSpace.MODIFIED), int(OperandSpace.NONE)
 
 # Operand flags, in the order they are applied (enum OperandFlag).
 SELECT = {"BYTE_0": 1, "BYTE_1": 2, "BYTE_2": 3, "BYTE_3": 4, "WORD_0": 5, "WORD_1": 6, "DWORD": 0}
@@ -45,7 +47,7 @@ NO_SOURCE = Source()
 
 
 @dataclass(slots=True)
-class Record:
+class OperationRecord:
     """One operation of the engine. The handler in csrc/ops defines what its fields mean."""
 
     handler: int
@@ -97,7 +99,7 @@ class ProgramBuilder:
     handlers: Mapping[str, Handler]
     vector_registers: int
     accumulators: int
-    records: list[Record] = field(default_factory=list)
+    records: list[OperationRecord] = field(default_factory=list)
     blocks: list[BasicBlock] = field(default_factory=list)
     constant_rows: list[int] = field(default_factory=list)
     scalar_constants: list[int] = field(default_factory=list)
@@ -132,7 +134,7 @@ class ProgramBuilder:
         imm: int = 0,
         aux: int = 0,
         flags: int = 0,
-    ) -> Record:
+    ) -> OperationRecord:
         """Append an operation of the current source instruction.
 
         Raises:
@@ -141,7 +143,7 @@ class ProgramBuilder:
         number, needed = self.handler(name)
         if len(sources) < needed:
             raise UnsupportedInstruction(f"found {len(sources)} sources, expected {needed}")
-        record = Record(number, dst, dst2, sources, imm, aux, flags, self.index)
+        record = OperationRecord(number, dst, dst2, sources, imm, aux, flags, self.index)
         self.records.append(record)
         return record
 
