@@ -42,7 +42,7 @@ class Inst(ct.Structure):
     ]
 
 
-class OperandSpace(enum.IntEnum):
+class Space(enum.IntEnum):
     """Where an operand lies; MODIFIED is a flag on top of VECTOR or CONSTANT."""
 
     VECTOR = 0
@@ -384,7 +384,7 @@ STRUCTURES: tuple[type[ct.Structure], ...] = (
     *(TimedInst, BlockRange, ModelRequest, AccessCounts),
 )
 ENUMS: tuple[type[enum.IntEnum | enum.IntFlag], ...] = (
-    *(OperandSpace, OperandFlag, ScalarIndex, Atomic, Format, Type, FaultKind),
+    *(Space, OperandFlag, ScalarIndex, Atomic, Format, Type, FaultKind),
     *(AuditKind, SuspectKind, Unit, SharingKind, Stall),
 )
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
 from kernel_gym.sim.layout_check import packer
-from kernel_gym.sim.layouts import Inst, OperandFlag, OperandSpace
+from kernel_gym.sim.layouts import Inst, OperandFlag, Space
 from kernel_gym.sim.native import Handler
 
 LANES = 64  # words in a vector row
 TEMPORARY_ROWS = 4  # after the registers: scratch rows of modifier operations
 
-VECTOR, CONSTANT, SCALAR = (
-    int(s) for s in (OperandSpace.VECTOR, OperandSpace.CONSTANT, OperandSpace.SCALAR)
-)
-MODIFIED, NONE = int(OperandSpace.MODIFIED), int(OperandSpace.NONE)
+VECTOR, CONSTANT, SCALAR = (int(s) for s in (Space.VECTOR, Space.CONSTANT, Space.SCALAR))
+MODIFIED, NONE = int(Space.MODIFIED), int(Space.NONE)
 
 # Operand flags, in the order they are applied (enum OperandFlag).
 SELECT = {"BYTE_0": 1, "BYTE_1": 2, "BYTE_2": 3, "BYTE_3": 4, "WORD_0": 5, "WORD_1": 6, "DWORD": 0}
