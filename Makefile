@@ -26,7 +26,7 @@ demo: setup
 	$(IN)/kernel-gym report runs/demo
 
 test: $(STAMPS)/adapters
-	$(IN)/python -m pytest
+	$(IN)/python -m pytest -n auto --dist loadfile
 
 lint: setup
 	$(IN)/ruff check .

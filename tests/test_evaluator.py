@@ -117,7 +117,7 @@ def test_the_baseline_passes_at_a_speedup_of_one(evaluator, task):
     assert result.speedup == pytest.approx(1.0, rel=0.05)
     assert result.unseen_speedup == pytest.approx(1.0, rel=0.05)
     assert {w.kind for w in result.by_split(Split.UNSEEN)} == {
-        "edge", "scale_up", "scale_down", "alignment", "aspect", "production"
+        "edge", "scale_up", "scale_down", "alignment", "aspect", "production", "reach"
     }  # fmt: skip
     assert all(w.launches == 1 for w in result.workloads)
     assert result.kernels[0].vgprs > 0
@@ -209,7 +209,7 @@ def test_a_kernel_for_the_shapes_shown_fails_on_the_others(evaluator, task):
     assert (result.outcome, result.stage) == (Outcome.UNSEEN_FAILED, Stage.UNSEEN)
     assert all(w.passed for w in result.by_split(Split.TRAIN))
     hidden = [w for w in result.by_split(Split.UNSEEN) if not w.passed]
-    assert len(hidden) == 6
+    assert len(hidden) == 7
     assert "rows" not in result.message
 
 

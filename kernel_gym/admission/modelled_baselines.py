@@ -15,9 +15,10 @@ from kernel_gym.hardware import DeviceSpec
 from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
+from kernel_gym.tasks.task import Mode
 
 MEASURED = Path(__file__).with_name("measured_head_room.json")
-"""Device and problem to head-room, from verdicts of full size on 2026-11-22."""
+"""Device, problem and mode to head-room, from verdicts of full size on 2026-11-22."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,14 @@ class ComparedBaseline:
     modelled: float
 
 
-def measured_head_room(problem: str, device: str) -> float | None:
-    """The head-room of PyTorch's operators that was measured on a device; None if there is none.
+def measured_head_room(problem: str, device: str, mode: Mode) -> float | None:
+    """The head-room of a mode that was measured on a device; None if there is none.
 
-    The times of the operators hold beyond the verdicts that they were part of. These are renewed
-    when content, protocol or rules change, so that the figures have a file of their own.
+    The times of baselines hold beyond the verdicts that they were part of. These are renewed when
+    content, protocol or rules change, so that the figures have a file of their own.
     """
-    measured: dict[str, dict[str, float]] = json.loads(MEASURED.read_bytes())
-    return measured.get(device, {}).get(problem)
+    measured: dict[str, dict[str, dict[str, float]]] = json.loads(MEASURED.read_bytes())
+    return measured.get(device, {}).get(problem, {}).get(mode)
 
 
 def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
@@ -61,7 +62,7 @@ def compared_baselines(
 ) -> Iterator[ComparedBaseline]:
     """Yields the comparison of each problem that was measured on the device."""
     for problem in problems:
-        measured = measured_head_room(problem.name, device)
+        measured = measured_head_room(problem.name, device, Mode.TORCH2TRITON)
         modelled = modelled_head_room(problem, spec) if measured else None
         if measured and modelled:
             yield ComparedBaseline(problem.name, measured, modelled)

@@ -40,21 +40,27 @@ def make_server(backend: Backend) -> Any:
     return server
 
 
-def serve_http(server: Any, port: int) -> None:
-    """Serves over streamable HTTP at `http://127.0.0.1:PORT/mcp` until a signal.
+def listen(port: int) -> socket.socket:
+    """Returns a socket that listens on a local port, or on a free one if it is 0.
 
     Raises:
         PortInUse: Another program has the port.
     """
-    import uvicorn
-
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise PortInUse(f"--http {port}: {error.strerror}; name another port") from None
+    return listener
+
+
+def serve_http(server: Any, listener: socket.socket) -> None:
+    """Serves over streamable HTTP at the path `/mcp` until a signal."""
+    import uvicorn
+
     config = uvicorn.Config(server.streamable_http_app(), log_level="info", access_log=False)
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -57,7 +57,7 @@ def mcp(
         raise typer.Exit(BAD_INPUT)
     with one_line_errors(), ExitStack() as stack:
         from kernel_gym.agents.backends import ServiceTasks, WorkspaceTask
-        from kernel_gym.agents.mcp_server import make_server, serve_http
+        from kernel_gym.agents.mcp_server import listen, make_server, serve_http
 
         backend: Backend
         if workspace:
@@ -70,7 +70,9 @@ def mcp(
         if http is None:
             server.run("stdio")
         else:
-            serve_http(server, http)
+            listener = listen(http)
+            note(f"the MCP server is running on http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+            serve_http(server, listener)
 
 
 @contextmanager

@@ -123,20 +123,14 @@ def test_an_agent_connects_over_http(tmp_path, make_desk):
 
     folder = tmp_path / "w"
     write_workspace(folder, get_task(TASK), DEVICE, 3)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", str(port)]
+    command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", "0"]
     process = subprocess.Popen(
         [*command, "--workspace", str(folder)], stderr=subprocess.PIPE, text=True
     )
     try:
-        for line in process.stderr:  # until the server says that it listens
-            if "running on" in line:
-                break
+        url = process.stderr.readline().split()[-1]  # the server says where it listens
 
         async def conversation():
-            url = f"http://127.0.0.1:{port}/mcp"
             async with (
                 streamablehttp_client(url) as (read, write, _),
                 ClientSession(read, write) as session,
