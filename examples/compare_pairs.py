@@ -21,7 +21,7 @@ SHOWN = 10
 def model(only: list[str]) -> dict[str, Any]:
     """The pairs as the simulator models them."""
     from kernel_gym.programs.confined import run_program
-    from kernel_gym.worker.sim.settings import Settings
+    from kernel_gym.worker.sim.settings import SimSettings
 
     header = {
         "name": PROGRAM.name,
@@ -29,7 +29,7 @@ def model(only: list[str]) -> dict[str, Any]:
         "source": PROGRAM.read_text(encoding="utf-8"),
         "arguments": ["--once", *(["--only", *only] if only else [])],
     }
-    result = run_program(header, Settings(), timeout=6000)
+    result = run_program(header, SimSettings(), timeout=6000)
     if result["error"]:
         raise SystemExit(f"error: {result['error']}\n{result['detail']}")
     return json.loads(result["output"].splitlines()[-1])

@@ -34,7 +34,7 @@ class BenchmarkError(InputError, ValueError):
     """A file of results cannot be used. The message names the file and the key."""
 
 
-class Interval(Record):
+class FigureInterval(Record):
     """An interval around a value, or a range where there is no single value."""
 
     low: Number
@@ -50,7 +50,7 @@ class Interval(Record):
 
 
 class Goal(Record):
-    """What the figure should be, and whether it is."""
+    """The goal for a figure, and whether it is met."""
 
     text: Text
     met: bool
@@ -65,7 +65,7 @@ class Machine(Record):
     """Processor or GPU, number of cores, and the versions of the libraries."""
 
 
-class Entry(Record):
+class BenchmarkEntry(Record):
     """One figure."""
 
     id: Slug
@@ -76,14 +76,14 @@ class Entry(Record):
     value: Number | None = None
     """None where only a range is known."""
     unit: Text
-    interval: Interval | None = None
+    interval: FigureInterval | None = None
     clock: Literal["measured", "modelled", "wall", "none"]
     """`measured`: time of a GPU or of a processor. `modelled`: time of the simulator's model.
     `wall`: elapsed time. `none`: a count, in which no time enters."""
     machine: Slug
     """A key of `machines.json`."""
     command: Text
-    """What gives the figure again: a command, or an expression in Python."""
+    """A command or a Python expression that reproduces the figure."""
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
     commit_role: Literal["measured", "recorded"] = "measured"
     """`measured`: the code that ran. `recorded`: the commit that added the figure to the records,
@@ -109,7 +109,7 @@ class Subject(Record):
     """One file: the figures of one subject."""
 
     title: Text
-    entries: tuple[Entry, ...] = Field(min_length=1)
+    entries: tuple[BenchmarkEntry, ...] = Field(min_length=1)
 
 
 class Benchmarks(Record):

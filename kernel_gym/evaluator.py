@@ -30,7 +30,7 @@ from kernel_gym.judge.profiled import profiled_kernels
 from kernel_gym.judge.protocol import PROTOCOL_VERSION, RETRIES
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
-from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
@@ -45,7 +45,7 @@ WAITING = "waiting"
 
 @dataclass
 class Caches:
-    """What evaluators of one process share. Cached values depend on their keys only."""
+    """State that the evaluators of one process share. Cached values depend on their keys only."""
 
     expected: ExpectedCache = field(default_factory=ExpectedCache)
     baselines: BaselineTimes = field(default_factory=BaselineTimes)
@@ -89,7 +89,7 @@ class Evaluator:
         self._seed = seed
         self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
-        self._baseline = Baseline(self.device, self._caches.baselines)
+        self._baseline = BaselineRunner(self.device, self._caches.baselines)
 
     def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
         """Runs all stages on a source.
@@ -124,8 +124,8 @@ class Evaluator:
         return self._gave_up(task, source, *draw, errors)
 
     @property
-    def reference_baseline(self) -> Baseline:
-        """What runs baselines, and the own code of imported suites."""
+    def reference_baseline(self) -> BaselineRunner:
+        """Runs baselines, and the own code of imported suites."""
         return self._baseline
 
     def close(self) -> None:

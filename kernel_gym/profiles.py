@@ -51,7 +51,7 @@ def profile_of(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def bottleneck(evaluation: Evaluation) -> str:
-    """What bounds the slowest kernel of a submission, such as `hbm`; "" if it is not known."""
+    """Returns the limit of the slowest kernel, such as `hbm`, or "" if it is not known."""
     slowest = max(evaluation.kernels, key=lambda k: k.seconds or 0.0, default=None)
     return (slowest.bound_by or "") if slowest else ""
 

@@ -130,7 +130,7 @@ class WorkloadResult(Record):
 
 
 class KernelFacts(Record):
-    """What the compiler reported about one kernel, and how the kernel ran on one workload.
+    """The compiler's report on one kernel, and how the kernel ran on one workload.
 
     All figures belong to one binary. A kernel that is compiled again for other sizes has separate
     facts for each binary. An evaluation on the simulator has the facts of the binaries that one

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ class Phrase:
 
 
 PHRASES = [Phrase(re.compile(rule["pattern"]), rule["advice"]) for rule in RULES["phrase"]]
+DOCSTRINGS = [Phrase(re.compile(rule["pattern"]), rule["advice"]) for rule in RULES["docstring"]]
 NAMES = [Phrase(re.compile(rule["pattern"]), rule["advice"]) for rule in RULES["name"]]
 SKIPPED = tuple(RULES["skip"])
 
@@ -54,10 +55,16 @@ def check(path: Path) -> Iterator[str]:
                 at = line + prose[: match.start()].count("\n")
                 yield f"{where}:{at}: {match.group().strip()!r}: {phrase.advice}"
     if path.suffix == ".py":
-        for number, code in enumerate(text.splitlines(), 1):
-            for phrase in NAMES:
-                if match := phrase.pattern.search(code):
-                    yield f"{where}:{number}: {match.group().strip()!r}: {phrase.advice}"
+        yield from _first(DOCSTRINGS, where, docstrings(text))
+        yield from _first(NAMES, where, enumerate(text.splitlines(), 1))
+
+
+def _first(phrases: list[Phrase], where: Path, pieces: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Yields the first finding of each phrase in each piece of text."""
+    for number, piece in pieces:
+        for phrase in phrases:
+            if match := phrase.pattern.search(piece):
+                yield f"{where}:{number}: {match.group().strip()!r}: {phrase.advice}"
 
 
 def prose_of(suffix: str, text: str) -> Iterator[tuple[int, str]]:
@@ -84,15 +91,20 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _python(text: str) -> Iterator[tuple[int, str]]:
+    yield from docstrings(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Yields first line and text of each docstring, also of those of variables."""
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", [])
         for child in body if isinstance(body, list) else []:
             value = getattr(child, "value", None) if isinstance(child, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 yield value.lineno, value.value
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
 
 
 def _files(arguments: list[str]) -> list[Path]:

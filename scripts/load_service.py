@@ -146,7 +146,7 @@ async def over_http(watch: Watch, clients: int, count: int) -> tuple[float, list
 
 
 async def unloaded(record: Path, port: int, count: int) -> list[float]:
-    """What the service adds to an evaluation if a device is free: seconds beside the sleep."""
+    """Seconds that the service adds to an evaluation if a device is free, beside the sleep."""
     sleeps = load(record)
     added = []
     async with AsyncClient(f"http://127.0.0.1:{port}") as http:
@@ -159,7 +159,7 @@ async def unloaded(record: Path, port: int, count: int) -> list[float]:
 
 
 def recorded(folder: Path) -> dict[str, int]:
-    """What the queue has: results, and submissions with more or less than one result."""
+    """Counts of the queue: results, and submissions with more or less than one result."""
     with sqlite3.connect(folder / "service" / "queue.sqlite3") as db:
         ask = "SELECT COUNT(*), COUNT(DISTINCT seed || source), SUM(state = 'done') FROM jobs"
         rows, distinct, done = db.execute(f"{ask} WHERE source NOT LIKE '%alone%'").fetchone()

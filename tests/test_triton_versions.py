@@ -1,4 +1,4 @@
-"""What each version of Triton lacks, in words."""
+"""The features that each version of Triton lacks, in words."""
 
 import re
 from pathlib import Path

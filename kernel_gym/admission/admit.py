@@ -19,7 +19,7 @@ from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.tasks.controls.kernels import KERNELS
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.task import Mode, Task, modes_of
-from kernel_gym.tasks.verdicts import ModeVerdict, Verdict, content_hash
+from kernel_gym.tasks.verdicts import AdmissionVerdict, ModeVerdict, content_hash
 
 _FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
 """The mode in which a language's start kernel is evaluated."""
@@ -31,7 +31,7 @@ class AdmissionError(RuntimeError):
 
 def admit_all(
     problems: Sequence[Problem], executor: Executor, jobs: int
-) -> Iterator[tuple[Problem, Verdict | AdmissionError]]:
+) -> Iterator[tuple[Problem, AdmissionVerdict | AdmissionError]]:
     """Admits several problems at a time, and yields verdicts as they finish.
 
     Problems start in their order. A caller that stops early must close the executor, which ends the
@@ -55,7 +55,7 @@ def admit_all(
             rooms.close()
 
 
-def admit(problem: Problem, executor: Executor) -> Verdict:
+def admit(problem: Problem, executor: Executor) -> AdmissionVerdict:
     """Returns the verdict on one problem, in all modes with a language of the executor's device.
 
     Raises:
@@ -69,9 +69,9 @@ def admit(problem: Problem, executor: Executor) -> Verdict:
 
 def _admit(
     problem: Problem, executor: Executor, device: Device, rooms: HeadRoom
-) -> Verdict | AdmissionError:
+) -> AdmissionVerdict | AdmissionError:
     content = content_hash(problem)  # first, since the files may be edited during the checks
-    verdict = partial(Verdict, content=content, protocol=PROTOCOL_VERSION)
+    verdict = partial(AdmissionVerdict, content=content, protocol=PROTOCOL_VERSION)
     hardware = device.description.hardware
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
     known = device.description.languages

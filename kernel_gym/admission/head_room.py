@@ -11,7 +11,7 @@ import threading
 from kernel_gym.admission.values import SEED
 from kernel_gym.analysis.summary import geometric_mean
 from kernel_gym.devices.base import Device, Failed
-from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import Evaluation
 from kernel_gym.tasks.problem import Problem
@@ -33,7 +33,7 @@ class HeadRoom:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._baseline = Baseline(device, BaselineTimes())
+        self._baseline = BaselineRunner(device, BaselineTimes())
         self._lock = threading.Lock()
         self._times: dict[str, list[float] | Failed] = {}
 

@@ -14,7 +14,7 @@ from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Task
 
 if TYPE_CHECKING:
-    from kernel_gym.admission.stating import Statement
+    from kernel_gym.admission.stating import TaskStatement
     from kernel_gym.evaluator import Evaluator
 
 TIMEOUT = 120.0
@@ -37,7 +37,7 @@ class ImportBench:
         self.device = device
         self._timeout = timeout
         self._evaluator: Evaluator | None = None
-        self._statements: dict[str, Statement] = {}
+        self._statements: dict[str, TaskStatement] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -77,12 +77,14 @@ class ImportBench:
         Raises:
             UnsupportedTask: It cannot become a task.
         """
-        from kernel_gym.authoring.request import Request, RequestError
+        from kernel_gym.authoring.request import RequestError, TracingRequest
         from kernel_gym.authoring.tracer import CodeError
         from kernel_gym.authoring.write import trace_problem
 
         try:
-            text = trace_problem(Request(files, target, inputs, init), entry, "an imported suite")
+            text = trace_problem(
+                TracingRequest(files, target, inputs, init), entry, "an imported suite"
+            )
         except (CodeError, RequestError, SyntaxError) as error:
             raise UnsupportedTask(str(error)) from None
         return {"text": text.problem, "adapter": text.adapter, "notes": list(text.notes)}
@@ -106,7 +108,7 @@ class ImportBench:
         """
         from kernel_gym.devices.sim import memory as sim_memory
         from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
-        from kernel_gym.sandbox.confine import Limits
+        from kernel_gym.sandbox.confine import WorkerLimits
         from kernel_gym.sandbox.spawn import shared_template
 
         if not self.device.startswith("sim:"):
@@ -118,7 +120,7 @@ class ImportBench:
             "launch_limit": LAUNCH_LIMIT,
         }
         memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")
-        limits = Limits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
+        limits = WorkerLimits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
         child = shared_template().fork("upstream", [memory, output], device, limits)
         try:
             header = {"program": program, "files": list(files), "options": dict(options)}

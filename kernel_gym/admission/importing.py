@@ -18,9 +18,9 @@ from typing import Protocol
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
     DeviceVerdict,
-    Entry,
     ImportStatus,
     Manifest,
+    ManifestEntry,
     ManifestError,
     data_path,
     manifest_path,
@@ -29,9 +29,9 @@ from kernel_gym.tasks.importers.manifest import (
     write_manifest,
 )
 from kernel_gym.tasks.importers.reader import (
-    Bench,
     CheckoutError,
-    Found,
+    ConfinedRunner,
+    FoundTask,
     Reader,
     Unsupported,
     UnsupportedTask,
@@ -42,7 +42,7 @@ from kernel_gym.tasks.task import Task
 log = logging.getLogger(__name__)
 
 
-class AdmittingBench(Bench, Protocol):
+class AdmittingBench(ConfinedRunner, Protocol):
     """A bench that also runs the controls of the admission."""
 
     def admit(self, task: Task) -> DeviceVerdict:
@@ -50,10 +50,10 @@ class AdmittingBench(Bench, Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
+class ImportStep:
     """One task of an import: its entry, and how many there are."""
 
-    entry: Entry
+    entry: ManifestEntry
     done: int
     total: int
     repeated: bool
@@ -66,7 +66,7 @@ def import_suite(
     benches: Sequence[AdmittingBench],
     folder: Path | None = None,
     only: str = "*",
-) -> Iterator[Step]:
+) -> Iterator[ImportStep]:
     """Imports the tasks of a suite, and yields each when it is in the manifest.
 
     Args:
@@ -87,7 +87,7 @@ def import_suite(
     for bench in benches:
         free.put(bench)
 
-    def work(one: Found | Unsupported) -> tuple[Entry, bool]:
+    def work(one: FoundTask | Unsupported) -> tuple[ManifestEntry, bool]:
         bench = free.get()
         try:
             known = manifest.tasks.get(one.name)
@@ -103,7 +103,7 @@ def import_suite(
                 manifest = manifest.with_entry(entry)
                 if not repeated:
                     write_manifest(manifest, folder)
-                yield Step(entry, number, len(listed), repeated)
+                yield ImportStep(entry, number, len(listed), repeated)
         finally:
             pool.shutdown(cancel_futures=True)
     write_manifest(manifest, folder)
@@ -127,20 +127,20 @@ def _manifest(reader: Reader, checkout: Path, folder: Path | None) -> Manifest:
 
 
 def _imported(
-    one: Found | Unsupported,
-    known: Entry | None,
+    one: FoundTask | Unsupported,
+    known: ManifestEntry | None,
     reader: Reader,
     checkout: Path,
     bench: AdmittingBench,
     folder: Path | None,
-) -> tuple[Entry, bool]:
+) -> tuple[ManifestEntry, bool]:
     """Returns the entry of a task, and whether the manifest had it already."""
     if isinstance(one, Unsupported):
-        return Entry(name=one.name, category=one.category, reason=one.reason), False
+        return ManifestEntry(name=one.name, category=one.category, reason=one.reason), False
     try:
         files = hashes(checkout, one.files)
     except CheckoutError as error:
-        return Entry(name=one.name, category=one.category, reason=str(error)), False
+        return ManifestEntry(name=one.name, category=one.category, reason=str(error)), False
     same = known is not None and known.files == files and known.details == dict(one.details)
     stored = data_path(reader.suite, one.name, folder).is_file()
     verdicts = known.verdicts if known is not None and same else {}
@@ -148,7 +148,7 @@ def _imported(
     if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
         return known, True
     verdict = _verdict(one, reader, checkout, bench, folder)
-    return Entry(
+    return ManifestEntry(
         name=one.name,
         category=one.category,
         mode=one.mode,
@@ -159,7 +159,7 @@ def _imported(
 
 
 def _verdict(
-    found: Found,
+    found: FoundTask,
     reader: Reader,
     checkout: Path,
     bench: AdmittingBench,

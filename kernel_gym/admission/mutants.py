@@ -56,7 +56,7 @@ class Mutant:
     """One changed reference."""
 
     change: str
-    """What was changed, with the line of the reference."""
+    """The change, with the line of the reference."""
     rule: str
     """Why it may compute the same; "" if it must not."""
     tree: ast.Module

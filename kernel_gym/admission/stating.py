@@ -23,7 +23,7 @@ from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Value
 from kernel_gym.tasks.recorded.draw import ImpossibleError
-from kernel_gym.tasks.recorded.problem import CALL, EXACT, RecordedProblem, Stated
+from kernel_gym.tasks.recorded.problem import CALL, EXACT, RecordedProblem, StatedWorkload
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Kind, Split, Workload
@@ -43,10 +43,10 @@ _TILES = (16, 32, 64, 128, 256)
 
 
 @dataclass
-class Statement:
+class TaskStatement:
     """The workloads of a task, and what was seen of its own code."""
 
-    stated: list[Stated] = field(default_factory=list)
+    stated: list[StatedWorkload] = field(default_factory=list)
     flags: dict[str, str] = field(default_factory=dict)
     """Evidence by flag: what a control has found."""
     notes: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Statement:
 @dataclass(frozen=True)
 class _Tried:
     outputs: tuple[torch.Tensor, ...]
-    stated: Stated
+    stated: StatedWorkload
     seconds: float
 
 
@@ -64,7 +64,7 @@ def state_workloads(
     problem: RecordedProblem,
     mode: Mode,
     recorded: Sequence[Mapping[str, int]],
-) -> Statement:
+) -> TaskStatement:
     """States train, unseen and adversarial workloads.
 
     Args:
@@ -77,7 +77,7 @@ def state_workloads(
         UnsupportedTask: The suite's own code answers none of them.
     """
     with _Reference(device, problem, mode) as reference:
-        statement = Statement()
+        statement = TaskStatement()
         for dims in _chosen(problem, recorded):
             if stated := reference.train(dims):
                 statement.stated.append(stated)
@@ -112,7 +112,7 @@ class _Reference:
         """Why the first call failed."""
         self.twins = 0
         self.evidence: dict[str, dict[str, str]] = {}
-        """What speaks against each train workload: flags with what was seen."""
+        """Objections to each train workload: flags, each with its observation."""
 
     def __enter__(self) -> _Reference:
         return self
@@ -120,7 +120,7 @@ class _Reference:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def train(self, dims: Mapping[str, int]) -> Stated | None:
+    def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
         tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
         if tried is None and not self._slow:
@@ -149,10 +149,10 @@ class _Reference:
 
     def further(
         self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
-    ) -> list[Stated]:
+    ) -> list[StatedWorkload]:
         """States the proposals that the suite's own code answers."""
         most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
-        usable_ones: list[Stated] = []
+        usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposals:
             if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
@@ -170,7 +170,7 @@ class _Reference:
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
         self._slow = False
-        known = Stated(dims, kind, split, (), False)
+        known = StatedWorkload(dims, kind, split, (), False)
         try:
             first, seconds = self._call(known, 1)
             if self._problem.templates[dims[CALL]].call.backward:
@@ -230,7 +230,7 @@ class _Reference:
             flags["constant"] = "all elements of the answer are equal"
         return flags
 
-    def _exact(self, stated: Stated) -> bool:
+    def _exact(self, stated: StatedWorkload) -> bool:
         """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
         if self._mode is Mode.TRITON2TRITON:
             return False
@@ -249,7 +249,7 @@ class _Reference:
 
     def _call(
         self,
-        stated: Stated,
+        stated: StatedWorkload,
         seed: int,
         noop: bool = False,
         exact: bool = False,
@@ -315,7 +315,7 @@ class _Reference:
         self._session = None
 
 
-def _key(stated: Stated) -> str:
+def _key(stated: StatedWorkload) -> str:
     return str(sorted(stated.dims.items()))
 
 
@@ -339,7 +339,7 @@ def _chosen(
 
 
 def _proposals(
-    problem: RecordedProblem, train: Sequence[Stated]
+    problem: RecordedProblem, train: Sequence[StatedWorkload]
 ) -> Iterator[tuple[Kind, dict[str, int]]]:
     """Proposes other sizes near those of train workloads, of all kinds in turn."""
     rng = random.Random(problem.name)
@@ -371,7 +371,7 @@ def _moved(
 
 
 def _odd(
-    problem: RecordedProblem, train: Sequence[Stated]
+    problem: RecordedProblem, train: Sequence[StatedWorkload]
 ) -> Iterator[tuple[Kind, dict[str, int]]]:
     """Proposes odd sizes and ones."""
     for one in train:

@@ -12,8 +12,8 @@ from kernel_gym.judge.expected import Expected, compare, expect
 from kernel_gym.tasks.controls.answers import (
     CONTROLS,
     ON_ADVERSARIAL,
-    Case,
     Control,
+    ControlCase,
     copied,
     same_bits,
 )
@@ -183,7 +183,7 @@ def _try(control: Control, problem: Problem, cases: Mapping[Workload, Expected],
     for workload, expected in cases.items():
         if workload.split is Split.TRAIN and complete:
             break
-        wrong = control(Case(problem, workload, seed))
+        wrong = control(ControlCase(problem, workload, seed))
         if isinstance(wrong, str):
             reason = wrong
             continue

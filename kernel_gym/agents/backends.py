@@ -19,7 +19,7 @@ from kernel_gym.tasks.names import UnknownName
 
 
 class Backend(Protocol):
-    """What the tools of an agent can do. Each method answers with JSON; `error` is "" or a line."""
+    """The actions behind an agent's tools. Each returns JSON; `error` is "" or a line."""
 
     def list_tasks(self) -> list[dict[str, str]]:
         """The tasks: id, language and summary."""

@@ -30,7 +30,7 @@ from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import Task
 
 Answer = dict[str, Any]
-"""What an agent reads about a request, as JSON. `error` is "" unless the request was refused."""
+"""The answer to a request of an agent, as JSON. `error` is "" unless the request was refused."""
 
 
 class Pool(Protocol):
@@ -227,7 +227,7 @@ class Desk:
 
 
 def source_problem(source: object) -> str:
-    """What is wrong with a source from an agent; "" if nothing is."""
+    """Returns the objection to a source of an agent, or "" if there is none."""
     if not isinstance(source, str):
         return f"found a source of type {type(source).__name__}, expected text"
     try:

@@ -27,7 +27,7 @@ NEEDED_BARRIERS = ("mount namespace", "read-only file system")
 """Barriers without which an agent does not start."""
 NOT_CONFINED = 125
 """Exit status of an agent that was not started."""
-LIMITS = confine.Limits(
+LIMITS = confine.WorkerLimits(
     memory=8 << 30,
     file_size=1 << 30,
     home_size=1 << 30,
@@ -39,7 +39,7 @@ LIMITS = confine.Limits(
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run, and what it may see.
+    """A command to run, and the files and variables that it may see.
 
     Attributes:
         command: A command for `/bin/sh -c`.

@@ -103,7 +103,7 @@ def _add_resources(server: Any) -> None:
     def add(arch: str, language: str) -> None:
         @server.resource(f"kernel-gym://guides/{arch}/{language}", name=f"{arch} {language}")
         def text() -> str:
-            """What to know about an architecture when writing kernels for it."""
+            """Returns the guide to an architecture, for authors of kernels."""
             return guide(arch, language)
 
     for arch in ("gfx90a", "gfx942", "gfx950"):

@@ -17,7 +17,7 @@ PROMPT = (
     "Optimise the GPU kernel in this folder. Read AGENTS.md and TASK.md first, edit {kernel}, and "
     "submit it with ./check until it is right and as fast as you can make it. Then stop."
 )
-"""What an agent is asked, in the variable KERNEL_GYM_PROMPT."""
+"""The text that an agent gets in the variable KERNEL_GYM_PROMPT."""
 
 
 def _pattern(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernel_gym.analysis.estimators import explained_deviance, ratio
 from kernel_gym.analysis.metrics import (
-    Attempt,
+    EpisodeAttempt,
     at_k,
     attempts,
     by_task,
@@ -118,7 +118,7 @@ def plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def trajectory(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def trajectory(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
     """The metrics of each turn: of its submissions, and of all attempts up to it.
 
     `solved` is the share of attempts with a correct submission so far, and `best_speedup` their
@@ -129,9 +129,9 @@ def trajectory(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
     return [_turn(attempts, number) for number in range(1, last + 1)]
 
 
-def _turn(attempts: Sequence[Attempt], number: int) -> dict[str, Any]:
+def _turn(attempts: Sequence[EpisodeAttempt], number: int) -> dict[str, Any]:
     now = [turn for a in attempts for turn in a.turns if turn.turn == number]
-    so_far = [Attempt(a.task, a.sample, _up_to(a, number)) for a in attempts]
+    so_far = [EpisodeAttempt(a.task, a.sample, _up_to(a, number)) for a in attempts]
     before = {(a.task, a.sample): turn for a in attempts for turn in _up_to(a, number - 1)}
     pairs = [
         (passed(before[turn.task, turn.sample]), passed(turn))
@@ -155,13 +155,13 @@ def _turn(attempts: Sequence[Attempt], number: int) -> dict[str, Any]:
     }
 
 
-def _up_to(attempt: Attempt, number: int) -> tuple[TurnRecord, ...]:
+def _up_to(attempt: EpisodeAttempt, number: int) -> tuple[TurnRecord, ...]:
     return tuple(turn for turn in attempt.turns if turn.turn <= number)
 
 
-def origin(attempts: Sequence[Attempt]) -> dict[str, Any]:
+def origin(attempts: Sequence[EpisodeAttempt]) -> dict[str, Any]:
     """Attempts whose first submission is correct (persistent), a later one (rescued), or none."""
-    sets: dict[str, list[Attempt]] = {"persistent": [], "rescued": [], "never": []}
+    sets: dict[str, list[EpisodeAttempt]] = {"persistent": [], "rescued": [], "never": []}
     for attempt in attempts:
         sets[_origin(attempt)].append(attempt)
     return {
@@ -170,7 +170,7 @@ def origin(attempts: Sequence[Attempt]) -> dict[str, Any]:
     }
 
 
-def _origin(attempt: Attempt) -> str:
+def _origin(attempt: EpisodeAttempt) -> str:
     if attempt.turns and passed(attempt.turns[0]):
         return "persistent"
     return "rescued" if attempt.correct else "never"
@@ -206,7 +206,7 @@ def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
     return rows
 
 
-def unseen(attempts: Sequence[Attempt]) -> dict[str, Any]:
+def unseen(attempts: Sequence[EpisodeAttempt]) -> dict[str, Any]:
     """How much of the correctness and speed on train shapes carries over to unseen shapes."""
     groups = list(by_task(attempts).values())
     reached = [[turn for a in group for turn in a.turns if _reached(turn)] for group in groups]
@@ -241,7 +241,7 @@ def _held(turn: TurnRecord) -> bool:
     return all(w.passed for w in turn.evaluation.by_split(Split.UNSEEN))
 
 
-def _log_retention(attempt: Attempt) -> float:
+def _log_retention(attempt: EpisodeAttempt) -> float:
     assert attempt.best is not None
     return math.log(attempt.best.evaluation.retention or 1.0)
 
@@ -270,7 +270,7 @@ def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
     }
 
 
-def group(attempts: Sequence[Attempt], level: Callable[[Task], str]) -> dict[str, Any]:
+def group(attempts: Sequence[EpisodeAttempt], level: Callable[[Task], str]) -> dict[str, Any]:
     """The metrics of each level of a factor, and how much of the success the factor explains."""
     tasks = by_task(attempts)
     levels = {task: level(get_task(task)) for task in tasks}

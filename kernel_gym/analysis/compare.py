@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from kernel_gym.analysis.estimators import Estimate, paired
-from kernel_gym.analysis.metrics import MEASURES, Attempt, attempts, by_task
+from kernel_gym.analysis.metrics import MEASURES, EpisodeAttempt, attempts, by_task
 from kernel_gym.storage.run_store import RunStore, StoreError
 
 
@@ -29,7 +29,7 @@ class Comparison:
     left_out: tuple[str, ...]
     unfinished: tuple[int, int]
     asked: tuple[int, int]
-    changes: dict[str, Change]
+    changes: dict[str, MetricChange]
 
     @property
     def complete(self) -> bool:
@@ -38,7 +38,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Change:
+class MetricChange:
     """The change of one metric between two runs."""
 
     before: float
@@ -94,10 +94,12 @@ def compare(first: RunStore, other: RunStore) -> Comparison:
     )
 
 
-def _change(name: str, pairs: Sequence[tuple[list[Attempt], list[Attempt]]]) -> Change:
+def _change(
+    name: str, pairs: Sequence[tuple[list[EpisodeAttempt], list[EpisodeAttempt]]]
+) -> MetricChange:
     value, link = MEASURES[name]
     means = np.array([[statistics.fmean(map(value, side)) for side in pair] for pair in pairs])
     before, after = (float(x) for x in link(means.mean(axis=0)))
     difference = astuple(paired(means[:, 0].tolist(), means[:, 1].tolist()))
     change = Estimate(*(None if x is None else float(link(np.asarray(x))) for x in difference))
-    return Change(before, after, change, factor=link is np.exp)
+    return MetricChange(before, after, change, factor=link is np.exp)

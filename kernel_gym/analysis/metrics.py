@@ -31,7 +31,7 @@ THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
 
 
 @dataclass(frozen=True)
-class Attempt:
+class EpisodeAttempt:
     """One episode, without the submissions on which the machine failed."""
 
     task: str
@@ -86,7 +86,7 @@ class Attempt:
         return max(values, default=0.0)
 
 
-Measure = tuple[Callable[[Attempt], float], Callable[[Floats], Floats]]
+Measure = tuple[Callable[[EpisodeAttempt], float], Callable[[Floats], Floats]]
 MEASURES: dict[str, Measure] = {
     "call_accuracy": (lambda attempt: attempt.called, np.positive),
     "execution_accuracy": (lambda attempt: attempt.correct, np.positive),
@@ -100,7 +100,7 @@ MEASURES: dict[str, Measure] = {
 """Means over all attempts: the value to average, and the function to apply to the mean."""
 
 
-def attempts(store: RunStore) -> list[Attempt]:
+def attempts(store: RunStore) -> list[EpisodeAttempt]:
     """The finished episodes of a run, by task in the run's order and then by sample."""
     played: dict[tuple[str, int], list[TurnRecord]] = {
         (task, sample): []
@@ -115,23 +115,23 @@ def attempts(store: RunStore) -> list[Attempt]:
     for (task, sample), records in played.items():
         turns = tuple(r for r in records if r.evaluation.outcome is not Outcome.INFRA)
         if turns or not records:
-            finished.append(Attempt(task, sample, turns))
+            finished.append(EpisodeAttempt(task, sample, turns))
     return finished
 
 
-def by_task(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+def by_task(attempts: Iterable[EpisodeAttempt]) -> dict[str, list[EpisodeAttempt]]:
     """The attempts of each task."""
-    tasks: dict[str, list[Attempt]] = {}
+    tasks: dict[str, list[EpisodeAttempt]] = {}
     for attempt in attempts:
         tasks.setdefault(attempt.task, []).append(attempt)
     return tasks
 
 
 def mean_over(
-    groups: Sequence[Sequence[Attempt]],
-    value: Callable[[Attempt], float],
+    groups: Sequence[Sequence[EpisodeAttempt]],
+    value: Callable[[EpisodeAttempt], float],
     link: Callable[[Floats], Floats] = np.positive,
-    counts: Callable[[Attempt], bool] = lambda attempt: True,
+    counts: Callable[[EpisodeAttempt], bool] = lambda attempt: True,
 ) -> Estimate:
     """The mean of a value over attempts, with its interval over tasks.
 
@@ -145,12 +145,12 @@ def mean_over(
     return ratio([math.fsum(values) for values in chosen], [len(v) for v in chosen], link)
 
 
-def headline(attempts: Sequence[Attempt]) -> dict[str, Estimate]:
+def headline(attempts: Sequence[EpisodeAttempt]) -> dict[str, Estimate]:
     """The means over all attempts, and the mean speedups of the correct ones."""
     groups = list(by_task(attempts).values())
     means = {name: mean_over(groups, *measure) for name, measure in MEASURES.items()}
 
-    def right(attempt: Attempt) -> bool:
+    def right(attempt: EpisodeAttempt) -> bool:
         return attempt.speedup > 0
 
     means["geometric_speedup_of_correct"] = mean_over(
@@ -160,7 +160,7 @@ def headline(attempts: Sequence[Attempt]) -> dict[str, Estimate]:
     return means
 
 
-def fast_p(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def fast_p(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
     """The share of attempts that are correct and have a speedup above p, for each p."""
     groups = list(by_task(attempts).values())
 
@@ -170,7 +170,7 @@ def fast_p(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
     return [{"p": p, "share": share(p)} for p in THRESHOLDS]
 
 
-def at_k(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def at_k(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
     """pass@k, and best@k of the speedup (0 for a failure), for k = 1, 2, 4, ... and all samples.
 
     Each is a mean over the tasks with at least k attempts.

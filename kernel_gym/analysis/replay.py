@@ -111,12 +111,12 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     Raises:
         StoreError: The executor has another secret than the run.
     """
-    from kernel_gym.executors import Request  # which loads PyTorch
+    from kernel_gym.executors import EvaluationRequest  # which loads PyTorch
 
     records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
     if executor.secret.sha256 != secret_of(store).sha256:
         raise StoreError(f"{store.folder} was drawn with another secret than the executor's")
-    requests = (Request(r.task, store.source(r), r.evaluation.seed) for r in records)
+    requests = (EvaluationRequest(r.task, store.source(r), r.evaluation.seed) for r in records)
     for position, evaluation in executor.results(requests):
         record = records[position]
         yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))

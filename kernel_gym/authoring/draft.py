@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernel_gym.authoring.space import Space
+from kernel_gym.authoring.space import SizeSpace
 from kernel_gym.authoring.tracer import CodeError
 from kernel_gym.tasks.traced.code import Code, drawn_directly, needed_nodes, write
 from kernel_gym.tasks.traced.file import AxisText, Draft
 from kernel_gym.tasks.traced.graph import GraphError
-from kernel_gym.tasks.traced.template import Template
+from kernel_gym.tasks.traced.template import NodeTemplate
 
 _CATEGORIES = {
     "Attention": "scaled_dot_product",
@@ -30,7 +30,7 @@ _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 def make_draft(
     name: str,
-    space: Space,
+    space: SizeSpace,
     spreads: Mapping[str, Mapping[str, Any]],
     source: str,
     train: Mapping[str, Sequence[Mapping[str, int]]],
@@ -74,7 +74,7 @@ def make_draft(
     )
 
 
-def used_arguments(space: Space) -> list[Template]:
+def used_arguments(space: SizeSpace) -> list[NodeTemplate]:
     """Returns the arguments that outputs depend on: inputs first, then parameters and buffers."""
     needed = needed_nodes(space.forward, space.traced.forward.outputs)
     kinds = space.traced.kinds
@@ -84,8 +84,8 @@ def used_arguments(space: Space) -> list[Template]:
 
 
 def _draws(
-    space: Space,
-    arguments: Sequence[Template],
+    space: SizeSpace,
+    arguments: Sequence[NodeTemplate],
     spreads: Mapping[str, Mapping[str, Any]],
     taken: frozenset[str],
     real: bool,
@@ -112,7 +112,7 @@ def _is_statistic(name: str) -> bool:
     return name.endswith(("running_mean", "running_var"))
 
 
-def _parameter(node: Template, spread: Mapping[str, Any]) -> str:
+def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     """Returns the expression that draws a parameter like the original's, but not trivial."""
     shape = f"({', '.join(node.shape or ())}{',' * (len(node.shape or ()) == 1)})"
     tail = f"{shape}, torch.{node.dtype}, generator)"
@@ -132,7 +132,7 @@ def _parameter(node: Template, spread: Mapping[str, Any]) -> str:
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
 
 
-def _outputs(space: Space) -> list[tuple[str, str, str, str]]:
+def _outputs(space: SizeSpace) -> list[tuple[str, str, str, str]]:
     ends = space.traced.forward.outputs
     names = ["out"] if len(ends) == 1 else [f"out_{i}" for i in range(len(ends))]
     taken = {str(argument.name) for argument in used_arguments(space)}
@@ -147,7 +147,7 @@ def _outputs(space: Space) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _check(space: Space, node: Template) -> str:
+def _check(space: SizeSpace, node: NodeTemplate) -> str:
     rounds = any(
         n.op.split(".")[1] in ("round", "to", "_to_copy") for n in space.forward if "." in n.op
     )
@@ -157,12 +157,12 @@ def _check(space: Space, node: Template) -> str:
     return "CLOSE" if floating else "EXACT"
 
 
-def _summary(space: Space, name: str) -> str:
+def _summary(space: SizeSpace, name: str) -> str:
     lines = [line.strip() for line in space.traced.doc.strip().splitlines() if line.strip()]
     return lines[0][:160] if lines else f"{name.replace('_', ' ')}: see the code"
 
 
-def _category(space: Space) -> str:
+def _category(space: SizeSpace) -> str:
     text = " ".join(node.op for node in space.forward)
     matching = [c for c, pattern in _CATEGORIES.items() if re.search(pattern, text)]
     operators = [n for n in space.forward if n.op.startswith("aten.")]

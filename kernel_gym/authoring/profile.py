@@ -15,7 +15,7 @@ MOST_FOUND = 12
 
 
 @dataclass(frozen=True)
-class Found:
+class ProfiledModule:
     """A module class of a script.
 
     Attributes:
@@ -35,7 +35,7 @@ class Found:
         return dict(vars(self))
 
 
-def profile_script(script: Path) -> list[Found]:
+def profile_script(script: Path) -> list[ProfiledModule]:
     """Runs a script in a confined process and lists its modules by time.
 
     Raises:
@@ -51,7 +51,7 @@ def profile_script(script: Path) -> list[Found]:
     return sorted(classes, key=lambda one: -one.share)
 
 
-def _found(row: dict[str, Any], script: Path) -> Found:
+def _found(row: dict[str, Any], script: Path) -> ProfiledModule:
     name, file = inert_line(row.get("name", ""), 80), inert_line(row.get("file", ""), 200)
     inputs = [i for i in row.get("inputs") or [] if isinstance(i, dict)]
     shapes = "; ".join(_shape(i, number) for number, i in enumerate(inputs))
@@ -65,7 +65,7 @@ def _found(row: dict[str, Any], script: Path) -> Found:
         command = " ".join(map(shlex.quote, [*words, "--name", snake(name)]))
     share = row.get("share")
     calls = row.get("calls")
-    return Found(
+    return ProfiledModule(
         what,
         float(share) if isinstance(share, int | float) else 0.0,
         calls if isinstance(calls, int) else 0,

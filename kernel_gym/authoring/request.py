@@ -1,4 +1,4 @@
-"""What a user wants to have as a problem: files, names in them, and how its inputs are made."""
+"""A user's request for a problem: files, names in them, and how its inputs are made."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to trace.
+class TracingRequest:
+    """The code to trace.
 
     Attributes:
         files: Texts by path relative to one folder.
@@ -184,7 +184,7 @@ class FoundSizes:
     literals: tuple[tuple[str, int, int, str], ...] = ()
 
 
-def find_sizes(request: Request) -> FoundSizes:
+def find_sizes(request: TracingRequest) -> FoundSizes:
     """Finds integers that may be sizes, in the syntax tree alone.
 
     These are integers of the modules that hold target and generators, parameters of the generator

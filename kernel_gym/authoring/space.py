@@ -8,11 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from kernel_gym.authoring.request import FoundSizes, Request
+from kernel_gym.authoring.request import FoundSizes, TracingRequest
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.tasks.traced.code import needed_nodes
-from kernel_gym.tasks.traced.graph import UNUSED, Construction, Graph, Traced, is_random
-from kernel_gym.tasks.traced.template import Template, Unexplained, structure, unify, unify_values
+from kernel_gym.tasks.traced.graph import UNUSED, Construction, Traced, TracedGraph, is_random
+from kernel_gym.tasks.traced.template import (
+    NodeTemplate,
+    Unexplained,
+    structure,
+    unify,
+    unify_values,
+)
 
 _NO_SIZES = re.compile(
     r"kernel|stride|pad|dilat|group|num_layers|layers|depth|reduction|scale|"
@@ -24,7 +30,7 @@ _COMBINATIONS = 5
 _LEAST = 8
 """Smaller values of `dim` number a dimension and are no size."""
 Sizes = dict[str, int]
-AnyGraph = TypeVar("AnyGraph", Graph, Construction)
+AnyGraph = TypeVar("AnyGraph", TracedGraph, Construction)
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class FreeAxis:
 
 
 @dataclass
-class Space:
+class SizeSpace:
     """The code with its free sizes.
 
     Attributes:
@@ -55,8 +61,8 @@ class Space:
     sizes: Sizes
     train: bool
     traced: Traced
-    forward: list[Template]
-    construction: list[Template]
+    forward: list[NodeTemplate]
+    construction: list[NodeTemplate]
     how: dict[str, Any]
     """`init` and `args`: how the original is constructed and called, for all sizes."""
     notes: list[str] = field(default_factory=list)
@@ -71,7 +77,7 @@ class Explorer:
         found: Integers that may be sizes.
     """
 
-    def __init__(self, tracer: Tracer, request: Request, found: FoundSizes) -> None:
+    def __init__(self, tracer: Tracer, request: TracingRequest, found: FoundSizes) -> None:
         self._tracer = tracer
         self._found = found
         self._fixed = request.fixed
@@ -80,7 +86,7 @@ class Explorer:
         self._train = True
         self.notes: list[str] = []
 
-    def explore(self) -> Space:
+    def explore(self) -> SizeSpace:
         """Finds the free sizes.
 
         Raises:
@@ -96,15 +102,15 @@ class Explorer:
                 self.notes.append(f"the size {axis.name} is fixed: the code does other work then")
                 continue
             axes.append(axis)
-        return Space(axes, self._base, self._train, base, *unified, self.notes)
+        return SizeSpace(axes, self._base, self._train, base, *unified, self.notes)
 
-    def without(self, space: Space, name: str) -> Space:
+    def without(self, space: SizeSpace, name: str) -> SizeSpace:
         """Returns a space in which a size is fixed."""
         axes = [axis for axis in space.axes if axis.name != name]
         assert len(axes) < len(space.axes), name
         self.notes.append(f"the size {name} is fixed: no shape of an input shows it")
         unified = self._unify(axes, space.traced)
-        return Space(axes, self._base, self._train, space.traced, *unified, self.notes)
+        return SizeSpace(axes, self._base, self._train, space.traced, *unified, self.notes)
 
     def _first(self) -> Traced:
         """Traces at the sizes upstream, in evaluation mode if training mode is random."""
@@ -169,7 +175,7 @@ class Explorer:
 
     def _unify(
         self, axes: list[FreeAxis], base: Traced
-    ) -> tuple[list[Template], list[Template], dict[str, Any]]:
+    ) -> tuple[list[NodeTemplate], list[NodeTemplate], dict[str, Any]]:
         points: list[Sizes] = [self._base]
         for axis in axes:
             steps = sorted({axis.low, axis.low + axis.multiple, *_spread(axis)})

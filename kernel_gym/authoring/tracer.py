@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import torch
 
-from kernel_gym.authoring.request import FoundSizes, Request
+from kernel_gym.authoring.request import FoundSizes, TracingRequest
 from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout
-from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.tasks.traced.graph import DTYPES, GraphError, Traced, parse_trace
 
@@ -32,7 +32,7 @@ class Tracer:
         found: The sizes that may vary.
     """
 
-    def __init__(self, request: Request, found: FoundSizes) -> None:
+    def __init__(self, request: TracingRequest, found: FoundSizes) -> None:
         self._spec = {
             "files": dict(request.files),
             "target": request.target,
@@ -115,7 +115,7 @@ def ask_once(verb: str, **fields: Any) -> dict[str, Any]:
 
 
 def _fork() -> Child:
-    limits = Limits(memory=MEMORY, cpu_seconds=3600)
+    limits = WorkerLimits(memory=MEMORY, cpu_seconds=3600)
     return shared_template().fork("tracer", [], {}, limits, buffers=MOST_OUTPUTS)
 
 

@@ -13,8 +13,8 @@ import torch
 
 from kernel_gym.authoring.draft import make_draft, used_arguments
 from kernel_gym.authoring.points import NUMBER, TooDear, full_points, sim_points
-from kernel_gym.authoring.request import Request, find_sizes
-from kernel_gym.authoring.space import Explorer, FreeAxis, Space
+from kernel_gym.authoring.request import TracingRequest, find_sizes
+from kernel_gym.authoring.space import Explorer, FreeAxis, SizeSpace
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.conditioning import is_fragile
 from kernel_gym.judge.expected import compare, expect
@@ -70,7 +70,7 @@ class Text:
     notes: tuple[str, ...]
 
 
-def trace_problem(request: Request, name: str, source: str) -> Text:
+def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     """Traces code and writes the text of a problem.
 
     Args:
@@ -91,7 +91,7 @@ def trace_problem(request: Request, name: str, source: str) -> Text:
     return Text(text, adapter, tuple(space.notes))
 
 
-def write_problem(request: Request, name: str, parent: Path, source: str) -> Written:
+def write_problem(request: TracingRequest, name: str, parent: Path, source: str) -> Written:
     """Writes the folder of a problem; see `trace_problem`.
 
     Args:
@@ -115,7 +115,7 @@ def write_problem(request: Request, name: str, parent: Path, source: str) -> Wri
 
 class _Writer:
     def __init__(
-        self, space: Space, explorer: Explorer, tracer: Tracer, name: str, source: str
+        self, space: SizeSpace, explorer: Explorer, tracer: Tracer, name: str, source: str
     ) -> None:
         self.space = space
         self._explorer, self._tracer = explorer, tracer
@@ -143,7 +143,7 @@ class _Writer:
         self._check_against_original(problem)
         return text
 
-    def _chosen(self, space: Space) -> tuple[str, ...]:
+    def _chosen(self, space: SizeSpace) -> tuple[str, ...]:
         """Chooses least sizes and legal distributions, and returns the latter.
 
         Well-conditioned ones come first, on which no rounding error decides. If there are none,

@@ -165,7 +165,7 @@ def step(session: str, turn: Turn, patience: float) -> Call[StepResult]:
 
 
 def info(patience: float) -> Call[Info]:
-    """What the service is."""
+    """Asks for the description of the service."""
     return (yield from ask(Ask("GET", "/v1/info"), Info, patience))
 
 

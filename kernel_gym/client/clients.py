@@ -57,7 +57,7 @@ class Client:
         self._http = httpx.Client(**_options(self.url, token))
 
     def info(self) -> Info:
-        """What the service is: device, workers, rewards."""
+        """Returns the description of the service: device, workers, rewards."""
         return self._drive(calls.info(self._patience))
 
     def tasks(self) -> tuple[str, ...]:

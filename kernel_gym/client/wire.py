@@ -88,7 +88,7 @@ class Turn(Message):
 
 
 class State(StrEnum):
-    """What happened to a submission."""
+    """The state of a submission."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -174,7 +174,7 @@ class StepResult(Message):
 
 
 class Info(Message):
-    """What a service is."""
+    """The description of a service."""
 
     version: str
     protocol_version: str

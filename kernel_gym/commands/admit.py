@@ -29,7 +29,7 @@ from kernel_gym.commands.mutation_table import mutate as mutation_test_of
 if TYPE_CHECKING:
     from kernel_gym.executors import Executor
     from kernel_gym.tasks.problem import Problem
-    from kernel_gym.tasks.verdicts import Verdict
+    from kernel_gym.tasks.verdicts import AdmissionVerdict
 
 _STYLE = {"admitted": "green", "saturated": "yellow", "refused": "bold red"}
 
@@ -145,7 +145,7 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
     return [problem for problem in problems if not current(problem)]
 
 
-def _rows(problem: Problem, verdict: Verdict) -> list[dict[str, Any]]:
+def _rows(problem: Problem, verdict: AdmissionVerdict) -> list[dict[str, Any]]:
     """Returns one row for each mode of a verdict on one device."""
     ((device, modes),) = verdict.devices.items()
     return [

@@ -8,7 +8,7 @@ import statistics
 from kernel_gym.tasks import get_problem, problem_names
 from kernel_gym.tasks.controls.answers import CONTROLS
 from kernel_gym.tasks.task import Mode, modes_of
-from kernel_gym.tasks.verdicts import FAILS, Status, Verdict, stored_verdict
+from kernel_gym.tasks.verdicts import FAILS, AdmissionVerdict, Status, stored_verdict
 
 _INTRODUCTION = """\
 # Tasks and their negative controls
@@ -44,7 +44,7 @@ def control_table() -> str:
     return _INTRODUCTION + _counts(verdicts) + "\n\n" + "\n\n".join(parts) + "\n"
 
 
-def _rooms(title: str, verdicts: dict[str, Verdict | None], devices: list[str]) -> str:
+def _rooms(title: str, verdicts: dict[str, AdmissionVerdict | None], devices: list[str]) -> str:
     """Returns a table of head-room by problem and mode: the largest on some devices."""
     selected = {name: _on(verdict, devices) for name, verdict in verdicts.items()}
     rooms = [v.head_room(mode) for v in selected.values() if v for mode in Mode]
@@ -58,7 +58,7 @@ def _rooms(title: str, verdicts: dict[str, Verdict | None], devices: list[str]) 
     return "\n".join(lines)
 
 
-def _on(verdict: Verdict | None, devices: list[str]) -> Verdict | None:
+def _on(verdict: AdmissionVerdict | None, devices: list[str]) -> AdmissionVerdict | None:
     """Returns the part of a verdict for some devices."""
     if verdict is None:
         return None
@@ -66,7 +66,7 @@ def _on(verdict: Verdict | None, devices: list[str]) -> Verdict | None:
     return verdict.model_copy(update={"devices": chosen})
 
 
-def _counts(verdicts: dict[str, Verdict | None]) -> str:
+def _counts(verdicts: dict[str, AdmissionVerdict | None]) -> str:
     statuses = [
         verdict.status(mode) if verdict else Status.UNKNOWN
         for name, verdict in verdicts.items()
@@ -76,7 +76,7 @@ def _counts(verdicts: dict[str, Verdict | None]) -> str:
     return f"{len(verdicts)} problems, {len(statuses)} tasks: {counts}."
 
 
-def _controls_row(name: str, verdict: Verdict | None) -> str:
+def _controls_row(name: str, verdict: AdmissionVerdict | None) -> str:
     problem = get_problem(name)
     marks = [_mark(verdict.controls.get(c, "")) if verdict else "?" for c in CONTROLS]
     return f"| {name} | {problem.category} | {problem.level} | {' | '.join(marks)} |"
@@ -88,7 +88,7 @@ def _mark(result: str) -> str:
     return "-" if result.startswith("does not apply") else f"**{result}**"
 
 
-def _rooms_row(name: str, verdict: Verdict | None) -> str:
+def _rooms_row(name: str, verdict: AdmissionVerdict | None) -> str:
     problem = get_problem(name)
     cells = []
     for mode in Mode:

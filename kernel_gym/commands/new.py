@@ -19,7 +19,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.authoring.request import Request
+    from kernel_gym.authoring.request import TracingRequest
     from kernel_gym.authoring.write import Written
 
 
@@ -76,15 +76,15 @@ def new(
 
 def _request(
     target: str, inputs: str | None, shapes: str | None, init: str | None, sizes: str, fixed: str
-) -> Request:
-    from kernel_gym.authoring.request import Request, parse_shapes, parse_sizes, read_files
+) -> TracingRequest:
+    from kernel_gym.authoring.request import TracingRequest, parse_shapes, parse_sizes, read_files
 
     if (inputs is None) == (shapes is None):
         raise typer.BadParameter("expected one of --inputs and --shapes")
     names = [one for one in (target, inputs, init) if one is not None]
     files, relative = read_files(names)
     by_name = dict(zip(names, relative, strict=True))
-    return Request(
+    return TracingRequest(
         files,
         by_name[target],
         by_name[inputs] if inputs else None,

@@ -45,7 +45,7 @@ class BadAnswerError(Exception):
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedOutput:
     """One output as the task states it: contiguous, on the device."""
 
     name: str
@@ -73,7 +73,7 @@ class Wrong:
     """A returned value that is not what the task expects."""
 
     problem: str
-    """What was found and what was expected, in one line."""
+    """The found and the expected form of the outputs, in one line."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,15 @@ class CallAnswer:
     refused: tuple[str, ...] = ()
 
 
-def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[Stated, ...]:
+def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[StatedOutput, ...]:
     """Returns the outputs that a task expects from a call."""
     shapes = problem.output_shapes(dims)
-    return tuple(Stated(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs_at(dims))
+    return tuple(
+        StatedOutput(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs_at(dims)
+    )
 
 
-def believed_outputs(answer: Mapping[str, Any]) -> tuple[Stated, ...]:
+def believed_outputs(answer: Mapping[str, Any]) -> tuple[StatedOutput, ...]:
     """Returns the outputs as the reference worker of an imported task describes them.
 
     Raises:
@@ -108,11 +110,11 @@ def believed_outputs(answer: Mapping[str, Any]) -> tuple[Stated, ...]:
             raise BadAnswerError(f"output {number} is no device tensor")
         if math.prod(shape) * dtype.itemsize > MAX_BELIEVED:
             raise BadAnswerError(f"output {number} has shape {shape}: it is too large")
-        stated.append(Stated(f"out{number}", shape, dtype))
+        stated.append(StatedOutput(f"out{number}", shape, dtype))
     return tuple(stated)
 
 
-def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswer:
+def parse_call(answer: Mapping[str, Any], stated: Sequence[StatedOutput]) -> CallAnswer:
     """Reads the answer to a call.
 
     Args:
@@ -135,7 +137,7 @@ def parse_call(answer: Mapping[str, Any], stated: Sequence[Stated]) -> CallAnswe
     return CallAnswer(outputs, launches, parse_refused(answer.get("refused", [])))
 
 
-def parse_output(described: Any, stated: Stated) -> Said | Wrong:
+def parse_output(described: Any, stated: StatedOutput) -> Said | Wrong:
     """Compares one described output with the one that the task expects. Builds no tensor."""
     if not isinstance(described, dict):
         return Wrong(f"found {NO_TENSOR}, expected a device tensor")

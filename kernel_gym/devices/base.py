@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
-from kernel_gym.devices.placement import InputMemory, Piece, Placed
+from kernel_gym.devices.placement import ArenaPiece, InputMemory, Placed
 from kernel_gym.records import KernelFacts
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
@@ -216,7 +216,7 @@ class TimedSession(Session, Protocol):
     def poison_outputs(self, sets: Sequence[Placed]) -> None:
         """Overwrites the memory that timed calls write their outputs to, if the judge chose it."""
 
-    def mark_changed(self, pieces: Iterable[Piece]) -> None:
+    def mark_changed(self, pieces: Iterable[ArenaPiece]) -> None:
         """Notes memory that the judge has written, so that the worker sees it in the next block."""
 
     def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
@@ -255,7 +255,7 @@ class Device(Protocol):
 
     @property
     def description(self) -> DeviceDescription:
-        """What is known of the device without opening it."""
+        """The facts that are known without opening the device."""
 
     @property
     def noise_file(self) -> Path | None:

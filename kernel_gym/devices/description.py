@@ -1,4 +1,4 @@
-"""What is known of a device before anybody uses it."""
+"""The facts that are known of a device before it is opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DeviceDescription:
     name: str
     """The full name on this machine, such as `cuda:0`."""
     hardware: str
-    """What the device is on any machine, such as `NVIDIA H200`. Verdicts of admissions use it."""
+    """The model of the device, such as `NVIDIA H200`. Verdicts of admissions use it."""
     spec: DeviceSpec
     """Peak rates from the data sheet."""
     clock: Clock

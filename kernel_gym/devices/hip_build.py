@@ -20,11 +20,11 @@ from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
 from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
-from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_template
 from kernel_gym.tasks.problem import Problem
 
-LIMITS = Limits(
+LIMITS = WorkerLimits(
     memory=1 << 30, file_size=32 << 20, home_size=256 << 20, processes=64, cpu_seconds=120
 )
 """Limits of a compiler. Clang takes 0.2 GiB for sources of a few hundred lines."""
@@ -39,7 +39,7 @@ PARTS = ("bin", "lib", "lib64", "libexec", "include", "amdgcn", "llvm", "nvvm", 
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BuildRecipe:
     """How a source is built: texts by file name, commands, and the files that they write."""
 
     files: Mapping[str, str]
@@ -50,7 +50,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildResult:
     """The results of a compiler: messages and files."""
 
     logs: tuple[str, ...]
@@ -58,11 +58,11 @@ class Built:
 
 
 def compile_source(
-    recipe: Recipe,
+    recipe: BuildRecipe,
     limit: float,
     budget: HostBudget | None = None,
     family: Family | None = None,
-) -> Built | Failed:
+) -> BuildResult | Failed:
     """Builds a source.
 
     Args:
@@ -100,7 +100,7 @@ def compile_source(
 
 def compile_hip(
     source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
-) -> Built | Failed:
+) -> BuildResult | Failed:
     """Builds a HIP source for a simulated GPU: assembler text, and the object of the host side.
 
     Raises:
@@ -108,7 +108,7 @@ def compile_hip(
     """
     chain = _toolchain(arch)
     commands = hip.commands({"device": chain.device, "host": chain.host})
-    recipe = Recipe(hip.files(source), commands, (hip.ASSEMBLER, hip.LIBRARY))
+    recipe = BuildRecipe(hip.files(source), commands, (hip.ASSEMBLER, hip.LIBRARY))
     return compile_source(recipe, limit, budget, family)
 
 
@@ -143,7 +143,7 @@ def folders(commands: Sequence[Sequence[str]]) -> list[str]:
     return list(filter(os.path.exists, dict.fromkeys((*SYSTEM_FOLDERS, *fit))))
 
 
-def _ask(child: Child, channel: Channel, recipe: Recipe, limit: float) -> Built | Failed:
+def _ask(child: Child, channel: Channel, recipe: BuildRecipe, limit: float) -> BuildResult | Failed:
     request = BuildHip(
         dict(recipe.files), [list(command) for command in recipe.commands], list(recipe.results)
     )
@@ -158,12 +158,14 @@ def _ask(child: Child, channel: Channel, recipe: Recipe, limit: float) -> Built 
     return _read(answer.header, answer.buffers, len(recipe.results))
 
 
-def _read(header: dict[str, Any], buffers: tuple[bytes, ...], expected: int) -> Built | Failed:
+def _read(
+    header: dict[str, Any], buffers: tuple[bytes, ...], expected: int
+) -> BuildResult | Failed:
     """Returns the compiler's answer. Untrusted, as the source is hostile."""
     logs = header.get("logs")
     if not isinstance(logs, list) or not all(isinstance(log, str) for log in logs):
         return Failed(FailureKind.COMPILE, "the compiler broke the protocol")
     if len(buffers) == expected and header.get("failed") is False:
-        return Built(tuple(logs), buffers)
+        return BuildResult(tuple(logs), buffers)
     text = next((log for log in logs if "error:" in log), "\n".join(logs))
     return parse_failure(failures.describe(failures.BuildError(hip.first_error(text))))

@@ -14,7 +14,7 @@ from kernel_gym.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Piece:
+class ArenaPiece:
     """A part of the shared memory. Positions and sizes are in bytes."""
 
     start: int
@@ -45,7 +45,7 @@ class InputMemory(Protocol):
     def reset(self) -> None:
         """Releases all pieces and poisons their bytes."""
 
-    def take(self, size: int, label: str, guarded: bool = True) -> Piece:
+    def take(self, size: int, label: str, guarded: bool = True) -> ArenaPiece:
         """Allocates the next piece.
 
         Args:
@@ -57,13 +57,13 @@ class InputMemory(Protocol):
             MemoryFullError: There is no room.
         """
 
-    def view(self, piece: Piece) -> torch.Tensor:
+    def view(self, piece: ArenaPiece) -> torch.Tensor:
         """Returns the bytes of a piece, uint8 [size]."""
 
-    def rows(self, pieces: Sequence[Piece], dtype: torch.dtype) -> torch.Tensor:
+    def rows(self, pieces: Sequence[ArenaPiece], dtype: torch.dtype) -> torch.Tensor:
         """Returns evenly spaced pieces of one size as a tensor [pieces, elements]; at least two."""
 
-    def poison(self, pieces: Iterable[Piece]) -> None:
+    def poison(self, pieces: Iterable[ArenaPiece]) -> None:
         """Overwrites pieces with a pattern that is NaN in every float format."""
 
 
@@ -72,8 +72,8 @@ class Placed:
     """The inputs and outputs of one call in the shared memory."""
 
     inputs: Mapping[str, Value]
-    pieces: Mapping[str, Piece]
-    outputs: tuple[Piece, ...]
+    pieces: Mapping[str, ArenaPiece]
+    outputs: tuple[ArenaPiece, ...]
 
 
 def place(
@@ -139,7 +139,7 @@ def arguments(
     return args + [Scalar(size) for size in problem.c_sizes(dims).values()]
 
 
-def describe(piece: Piece, tensor: torch.Tensor) -> ArenaTensor:
+def describe(piece: ArenaPiece, tensor: torch.Tensor) -> ArenaTensor:
     """Describes a tensor in the memory: its piece in bytes, and its elements within the piece."""
     return ArenaTensor(
         piece.start,

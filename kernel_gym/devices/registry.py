@@ -45,7 +45,7 @@ class UnknownDevice(InputError, KeyError):
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """What a device can do on this machine."""
+    """The abilities of a device on this machine."""
 
     name: str
     arch: str
@@ -54,7 +54,7 @@ class DeviceStatus:
     languages: tuple[str, ...]
     problems: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
-    """What to do about each of the problems."""
+    """A way to fix each of the problems."""
 
 
 class Backend(ABC):

@@ -1,4 +1,4 @@
-"""What an episode is about: one task, a suite, several with weights, or a kernel to improve."""
+"""The subject of an episode: one task, a suite, several with weights, or a kernel to improve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TaskChoice = str | Sequence[str] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class View:
-    """What an episode is about.
+    """The subject of an episode.
 
     Attributes:
         task: The task.
@@ -31,7 +31,7 @@ class View:
     start: Start | None = None
 
 
-class Tasks:
+class TaskSampler:
     """Draws tasks.
 
     The tasks of a suite share its weight evenly. The weights of a task that occurs twice add up.
@@ -49,7 +49,7 @@ class Tasks:
         KeyError: A name is unknown; the message has near matches.
 
     Example:
-        >>> tasks = Tasks({"triton2triton/softmax": 3.0, "triton2triton/gelu": 1.0})
+        >>> tasks = TaskSampler({"triton2triton/softmax": 3.0, "triton2triton/gelu": 1.0})
         >>> tasks.probabilities
         {'triton2triton/softmax': 0.75, 'triton2triton/gelu': 0.25}
     """

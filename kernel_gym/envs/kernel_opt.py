@@ -15,7 +15,7 @@ from kernel_gym.envs.choice import TaskChoice
 from kernel_gym.envs.sessions import DEFAULT_SUITE, Sessions
 from kernel_gym.envs.spaces import SourceText
 from kernel_gym.episodes.session import EpisodeSession, Step
-from kernel_gym.executors import Request
+from kernel_gym.executors import EvaluationRequest
 from kernel_gym.executors.shared import shared_executor
 from kernel_gym.feedback import MAX_CHARS
 from kernel_gym.profiles import profile_of
@@ -167,7 +167,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         evaluation = executor.evaluate(request.task, request.source, request.seed)
         return self.conclude(action, evaluation)
 
-    def request(self, action: str) -> Request:
+    def request(self, action: str) -> EvaluationRequest:
         """The evaluation that a step with this action needs.
 
         A step consists of a request, its evaluation, and :meth:`conclude`. A vector environment

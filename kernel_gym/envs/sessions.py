@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.devices import describe, resolve
-from kernel_gym.envs.choice import TaskChoice, Tasks, View
+from kernel_gym.envs.choice import TaskChoice, TaskSampler, View
 from kernel_gym.episodes.conversation import full_prompt
 from kernel_gym.episodes.session import FEEDBACK_CHARS, EpisodeSession, require_room
 from kernel_gym.episodes.starts import Starts, improve_prompt
@@ -84,7 +84,7 @@ class Sessions(AbstractContextManager["Sessions"]):
         """The full name of the device."""
         self._arch = describe(self.device).arch
         try:
-            self.tasks = Tasks(task, self._arch, self._starts)
+            self.tasks = TaskSampler(task, self._arch, self._starts)
         except Exception:
             self.close()
             raise
@@ -115,7 +115,7 @@ class Sessions(AbstractContextManager["Sessions"]):
             ValueError: There is no task to draw, or a number is out of range.
         """
         random = np.random.default_rng(seed) if random is None else random
-        tasks = self.tasks if task is None else Tasks(task, self._arch, self._starts)
+        tasks = self.tasks if task is None else TaskSampler(task, self._arch, self._starts)
         view = tasks.draw(random)
         return EpisodeSession(
             view.task,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gym.episodes.episode import Episode, Message, Prompt
+from kernel_gym.episodes.episode import ChatMessage, Episode, Prompt
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Conversation:
     """
 
     episode: Episode
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
 
 
 def converse(episode: Episode, prompt: Prompt) -> Conversation:

@@ -42,7 +42,7 @@ STARTS = 48
 
 
 @dataclass(frozen=True)
-class Space:
+class EditSpace:
     """The numbers that a launch may have, and the rewrites that its kernel may have.
 
     Attributes:
@@ -56,9 +56,9 @@ class Space:
     rewrites: tuple[str, ...] = ("shaped",)
 
 
-SIMULATED = Space((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
+SIMULATED = EditSpace((64, 128, 256, 512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 """The space for simulated devices, where rows are short and long blocks are slow to simulate."""
-MEASURED = Space((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
+MEASURED = EditSpace((128, 256, 512, 1024, 2048, 4096, 8192, 16384), (4, 8, 16), tuple(REWRITES))
 """The space for GPUs, where rows are long. A workgroup of an AMD GPU has at most 16 warps of 64
 lanes."""
 
@@ -176,13 +176,13 @@ def launches(source: str) -> list[str]:
     return calls
 
 
-def space_of(device: str) -> Space:
+def space_of(device: str) -> EditSpace:
     """The numbers for launches on a device."""
     name = resolve(device) if device == "auto" else device  # others need not be present
     return MEASURED if backend_of(name).full_size else SIMULATED
 
 
-def choices(source: str, space: Space) -> dict[str, tuple[int, ...]]:
+def choices(source: str, space: EditSpace) -> dict[str, tuple[int, ...]]:
     """The choices for a launch: block size, warps, and whether each rewrite is made.
 
     Args:
@@ -228,7 +228,7 @@ def _applies(source: str, rewrite: str) -> bool:
     return changed != source
 
 
-def varied_starts(source: str, space: Space) -> list[str]:
+def varied_starts(source: str, space: EditSpace) -> list[str]:
     """A kernel with each block size in its launch, as start kernels of different episodes.
 
     Args:
@@ -242,7 +242,7 @@ def varied_starts(source: str, space: Space) -> list[str]:
     return [_LAUNCH.sub(f"BLOCK={block}", source) for block in blocks]
 
 
-def draw_edits(source: str, count: int, seed: int | str, space: Space) -> list[list[Edit]]:
+def draw_edits(source: str, count: int, seed: int | str, space: EditSpace) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several start kernels.
 
     The counts of the values of one choice differ by at most one, so that a policy that imitates

@@ -17,7 +17,7 @@ Prompt = Callable[[Task], str]
 """Writes the first message of an episode on a task."""
 
 
-class Message(TypedDict):
+class ChatMessage(TypedDict):
     """One message of a chat, in the form that chat templates and chat endpoints take."""
 
     role: str
@@ -84,7 +84,7 @@ class Episode:
 
     @property
     def context(self) -> Context:
-        """What the reward of the next submission may know about the earlier ones."""
+        """Facts about the earlier submissions that the reward of the next one may use."""
         return reward_context(self.turns)
 
     @property
@@ -92,7 +92,7 @@ class Episode:
         """The best correct submission, see :func:`~kernel_gym.episodes.history.best_turn`."""
         return best_turn(self.turns)
 
-    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+    def messages(self, prompt: Prompt) -> tuple[ChatMessage, ...]:
         """The episode as a chat: the prompt, then replies and feedback in turn.
 
         Args:
@@ -101,8 +101,8 @@ class Episode:
         Returns:
             The messages; the last one is the user's. A turn without a reply shows its source.
         """
-        messages = [Message(role="user", content=prompt(self.task))]
+        messages = [ChatMessage(role="user", content=prompt(self.task))]
         for turn in self.turns:
-            messages.append(Message(role="assistant", content=turn.text or turn.source))
-            messages.append(Message(role="user", content=turn.feedback))
+            messages.append(ChatMessage(role="assistant", content=turn.text or turn.source))
+            messages.append(ChatMessage(role="user", content=turn.feedback))
         return tuple(messages)

@@ -1,4 +1,4 @@
-"""What earlier submissions say: which one is the best, and what the next reward may know.
+"""Facts about earlier submissions: which one is the best, and what the next reward may know.
 
 The two rules hold wherever an episode is played, trained on, rescored or summarised. They read
 evaluations only, so they also apply to the records of a run.
@@ -51,7 +51,7 @@ def best_turn(turns: Iterable[AnyTurn]) -> AnyTurn | None:
 
 
 def reward_context(turns: Iterable[Evaluated]) -> Context:
-    """What a reward may know about the submissions before the next one.
+    """Returns the facts about earlier submissions that the reward of the next one may use.
 
     Args:
         turns: The earlier submissions of the same episode.

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.history import speedup_bound
 from kernel_gym.errors import InputError, KernelGymError
-from kernel_gym.executors import Executor, Request
+from kernel_gym.executors import EvaluationRequest, Executor
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Reward
 from kernel_gym.tasks import Task
@@ -171,7 +171,7 @@ class EpisodeSession:
         hacked = any(hack for _, hack in self._earned)
         return (min(rewards) if hacked else max(rewards)) - self._baseline
 
-    def request(self, source: str) -> Request:
+    def request(self, source: str) -> EvaluationRequest:
         """The evaluation that the next submission needs; :meth:`conclude` takes its record.
 
         Args:
@@ -188,7 +188,7 @@ class EpisodeSession:
         seed = 0
         if self._seed is not None:
             seed = self._seeds.setdefault(source, turn_seed(self._seed, len(self.steps)))
-        return Request(self.task.id, source, seed)
+        return EvaluationRequest(self.task.id, source, seed)
 
     def conclude(self, source: str, evaluation: Evaluation) -> Step:
         """Ends the turn that :meth:`request` began.

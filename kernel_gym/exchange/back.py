@@ -33,7 +33,7 @@ class Stored:
     evidence: Row
 
     def differs(self, evaluation: Evaluation) -> str:
-        """What a new evaluation has otherwise than the evidence; "" if nothing or no evidence."""
+        """Names the differences between a new evaluation and the evidence; "" if there are none."""
         known = self.evidence
         if not known:
             return ""
@@ -106,7 +106,7 @@ def judged(
     Raises:
         StoreError: The evidence names another secret than the executor's.
     """
-    from kernel_gym.executors import Request
+    from kernel_gym.executors import EvaluationRequest
 
     own = executor.secret.sha256
     for one in stored:
@@ -114,7 +114,7 @@ def judged(
         if named != own:
             raise StoreError(f"a row was drawn with the secret {named[:12]}..., not {own[:12]}...")
     requests = [
-        Request(one.task, one.source, int(one.evidence["seed"]) if one.evidence else None)
+        EvaluationRequest(one.task, one.source, int(one.evidence["seed"]) if one.evidence else None)
         for one in stored
     ]
     for position, evaluation in executor.results(requests):

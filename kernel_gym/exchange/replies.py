@@ -79,7 +79,7 @@ def replies(store: RunStore, only: str = "all") -> list[Reply]:
 
 
 def evidence(reply: Reply) -> Row:
-    """What is needed to repeat an evaluation and to compare its record."""
+    """The facts that are needed to repeat an evaluation and to compare its record."""
     record, evaluation = reply.record, reply.record.evaluation
     return {
         "task": record.task,

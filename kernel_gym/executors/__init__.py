@@ -6,7 +6,7 @@ of a service (`kernel-gym serve`). All give the same records: an executor places
 decides nothing.
 """
 
-from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.make import (
     EXECUTORS,
@@ -20,8 +20,8 @@ from kernel_gym.executors.make import (
 __all__ = [
     "EXECUTORS",
     "EvaluationCache",
+    "EvaluationRequest",
     "Executor",
-    "Request",
     "UnknownExecutor",
     "default_workers",
     "is_service",

@@ -18,7 +18,7 @@ from kernel_gym.tasks.registry import get_task
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """One requested evaluation. With a seed of None the executor's seed is used."""
 
     task: str
@@ -80,7 +80,7 @@ class Executor(ABC):
         get_task(task_id)
         seed = self.seed if seed is None else seed
         if seed is None:
-            return self._start(Request(task_id, source))
+            return self._start(EvaluationRequest(task_id, source))
         key = Key.of(task_id, source, self.device, seed, self.secret)
         answer: Future[Evaluation] = Future()
         if (cached := self.cache.get(key)) is not None:
@@ -88,7 +88,7 @@ class Executor(ABC):
             return answer
         first = self._under_way.get(key)
         if first is None:
-            first = self._start(Request(task_id, source, seed))
+            first = self._start(EvaluationRequest(task_id, source, seed))
             self._under_way[key] = first
             first.add_done_callback(lambda future: self._cache_result(key, future))
         first.add_done_callback(lambda future: _copy_result(future, answer))
@@ -98,7 +98,7 @@ class Executor(ABC):
         """Submits one submission and waits for the record."""
         return self.submit(task_id, source, seed).result()
 
-    def results(self, requests: Iterable[Request]) -> Iterator[tuple[int, Evaluation]]:
+    def results(self, requests: Iterable[EvaluationRequest]) -> Iterator[tuple[int, Evaluation]]:
         """Evaluates many requests. Two per worker are submitted ahead of the results taken.
 
         Args:
@@ -126,7 +126,7 @@ class Executor(ABC):
         """Cancels queued evaluations, waits for running ones, and frees the workers."""
 
     @abstractmethod
-    def _start(self, request: Request) -> Future[Evaluation]:
+    def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Queues an evaluation that is not in the cache."""
 
     def _cache_result(self, key: Key, future: Future[Evaluation]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel_gym.client import AsyncClient, Client, Refused
 from kernel_gym.client.wire import Info
-from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RemoteSecret
@@ -71,7 +71,7 @@ class HttpExecutor(Executor):
         self._thread.join()
         self._loop.close()
 
-    def _start(self, request: Request) -> Future[Evaluation]:
+    def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         if self._closing:
             raise RuntimeError("the executor is closed")
         self._places.acquire()
@@ -81,7 +81,7 @@ class HttpExecutor(Executor):
         running.add_done_callback(lambda done: _copy(done, answer))
         return answer
 
-    async def _evaluate(self, request: Request) -> Evaluation:
+    async def _evaluate(self, request: EvaluationRequest) -> Evaluation:
         told = await self._client.evaluate(request.task, request.source, seed=request.seed)
         assert told.evaluation is not None
         return told.evaluation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 from kernel_gym.evaluator import Evaluator
-from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
@@ -33,7 +33,7 @@ class InlineExecutor(Executor):
         super().__init__(device, seed, cache, secret)
         self.evaluator = Evaluator(self.device, secret=self.secret)
 
-    def _start(self, request: Request) -> Future[Evaluation]:
+    def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()
         future.set_running_or_notify_cancel()
         try:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kernel_gym.devices import backend_of
 from kernel_gym.evaluator import Caches, Evaluator
-from kernel_gym.executors.base import Request
+from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
@@ -76,12 +76,12 @@ class LocalWorker:
 
     def __init__(self, evaluator: Evaluates) -> None:
         self._evaluator = evaluator
-        self._requests: queue.SimpleQueue[tuple[Request, Future[Evaluation]] | None]
+        self._requests: queue.SimpleQueue[tuple[EvaluationRequest, Future[Evaluation]] | None]
         self._requests = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="evaluator", daemon=True)
         self._thread.start()
 
-    def start(self, request: Request) -> Future[Evaluation]:
+    def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""
         future: Future[Evaluation] = Future()
         self._requests.put((request, future))

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from kernel_gym.devices import backend_of, resolve
-from kernel_gym.executors.base import Request
+from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.supervised import DEADLINE, InfraFault, SupervisedExecutor
 from kernel_gym.records import Evaluation
@@ -132,7 +132,7 @@ class RayWorker:
     def __init__(self, actor: Any) -> None:
         self.actor = actor
 
-    def start(self, request: Request) -> Future[Evaluation]:
+    def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
         reference = self.actor.evaluate.remote(request.task, request.source, request.seed)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
-from kernel_gym.executors.base import Request
+from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
 from kernel_gym.storage.secret import RunSecret
@@ -36,7 +36,7 @@ class ProcessWorker:
             self._process.start()  # arguments go through a pipe: no command line shows them
         theirs.close()
 
-    def start(self, request: Request) -> Future[Evaluation]:
+    def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
         self._pipe.send((request.task, request.source, request.seed))

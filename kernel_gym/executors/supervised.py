@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_gym.devices import device_status
-from kernel_gym.executors.base import Executor, Request
+from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -45,10 +45,10 @@ LOSSES = 1
 QUEUE_PER_WORKER = 4
 
 
-class Worker(Protocol):
+class SupervisedWorker(Protocol):
     """Evaluates one submission at a time."""
 
-    def start(self, request: Request) -> Future[Evaluation]:
+    def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation. An exception of the future means that the worker is lost."""
         ...
 
@@ -67,7 +67,7 @@ class InfraFault(Exception):
 
 @dataclass(eq=False)
 class _Job:
-    request: Request
+    request: EvaluationRequest
     answer: Future[Evaluation] = field(default_factory=Future)
     retries: int = RETRIES
     losses: int = LOSSES
@@ -76,7 +76,7 @@ class _Job:
 @dataclass(eq=False)
 class _Run:
     job: _Job
-    worker: Worker
+    worker: SupervisedWorker
     future: Future[Evaluation]
     ends: float
 
@@ -113,7 +113,7 @@ class SupervisedExecutor(Executor):
         self._room = threading.BoundedSemaphore(self.room)
         self._changed = threading.Condition()
         self._queue: deque[_Job] = deque()
-        self._idle: list[Worker] = []
+        self._idle: list[SupervisedWorker] = []
         self._runs: dict[Future[Evaluation], _Run] = {}
         self._done: deque[Future[Evaluation]] = deque()
         self._closing = False
@@ -121,10 +121,10 @@ class SupervisedExecutor(Executor):
         self._thread.start()
 
     @abstractmethod
-    def _make_worker(self) -> Worker:
+    def _make_worker(self) -> SupervisedWorker:
         """Makes a new worker. It raises an exception if the machine cannot provide one now."""
 
-    def _start(self, request: Request) -> Future[Evaluation]:
+    def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         job = _Job(request)
         self._room.acquire()
         job.answer.add_done_callback(lambda answer: self._room.release())
@@ -232,7 +232,7 @@ class SupervisedExecutor(Executor):
         with self._changed:
             self._queue.append(job)
 
-    def _infra(self, request: Request, why: str) -> Evaluation:
+    def _infra(self, request: EvaluationRequest, why: str) -> Evaluation:
         seed = 0 if request.seed is None else request.seed
         key = Key.of(request.task, request.source, self.device, seed, self.secret)
         return Evaluation(

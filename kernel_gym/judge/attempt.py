@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.judge.reference import expect_of_worker
-from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.storage.secret import RunSecret
@@ -36,7 +36,7 @@ class Attempt:
     seed: int
     """The public seed. Random choices depend on it and on `secret`."""
     secret: RunSecret
-    baseline: Baseline
+    baseline: BaselineRunner
     cache: ExpectedCache
     session: Session | None = None
     stage: Stage = Stage.SCREEN

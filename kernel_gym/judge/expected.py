@@ -28,7 +28,7 @@ class Expected:
     oracle: tuple[torch.Tensor, ...]
     reference: tuple[torch.Tensor, ...]
     outputs: tuple[Output, ...]
-    """What the call returns."""
+    """The values that the call returns."""
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ import torch
 from kernel_gym.devices.base import Call, InfraError
 from kernel_gym.judge.expected import Expected
 from kernel_gym.judge.metadata import check_metadata
-from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.recorded.problem import EXACT, RecordedProblem
 from kernel_gym.tasks.sampling import make_inputs
@@ -23,7 +23,9 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
 
-def expect_of_worker(task: Task, workload: Workload, seed: int, baseline: Baseline) -> Expected:
+def expect_of_worker(
+    task: Task, workload: Workload, seed: int, baseline: BaselineRunner
+) -> Expected:
     """Draws inputs and asks the reference worker for oracle and yardstick.
 
     Raises:
@@ -44,7 +46,7 @@ def expect_of_worker(task: Task, workload: Workload, seed: int, baseline: Baseli
 
 
 def answers(
-    task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int], baseline: Baseline
+    task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int], baseline: BaselineRunner
 ) -> tuple[torch.Tensor, ...]:
     """Returns what the suite's own code answers.
 

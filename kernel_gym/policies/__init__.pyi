@@ -1,7 +1,7 @@
 # The public names, once: type checkers read this file, and the first use imports from it.
 from .base import (
     Conversation as Conversation,
-    Message as Message,
+    ChatMessage as ChatMessage,
     Policy as Policy,
     PolicyError as PolicyError,
     Reply as Reply,

@@ -15,7 +15,7 @@ class UnusableAnswer(ValueError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class EndpointAnswer:
     """A parsed answer.
 
     Attributes:
@@ -31,7 +31,7 @@ class Answer:
     problem: str
 
 
-def read_answer(data: Any) -> Answer:
+def read_answer(data: Any) -> EndpointAnswer:
     """Reads an answer of `POST /chat/completions`.
 
     Args:
@@ -53,7 +53,7 @@ def read_answer(data: Any) -> Answer:
     text = _text(message.get("content"))
     usage = data.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    return Answer(
+    return EndpointAnswer(
         text,
         _tokens(counts.get("prompt_tokens")),
         _tokens(counts.get("completion_tokens")),

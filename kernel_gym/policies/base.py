@@ -10,13 +10,13 @@ from typing import Protocol
 
 from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import Conversation
-from kernel_gym.episodes.episode import Episode, Message
+from kernel_gym.episodes.episode import ChatMessage, Episode
 from kernel_gym.policies.names import PolicyError
 from kernel_gym.storage.run_records import Sampling
 
 __all__ = [
+    "ChatMessage",
     "Conversation",
-    "Message",
     "Policy",
     "PolicyError",
     "Reply",

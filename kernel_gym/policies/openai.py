@@ -9,10 +9,10 @@ from typing import Any
 
 from kernel_gym.episodes.edits import submission
 from kernel_gym.episodes.episode import Episode
-from kernel_gym.policies.answers import Answer, UnusableAnswer, read_answer
+from kernel_gym.policies.answers import EndpointAnswer, UnusableAnswer, read_answer
 from kernel_gym.policies.base import (
+    ChatMessage,
     Conversation,
-    Message,
     Policy,
     PolicyError,
     Reply,
@@ -32,7 +32,7 @@ ANSWERS = 3
 """Number of unusable answers after which a turn is given up."""
 PARALLEL = 16
 """Default number of requests at the same time."""
-_PROBE = Message(role="user", content="Answer with one word.")
+_PROBE = ChatMessage(role="user", content="Answer with one word.")
 _LIMITS = ("max_tokens", "max_completion_tokens")
 """The names that servers use for the longest reply. Newer OpenAI models refuse the first one."""
 
@@ -91,9 +91,9 @@ class OpenAI(Policy):
                 return self._reply(conversation.episode, answer)
         self._require_works(why)
         log.warning("%s: %s", conversation.episode.task.id, why)
-        return self._reply(conversation.episode, Answer("", 0, 0, f"The server gave {why}"))
+        return self._reply(conversation.episode, EndpointAnswer("", 0, 0, f"The server gave {why}"))
 
-    def _ask(self, messages: Sequence[Message]) -> tuple[int, Any]:
+    def _ask(self, messages: Sequence[ChatMessage]) -> tuple[int, Any]:
         """Sends a chat; tries the other name of the token limit if the server refuses the first."""
         limit = self._limit
         status, data = self._endpoint.send("POST", "/chat/completions", self._body(messages, limit))
@@ -104,7 +104,7 @@ class OpenAI(Policy):
             status, data = self._endpoint.send("POST", "/chat/completions", body)
         return status, data
 
-    def _body(self, messages: Sequence[Message], limit: str) -> dict[str, Any]:
+    def _body(self, messages: Sequence[ChatMessage], limit: str) -> dict[str, Any]:
         sampling = self._sampling
         top_p = {} if sampling.top_p == 1.0 else {"top_p": sampling.top_p}
         return {
@@ -141,7 +141,7 @@ class OpenAI(Policy):
         if not self._works:
             raise self._endpoint.error(why)
 
-    def _reply(self, episode: Episode, answer: Answer) -> Reply:
+    def _reply(self, episode: Episode, answer: EndpointAnswer) -> Reply:
         source = submission(episode, answer.text)
         if not source.strip():
             source = f"{'//' if episode.task.language == 'hip' else '#'} {answer.problem}\n"

@@ -14,7 +14,7 @@ _SAMPLING = ("max_tokens", "temperature", "top_p")
 
 @dataclass(frozen=True)
 class Options:
-    """What a user sets; None keeps the policy's default.
+    """Settings of a user; None keeps the policy's default.
 
     Attributes:
         max_tokens: Longest reply, in tokens.

@@ -20,7 +20,7 @@ from pathlib import Path
 from kernel_gym.episodes.history import speedup_bound
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text
-from kernel_gym.policies.base import Conversation, Message, Policy, Response, Run
+from kernel_gym.policies.base import ChatMessage, Conversation, Policy, Response, Run
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.reflective import MAX_SOURCE
 from kernel_gym.policies.registry import make_policy, register_policy
@@ -39,7 +39,7 @@ STRATEGIES = {
     "launches": "Use fewer launches: one kernel instead of several, persistent programs.",
     "rewrite": "Leave this design: write another algorithm from the definition.",
 }
-"""What a turn may ask for, by name."""
+"""The instruction that a turn may give, by name."""
 BINS_PER_DOUBLING = 2
 """Cells of the archive for each doubling of the speedup."""
 EXPLOIT = 0.5
@@ -50,7 +50,7 @@ MIN_GAIN = 1.02
 _Key = tuple[str, int, int]
 """Task id, sample and turn."""
 Cell = tuple[str, int]
-"""What bounds a kernel, and the bin of its speedup."""
+"""The limit of a kernel, and the bin of its speedup."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Elite:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a turn was asked: the strategy, and the speed of the parent (0 without one)."""
+    """The request of a turn: the strategy, and the speed of the parent (0 without one)."""
 
     strategy: str
     parent: float
@@ -162,7 +162,7 @@ class Population(Policy):
             return max(archive.values(), key=lambda elite: elite.speed)
         return archive[draw.choice(sorted(archive))]
 
-    def _ask(self, chat: Conversation) -> Message:
+    def _ask(self, chat: Conversation) -> ChatMessage:
         """The prompt of a turn. Without a right kernel it is that of the task and the feedback."""
         episode = chat.episode
         key = (episode.task.id, episode.sample, len(episode.turns) + 1)
@@ -172,7 +172,7 @@ class Population(Policy):
             if episode.turns:
                 last = episode.turns[-1]
                 parts += ["The last submission:", _shown(last.source), last.feedback]
-            return Message(role="user", content="\n\n".join(parts))
+            return ChatMessage(role="user", content="\n\n".join(parts))
         name = self.strategy()
         self._keep(key, Choice(name, parent.speed))
         parts += [
@@ -181,7 +181,7 @@ class Population(Policy):
             feedback(get_task(episode.task.id), parent.evaluation),
             f"Write a faster one by this strategy. {STRATEGIES[name]}",
         ]
-        return Message(role="user", content="\n\n".join(parts))
+        return ChatMessage(role="user", content="\n\n".join(parts))
 
     def _keep(self, key: _Key, choice: Choice) -> None:
         self._choices[key] = choice

@@ -21,8 +21,8 @@ from kernel_gym.episodes.history import passed, speedup_bound
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text, quoted
 from kernel_gym.policies.base import (
+    ChatMessage,
     Conversation,
-    Message,
     Policy,
     PolicyError,
     Reply,
@@ -274,8 +274,8 @@ def _key(episode: Episode) -> _Key:
     return episode.task.id, episode.sample, len(episode.turns)
 
 
-def _user(text: str) -> Message:
-    return Message(role="user", content=text)
+def _user(text: str) -> ChatMessage:
+    return ChatMessage(role="user", content=text)
 
 
 def _with_cost(reply: Reply, reflection: Reply | None) -> Reply:

@@ -25,7 +25,7 @@ REPLIES_AHEAD = 64
 faster than many small ones, but a killed run loses the replies that were not evaluated."""
 
 
-class Pool(Protocol):
+class SubmissionPool(Protocol):
     """Anything that evaluates submissions in the background."""
 
     room: int
@@ -58,7 +58,7 @@ class Rollout:
     def __init__(
         self,
         policy: Policy,
-        pool: Pool,
+        pool: SubmissionPool,
         reward: Reward,
         store: RunStore,
         on_turn: Callable[[TurnRecord], None] = lambda record: None,

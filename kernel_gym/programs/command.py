@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernel_gym.programs.environment import environment
 from kernel_gym.programs.exit_codes import NOT_FOUND, NOT_RUNNABLE, SIGNALLED
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
 GRACE = 5.0
 """Seconds between the request to end and the kill."""
@@ -33,7 +33,7 @@ class CommandError(Exception):
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandEnd:
     """How a command ended.
 
     Attributes:
@@ -49,13 +49,13 @@ class Ended:
 
 def run_command(
     words: Sequence[str],
-    settings: Settings,
+    settings: SimSettings,
     timeout: float | None = None,
     output: int | None = None,
     errors: int | None = None,
     folder: Path | None = None,
     further: Mapping[str, str] = {},
-) -> Ended:
+) -> CommandEnd:
     """Runs a command to its end, with this process's standard input.
 
     Args:
@@ -91,7 +91,7 @@ def run_command(
         finally:
             if child.poll() is None:
                 _end(child)
-    return Ended(child.returncode, timed_out, time.monotonic() - began)
+    return CommandEnd(child.returncode, timed_out, time.monotonic() - began)
 
 
 def find_program(name: str, path: str, folder: Path = Path()) -> str:

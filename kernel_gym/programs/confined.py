@@ -10,7 +10,7 @@ from typing import Any
 from kernel_gym.errors import InputError
 from kernel_gym.inert import inert_text
 from kernel_gym.programs.results import Summary
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
 LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 """The language of a file, by its ending."""
@@ -22,7 +22,7 @@ CRASH = "the program ended the process before it was done (a crash, or exit())"
 
 def run_program(
     header: dict[str, Any],
-    settings: Settings,
+    settings: SimSettings,
     timeout: float = TIMEOUT,
     watch: Callable[[Summary], None] = lambda summary: None,
 ) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def run_program(
         InputError: It is a HIP program and the compiler is missing.
     """
     from kernel_gym.devices.sim import memory as sim_memory
-    from kernel_gym.sandbox.confine import Limits
+    from kernel_gym.sandbox.confine import WorkerLimits
     from kernel_gym.sandbox.spawn import shared_template
     from kernel_gym.worker.sim.local import device_memory
 
@@ -56,7 +56,7 @@ def run_program(
         "audit": settings.audit,
         "bounds": settings.bounds,
     }
-    limits = Limits(memory=8 << 30, cpu_seconds=int(timeout) * 64)
+    limits = WorkerLimits(memory=8 << 30, cpu_seconds=int(timeout) * 64)
     child = shared_template().fork("script", [memory, output], options, limits)
     summary, last = Summary(), Last()
     try:
@@ -72,7 +72,7 @@ def run_program(
 
 
 class Last:
-    """What the last message of a program said, or what came instead of it."""
+    """The last message of a program, or the failure that came in its place."""
 
     def __init__(self) -> None:
         self.status: int | None = None

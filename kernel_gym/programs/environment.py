@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kernel_gym.worker.hip.drop_in.folders import compiler_folder, library_folder
 from kernel_gym.worker.sim import settings as variables
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
 HOOK = Path(variables.__file__).parent / "hook"
 """The folder with the `sitecustomize` that brings the GPU up in a Python."""
 
 
-def environment(settings: Settings, outer: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(settings: SimSettings, outer: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Returns the variables of a command.
 
     The Python that runs kernel-gym comes first on PATH: its PyTorch is the one that the device was

@@ -41,25 +41,25 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if asked:
         _bring_up(os.environ.get(VARIABLE, DEFAULT))
     if os.environ.get(VARIABLE):
-        early_config.pluginmanager.register(Watch(own_summary=asked))
+        early_config.pluginmanager.register(KernelWatch(own_summary=asked))
 
 
 def _bring_up(device: str) -> None:
     from kernel_gym.errors import InputError
     from kernel_gym.programs.environment import environment
     from kernel_gym.worker.sim.in_process import start
-    from kernel_gym.worker.sim.settings import Settings
+    from kernel_gym.worker.sim.settings import SimSettings
 
     folder = Path(tempfile.mkdtemp(prefix="kernel-gym-"))
     try:
-        settings = Settings(device=device, results=folder)
+        settings = SimSettings(device=device, results=folder)
         os.environ.update(environment(settings))  # for workers and children of the tests
         start()
     except (InputError, ImportError) as error:
         raise pytest.UsageError(f"{OPTION}: {error}") from None
 
 
-class Watch:
+class KernelWatch:
     """Fails tests in which a kernel faults, and sums up what ran.
 
     Args:
@@ -84,9 +84,9 @@ class Watch:
         """Prints what ran, unless `kernel-gym sim` does."""
         from kernel_gym.programs.results import read_results
         from kernel_gym.symbols import plain_name
-        from kernel_gym.worker.sim.settings import Settings
+        from kernel_gym.worker.sim.settings import SimSettings
 
-        settings = Settings.from_environment()
+        settings = SimSettings.from_environment()
         if not self._own_summary or settings is None or settings.results is None:
             return
         summary = read_results(settings.results)

@@ -96,7 +96,7 @@ _RECORD: TypeAdapter[Any] = TypeAdapter(Record)
 
 
 @dataclass
-class Kernel:
+class KernelSummary:
     """All launches of a kernel.
 
     Attributes:
@@ -143,7 +143,7 @@ class Process:
 
 @dataclass
 class Summary:
-    """What a program did on its device, summed over its processes.
+    """The work of a program on its device, summed over its processes.
 
     Attributes:
         kernels: By name.
@@ -155,7 +155,7 @@ class Summary:
         unread: Lines that are no records.
     """
 
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    kernels: dict[str, KernelSummary] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -189,7 +189,7 @@ class Summary:
         if isinstance(record, LaunchRecord):
             process.launches += 1
             process.seconds = record.clock
-            self.kernels.setdefault(record.kernel, Kernel()).add(record)
+            self.kernels.setdefault(record.kernel, KernelSummary()).add(record)
         elif isinstance(record, ProcessRecord):
             process.pid, process.command = record.pid, record.command
             process.host, process.device, process.facts = record.host, record.device, record.facts

@@ -75,7 +75,7 @@ class RunOperator(Request, verb="operator"):
 
 
 class ReadValues(Request, verb="values"):
-    """Reads the values of a small tensor, for tasks that allow it. The answer is `Values`."""
+    """Reads the values of a small tensor, for tasks that allow it. The answer is `TensorValues`."""
 
     tensor: TensorOnDevice = parsed(fields.device_tensor)
 
@@ -97,7 +97,7 @@ class Upload(Request, verb="upload"):
     data: bytes = raw()
 
 
-class Launch(Request, verb="launch"):
+class LaunchKernel(Request, verb="launch"):
     """Launches a loaded kernel."""
 
     kernel: int = parsed(fields.whole)
@@ -143,14 +143,14 @@ class AllocateForJudge(Request, verb="allocate"):
 
 
 class Locate(Request, verb="locate"):
-    """Asks which live allocation holds a range whole. The answer is `Located`."""
+    """Asks which live allocation holds a range whole. The answer is `LocatedAllocation`."""
 
     address: int = parsed(fields.whole)
     size: int = parsed(fields.whole)
 
 
 class ReadFacts(Request, verb="facts"):
-    """Asks what the compiler made of the kernels of the last call. The answer is `Facts`."""
+    """Asks for the compiler's facts on the kernels of the last call: `CompiledFacts`."""
 
 
 # -- answers
@@ -175,7 +175,7 @@ class OutOfMemory(Answer):
     kind: str = "memory"
 
 
-class Refused(Answer):
+class RequestRefused(Answer):
     """A request that the device does not carry out."""
 
     error: str
@@ -213,37 +213,37 @@ class Variable(Answer):
 
 
 class OperatorDone(Answer):
-    """What an operator returned: tensors on the device, and arguments by their number."""
+    """The result of an operator: tensors on the device, and arguments by their number."""
 
     result: Any
 
 
-class Values(Answer):
+class TensorValues(Answer):
     """The elements of a tensor in order, as numbers or texts such as `nan`."""
 
     values: list[Any]
 
 
-class Clock(Answer):
+class ClockReading(Answer):
     """Modelled busy seconds since the start of the device."""
 
     seconds: float
 
 
-class Located(Answer):
+class LocatedAllocation(Answer):
     """The allocation that holds a range: its start, size and label; None when there is none."""
 
     allocation: dict[str, Any] | None
 
 
-class Facts(Answer):
+class CompiledFacts(Answer):
     """Registers, LDS and occupancy of kernels, one JSON object each."""
 
     kernels: list[dict[str, Any]]
 
 
 class CallRecord(Answer):
-    """What the device has seen of a call. The judge believes this, not the worker."""
+    """The device's own record of a call. The judge believes this, not the worker."""
 
     seconds: float
     """Modelled time."""

@@ -102,7 +102,7 @@ def to_json(value: Any) -> Any:
     return value
 
 
-class Dispatcher:
+class RequestDispatcher:
     """Decodes requests and calls the handler of each kind.
 
     Args:

@@ -130,7 +130,7 @@ class Precompile(Request, verb="precompile"):
     entry: str = parsed(fields.text)
     source: str = parsed(fields.text)
     properties: dict[str, Any] = parsed(fields.mapping)
-    """What the GPU reports of itself."""
+    """The properties that the GPU reports."""
     calls: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
 
 

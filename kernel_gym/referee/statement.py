@@ -109,7 +109,7 @@ class OutputPart(_Part):
 
 
 class Statement(_Part):
-    """What a claim is about, checked."""
+    """The subject of a claim, checked."""
 
     entry: Name
     reference: str = ""

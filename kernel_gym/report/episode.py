@@ -30,7 +30,7 @@ MAX_CONVERSATION = 200_000
 
 
 @dataclass(frozen=True)
-class Submission:
+class SubmissionView:
     """One submission as the page shows it."""
 
     record: TurnRecord
@@ -105,12 +105,12 @@ def _minutes(store: RunStore, task: str, sample: int) -> dict[int, float]:
 
 def _submissions(
     store: RunStore, task: Task, records: Sequence[TurnRecord], minutes: dict[int, float]
-) -> list[Submission]:
+) -> list[SubmissionView]:
     shown, before = [], task.start_source or ""
     for record in records:
         source = store.source(record)
         shown.append(
-            Submission(
+            SubmissionView(
                 record,
                 minutes.get(record.turn),
                 highlight_source(source, task.language),

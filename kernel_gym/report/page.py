@@ -38,7 +38,7 @@ READING = {
 
 
 @dataclass(frozen=True)
-class Card:
+class FigureCard:
     """A headline number."""
 
     value: str
@@ -113,18 +113,18 @@ def _render(
     )
 
 
-def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[Card]:
+def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[FigureCard]:
     """Returns the headline numbers, each with its interval."""
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
-    def card(found: dict[str, Any], label: str, text: Any) -> Card:
+    def card(found: dict[str, Any], label: str, text: Any) -> FigureCard:
         known = found["low"] is not None
         span = f"{text(found['low'])} to {text(found['high'])}" if known else ""
-        return Card(text(found["value"]), label, span)
+        return FigureCard(text(found["value"]), label, span)
 
     return [
-        Card(f"{summary.solved} of {len(summary.tasks)}", "tasks solved"),
+        FigureCard(f"{summary.solved} of {len(summary.tasks)}", "tasks solved"),
         card(headline["execution_accuracy"], "attempts right", percent),
         card(headline["fast_1"], "right and faster", percent),
         card(headline["geometric_speedup_of_correct"], f"speedup of right{clock}", factor),

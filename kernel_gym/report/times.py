@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kernel_gym.storage.run_records import Session
+from kernel_gym.storage.run_records import RunSession
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class RunTimes:
     parts: int
 
 
-def run_times(sessions: Sequence[Session]) -> RunTimes:
+def run_times(sessions: Sequence[RunSession]) -> RunTimes:
     """Summarises the sessions of a run.
 
     Args:
         sessions: In the order in which they began.
 
     Example:
-        >>> run_times([Session(started=0.0, ended=90.0, command="kernel-gym")])
+        >>> run_times([RunSession(started=0.0, ended=90.0, command="kernel-gym")])
         RunTimes(when='1970-01-01 00:00 UTC', length='1 min 30 s', command='kernel-gym', parts=1)
     """
     if not sessions:

@@ -13,7 +13,7 @@ from kernel_gym.tasks.near_names import unknown
 
 @dataclass(frozen=True)
 class Context:
-    """What a reward may use in addition to the evaluation.
+    """Facts that a reward may use in addition to the evaluation.
 
     Attributes:
         best_speedup: The highest lower bound of the speedup of any correct submission earlier in

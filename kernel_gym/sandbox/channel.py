@@ -42,7 +42,7 @@ class ChannelMalformed(ChannelError):
 
 
 @dataclass(frozen=True)
-class Message:
+class ChannelMessage:
     """A JSON object with raw buffers behind it."""
 
     header: dict[str, Any]
@@ -94,7 +94,7 @@ class Channel:
         """Waits for the first byte of a message or for the end of the peer; False on a time-out."""
         return bool(select.select([self._sock], [], [], timeout)[0])
 
-    def recv(self, timeout: float | None = None, spin: float = 0.0) -> Message:
+    def recv(self, timeout: float | None = None, spin: float = 0.0) -> ChannelMessage:
         """Receives one message within `timeout` seconds.
 
         Args:
@@ -116,7 +116,7 @@ class Channel:
             raise ChannelMalformed(f"a buffer of {max(lengths)} bytes")
         text = self._read(text_length, deadline)
         buffers = tuple(self._read(length, deadline) for length in lengths)
-        return Message(_parse(text), buffers)
+        return ChannelMessage(_parse(text), buffers)
 
     def request(
         self,
@@ -124,7 +124,7 @@ class Channel:
         *buffers: bytes | memoryview,
         timeout: float | None = None,
         spin: float = 0.0,
-    ) -> Message:
+    ) -> ChannelMessage:
         """Sends a message and waits for the answer to it."""
         self.send(header, *buffers, timeout=timeout)
         return self.recv(timeout, spin)

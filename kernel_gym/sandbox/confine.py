@@ -43,11 +43,11 @@ WITHOUT = {
     "system call filter": "workers may ask the kernel for namespaces, io_uring, keys and the like; "
     "only the memory watch finds memory that they share or that their children take",
 }
-"""What stays open without a barrier, for `kernel-gym doctor`."""
+"""The effect of a missing barrier, for `kernel-gym doctor`."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """Resource limits of one worker. Sizes are bytes; all but `home_size` hold for each process."""
 
     memory: int = 4 << 30
@@ -99,7 +99,7 @@ def private_environment(home: Path) -> dict[str, str]:
     }
 
 
-def limit_resources(limits: Limits) -> None:
+def limit_resources(limits: WorkerLimits) -> None:
     """Sets the hard limits. A worker that reaches one fails, and nothing else does."""
     for what, value in (
         (resource.RLIMIT_DATA, limits.memory),
@@ -155,7 +155,7 @@ class Rooms:
     """Whether TCP is allowed."""
 
 
-def confine(confinement: Confinement, rooms: Rooms, limits: Limits, user: int | None) -> None:
+def confine(confinement: Confinement, rooms: Rooms, limits: WorkerLimits, user: int | None) -> None:
     """Takes files, rights and resources from this process, permanently.
 
     Args:

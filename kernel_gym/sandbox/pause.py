@@ -23,7 +23,7 @@ class NotStoppedError(RuntimeError):
     """A process continues to run after SIGSTOP."""
 
 
-class Pause:
+class WorkerProcesses:
     """The processes of one worker.
 
     Args:

@@ -17,8 +17,8 @@ from typing import Any
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
-from kernel_gym.sandbox.confine import ONE_THREAD, Limits
-from kernel_gym.sandbox.pause import Pause, children_of
+from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
+from kernel_gym.sandbox.pause import WorkerProcesses, children_of
 from kernel_gym.storage.secret import secret_files
 
 
@@ -47,7 +47,7 @@ class Child:
         self.channel = channel
         self.ended_for = ""
         """Why the template ended the process, if it did; set by `close`."""
-        self.pause = Pause(pid)
+        self.pause = WorkerProcesses(pid)
         self._template = template
         self._home = home
 
@@ -123,7 +123,7 @@ class Template:
         role: str,
         fds: list[int],
         options: dict[str, Any] | None = None,
-        limits: Limits | None = None,
+        limits: WorkerLimits | None = None,
         environment: dict[str, str] | None = None,
         trusted: bool = False,
         writable: list[str] | None = None,
@@ -153,7 +153,7 @@ class Template:
             options=options or {},
             home=str(home),
             environment=environment or {},
-            limits=asdict(limits or Limits()),
+            limits=asdict(limits or WorkerLimits()),
             trusted=trusted,
             writable=writable or [],
             hidden=list(secret_files()),

@@ -31,7 +31,7 @@ from kernel_gym.sandbox.watch import PERIOD, Watch
 
 @dataclass(frozen=True)
 class Role:
-    """What a child can become.
+    """A role that a child can take.
 
     Args:
         module: The name of a module with `main(descriptors, options)`.
@@ -149,7 +149,7 @@ def _become_worker(request: Fork, needed: tuple[str, ...]) -> None:
         rooms = confine.Rooms(home, needed, tuple(request.writable), devices, hidden)
     else:
         rooms = confine.Rooms(home, tuple(folders), alone=True)
-    confine.confine(confinement, rooms, confine.Limits(**request.limits), user)
+    confine.confine(confinement, rooms, confine.WorkerLimits(**request.limits), user)
     request.options["confinement"] = {
         "active": confinement.active,
         "missing": confinement.missing,

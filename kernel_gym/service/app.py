@@ -106,7 +106,7 @@ def _add_plain(app: FastAPI, service: Service, token: Any) -> None:
 
     @app.get("/v1/info")
     async def info(token: Token = token) -> Info:
-        """What the service is."""
+        """Returns the description of the service."""
         return service.info(token)
 
     @app.get("/v1/tasks")

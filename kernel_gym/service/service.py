@@ -1,4 +1,4 @@
-"""What the routes do: queue submissions, wait for results, and play episodes."""
+"""The work behind the routes: queue submissions, wait for results, and play episodes."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class Service:
         )
 
     def info(self, token: Token) -> Info:
-        """What the service is."""
+        """Returns the description of the service."""
         from kernel_gym import __version__
 
         executor = self.executor

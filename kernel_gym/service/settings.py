@@ -40,7 +40,7 @@ class Token(BaseModel):
 
 
 ANYBODY = Token(name="anybody", full_records=True)
-"""What a request without a token is on a service without tokens, which listens on loopback only."""
+"""The caller of each request on a service without tokens, which listens on loopback only."""
 
 
 class _Tokens(BaseModel):
@@ -51,7 +51,7 @@ class _Tokens(BaseModel):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a service allows.
+    """The limits and contents of a service.
 
     Attributes:
         folder: Where the queue and the secret are kept.

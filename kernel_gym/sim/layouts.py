@@ -80,7 +80,7 @@ class ScalarIndex(enum.IntEnum):
 
 
 class Atomic(enum.IntEnum):
-    """What an atomic operation does (csrc/ops/atomics.h)."""
+    """The function of an atomic operation (csrc/ops/atomics.h)."""
 
     ADD = 0
     SUB = 1
@@ -127,7 +127,7 @@ class Type(enum.IntEnum):
 
 # ---- launches
 class LaunchRequest(ct.Structure):
-    """What a launch needs and returns (csrc/launch/dispatch.h)."""
+    """Inputs and results of a launch (csrc/launch/dispatch.h)."""
 
     _fields_ = [
         ("grid", ct.c_uint32 * 3),
@@ -214,7 +214,7 @@ class Registers(ct.Structure):
 
 
 class AuditInst(ct.Structure):
-    """What an audit knows of one source instruction (csrc/audit/table.h)."""
+    """The facts about one source instruction for an audit (csrc/audit/table.h)."""
 
     _fields_ = [
         ("kind", ct.c_uint16),
@@ -229,7 +229,7 @@ class AuditInst(ct.Structure):
 
 
 class AuditKind(enum.IntFlag):
-    """What an instruction does, for an audit."""
+    """The kind of an instruction, for an audit."""
 
     READS_MEMORY = 1
     WRITES_MEMORY = 2
@@ -262,7 +262,7 @@ class Suspect(ct.Structure):
 
 
 class SuspectKind(enum.IntEnum):
-    """What makes a read suspicious."""
+    """The reason why a read is suspicious."""
 
     REGISTER_SUSPECT = 0
     LDS_SUSPECT = 1
@@ -310,7 +310,7 @@ class Unit(enum.IntEnum):
 
 
 class SharingKind(enum.IntFlag):
-    """What an instruction does that other workgroups may see."""
+    """The effect of an instruction that other workgroups may see."""
 
     SHARES_READS = 1
     SHARES_WRITES = 2
@@ -318,7 +318,7 @@ class SharingKind(enum.IntFlag):
 
 
 class Stall(enum.IntEnum):
-    """What a wave spends its cycles on."""
+    """The activity on which a wave spends cycles."""
 
     ISSUE = 0
     VECTOR_BUSY = 1
@@ -333,7 +333,7 @@ class Stall(enum.IntEnum):
 
 
 class ModelRequest(ct.Structure):
-    """What the timing model needs and returns (csrc/timing/timing.h)."""
+    """Inputs and results of the timing model (csrc/timing/timing.h)."""
 
     _fields_ = [
         ("lds_latency", ct.c_double),

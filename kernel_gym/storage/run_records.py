@@ -89,7 +89,7 @@ class EpisodeEnd(Record):
     """Why it ended; empty if the policy only wanted no more turns."""
 
 
-class Session(Record):
+class RunSession(Record):
     """One period in which a command played or resumed a run."""
 
     started: float

@@ -41,7 +41,7 @@ from kernel_gym.storage.json_lines import (
     write_lines,
     write_whole,
 )
-from kernel_gym.storage.run_records import EpisodeEnd, RunConfig, Session, TurnRecord
+from kernel_gym.storage.run_records import EpisodeEnd, RunConfig, RunSession, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
@@ -205,7 +205,7 @@ class RunStore:
         Args:
             command: The command, in a form that can be run again.
         """
-        session = Session(started=time.time(), command=command)
+        session = RunSession(started=time.time(), command=command)
         path = self.folder / SESSIONS
         drop_cut_off(path)
         append_line(path, session)
@@ -214,9 +214,9 @@ class RunStore:
         finally:
             append_line(path, session.model_copy(update={"ended": time.time()}))
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[RunSession]:
         """Returns the periods in which the run was played, in order."""
-        sessions = read_lines(self.folder / SESSIONS, Session)
+        sessions = read_lines(self.folder / SESSIONS, RunSession)
         last = {session.started: session for session in sessions}
         return sorted(last.values(), key=lambda session: session.started)
 

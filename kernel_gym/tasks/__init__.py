@@ -1,4 +1,4 @@
-"""What to solve: problems, tasks, workloads and the suites that list them.
+"""The work of a policy: problems, tasks, workloads and the suites that list them.
 
 The public names are in `__init__.pyi` and are imported on first use. Code that only reads records
 needs the splits and kinds of workloads but not PyTorch, which takes seconds to load.

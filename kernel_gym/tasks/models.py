@@ -30,7 +30,7 @@ FAMILIES = (
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelShape:
     """One model. Its dimensions are attributes: integers, or lists of integers by stage."""
 
     name: str
@@ -44,7 +44,7 @@ class Model:
         raise AttributeError(f"model {self.__dict__.get('name')!r}: no {key!r}; {[*dimensions]}")
 
 
-def model(name: str) -> Model:
+def model(name: str) -> ModelShape:
     """Returns a model by name.
 
     Raises:
@@ -57,9 +57,10 @@ def model(name: str) -> Model:
 
 
 @cache
-def models() -> Mapping[str, Model]:
+def models() -> Mapping[str, ModelShape]:
     """Returns all models by name."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return {
-        name: Model(name, entry.pop("family"), entry) for name, entry in tomllib.loads(text).items()
+        name: ModelShape(name, entry.pop("family"), entry)
+        for name, entry in tomllib.loads(text).items()
     }

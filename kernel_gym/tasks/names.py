@@ -37,7 +37,7 @@ IMPORTS = "KERNEL_GYM_IMPORTS"
 
 
 class Mode(StrEnum):
-    """What a candidate starts from and what it is written in."""
+    """The start of a candidate and the language in which it is written."""
 
     TRITON2TRITON = "triton2triton"
     """Optimise a given Triton kernel."""

@@ -129,7 +129,7 @@ def points(
 
 
 class Problem(ABC):
-    """What to compute, on which inputs, and the least cost of any implementation.
+    """The operation to compute, its inputs, and the least cost of any implementation.
 
     The docstring of a subclass defines its operation: shapes, dtypes and special cases. Prompts
     show it.

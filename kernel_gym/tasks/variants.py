@@ -31,11 +31,11 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Template:
+class KernelTemplate:
     r"""A kernel with constants that are not chosen yet.
 
     Example:
-        >>> template = Template("softmax", "one_pass", "WARPS = 1  # of 1 2\n")
+        >>> template = KernelTemplate("softmax", "one_pass", "WARPS = 1  # of 1 2\n")
         >>> [variant.source for variant in template.variants()]
         ['WARPS = 1\n', 'WARPS = 2\n']
     """
@@ -62,12 +62,12 @@ class Template:
             yield self.variant(dict(zip(space, values, strict=True)))
 
 
-def templates(problem: Problem) -> tuple[Template, ...]:
+def templates(problem: Problem) -> tuple[KernelTemplate, ...]:
     """Returns the templates of a problem by name; none if it has no `variants/` folder."""
     if problem.folder is None:
         return ()
     paths = sorted((problem.folder / "variants").glob("*.py"))
-    return tuple(Template(problem.name, p.stem, p.read_text(encoding="utf-8")) for p in paths)
+    return tuple(KernelTemplate(problem.name, p.stem, p.read_text(encoding="utf-8")) for p in paths)
 
 
 def variants(problem: Problem) -> tuple[Variant, ...]:

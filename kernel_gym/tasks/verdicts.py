@@ -54,7 +54,7 @@ class ModeVerdict(BaseModel):
     """Geometric mean, over train workloads, of baseline time over roofline time with a launch."""
 
 
-class Verdict(BaseModel):
+class AdmissionVerdict(BaseModel):
     """The verdict on one problem: results of the controls, and of its modes by device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,16 +90,16 @@ def content_hash(problem: Problem) -> str:
     return digest.hexdigest()
 
 
-def stored_verdict(problem: Problem) -> Verdict | None:
+def stored_verdict(problem: Problem) -> AdmissionVerdict | None:
     """Returns the verdict on the present content of a problem, or None."""
     path = problem.folder / FILE if problem.folder else None
     if path is None or not path.is_file():
         return None
-    verdict = Verdict.model_validate_json(path.read_bytes())
+    verdict = AdmissionVerdict.model_validate_json(path.read_bytes())
     return verdict if verdict.content == content_hash(problem) else None
 
 
-def store_verdict(problem: Problem, verdict: Verdict) -> None:
+def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
     """Writes a verdict into the problem's folder, merged with those of other devices.
 
     Verdicts on other content are dropped. Verdicts on generated problems are not stored.

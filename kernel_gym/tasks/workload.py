@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 
 class Split(StrEnum):
-    """What a workload is used for."""
+    """The use of a workload."""
 
     TRAIN = "train"
     """Shown to the policy, checked and timed."""

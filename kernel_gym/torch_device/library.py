@@ -50,7 +50,7 @@ class _Owner(ctypes.Structure):
 
 
 class Rates(ctypes.Structure):
-    """What the model of time needs, as `Rates` in device.h: seconds, bytes/s and FLOP/s."""
+    """Inputs of the timing model, as `Rates` in device.h: seconds, bytes/s and FLOP/s."""
 
     _fields_ = [
         *((name, ctypes.c_double) for name in ("launch", "bytes", "vector")),

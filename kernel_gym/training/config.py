@@ -35,7 +35,7 @@ class Gym:
 
 
 @dataclass(frozen=True)
-class Tasks:
+class TrainingTasks:
     """The tasks to train on, and those that are only assessed."""
 
     train: tuple[str, ...]
@@ -53,7 +53,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Model:
+class PolicyModel:
     """The policy: a checkpoint, or a small model with random weights."""
 
     path: str = ""
@@ -126,11 +126,11 @@ class TrainConfig:
     """A whole training run."""
 
     out: str
-    tasks: Tasks
+    tasks: TrainingTasks
     seed: int = 0
     gym: Gym = field(default_factory=Gym)
     corpus: Corpus = field(default_factory=Corpus)
-    model: Model = field(default_factory=Model)
+    model: PolicyModel = field(default_factory=PolicyModel)
     sft: Sft = field(default_factory=Sft)
     grpo: Grpo = field(default_factory=Grpo)
     lora: Lora = field(default_factory=Lora)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_gym.training.config import Model
+from kernel_gym.training.config import PolicyModel
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
 CHAT = (
@@ -78,7 +78,7 @@ def _shared_lines(texts: Sequence[str]) -> list[str]:
     return [line for line in often if line.strip() and not chosen.match(line)]
 
 
-def make_model(tokenizer: Any, shape: Model, seed: int) -> Any:
+def make_model(tokenizer: Any, shape: PolicyModel, seed: int) -> Any:
     """A small decoder with random weights.
 
     It is a Llama, because a Llama checkpoint accepts any tokenizer, while Qwen comes with its own.

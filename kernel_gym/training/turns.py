@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_gym.episodes.edits import submission
 from kernel_gym.episodes.episode import Episode
-from kernel_gym.policies import Conversation, Message
+from kernel_gym.policies import ChatMessage, Conversation
 from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
 from kernel_gym.rewards import RewardResult, returns
 from kernel_gym.tasks import get_task
@@ -199,12 +199,12 @@ def step_draw(state: Any) -> str:
 def _reading(policy: HuggingFace, one: TrainingEpisode) -> list[int]:
     """The token ids between the last reply, or the beginning, and the next reply."""
     tokenizer, written = policy.tokenizer, one.transcript.written
-    message = Message(role="user", content=one.message)
+    message = ChatMessage(role="user", content=one.message)
     if not written:
         return policy.prompt_ids(Conversation(one.episode, (message,)))
     around = [
-        Message(role="user", content=""),
-        Message(role="assistant", content=_HERE),
+        ChatMessage(role="user", content=""),
+        ChatMessage(role="assistant", content=_HERE),
         message,
     ]
     text = tokenizer.apply_chat_template(around, tokenize=False, add_generation_prompt=True)

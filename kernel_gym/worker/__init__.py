@@ -1,4 +1,4 @@
-"""What runs in the untrusted child: loads the candidate and calls it, and knows nothing else.
+"""The code of the untrusted child: loads the candidate and calls it, and knows nothing else.
 
 No oracle, tolerance, seed, unseen workload, counter or time exists in this process.
 """

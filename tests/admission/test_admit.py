@@ -24,9 +24,9 @@ from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.task import Mode, modes_of
 from kernel_gym.tasks.verdicts import (
     FAILS,
+    AdmissionVerdict,
     ModeVerdict,
     Status,
-    Verdict,
     content_hash,
     status_of,
     store_verdict,
@@ -211,7 +211,7 @@ def test_a_verdict_falls_with_the_content(outside, monkeypatch):
     monkeypatch.setenv(TASKS_PATH, str(outside))
     folder = copy_problem("gelu", "changing_gelu", outside)
     problem = get_problem("changing_gelu")
-    verdict = Verdict(
+    verdict = AdmissionVerdict(
         content=content_hash(problem),
         protocol=PROTOCOL_VERSION,
         controls={},
@@ -246,10 +246,10 @@ def test_a_verdict_without_hip_is_not_enough_where_there_is_a_compiler(outside, 
     problem = get_problem("half_tried")
     modes = dict.fromkeys((m for m in modes_of(problem) if "hip" not in m), ModeVerdict())
     verdict = {"content": content_hash(problem), "protocol": PROTOCOL_VERSION, "controls": {}}
-    store_verdict(problem, Verdict(**verdict, devices={DEVICE: modes}))
+    store_verdict(problem, AdmissionVerdict(**verdict, devices={DEVICE: modes}))
     assert _not_current([problem], DEVICE) == [problem]
     modes |= dict.fromkeys(modes_of(problem), ModeVerdict())
-    store_verdict(problem, Verdict(**verdict, devices={DEVICE: modes}))
+    store_verdict(problem, AdmissionVerdict(**verdict, devices={DEVICE: modes}))
     assert _not_current([problem], DEVICE) == []
     assert _not_current([problem], DEVICES[1]) == [problem]
 
@@ -261,7 +261,9 @@ def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monke
     rooms = {DEVICE: 3.25, "NVIDIA H200": 7.75}
     devices = {d: {Mode.TRITON2TRITON: ModeVerdict(head_room=r)} for d, r in rooms.items()}
     content = content_hash(problem)
-    store_verdict(problem, Verdict(content=content, protocol="1", controls={}, devices=devices))
+    store_verdict(
+        problem, AdmissionVerdict(content=content, protocol="1", controls={}, devices=devices)
+    )
     modelled, measured = control_table().partition("## Head-room, modelled")[2].split("\n## ")[:2]
     assert "| measured_gelu | 3.2 |" in modelled
     assert "Head-room, measured on one NVIDIA H200" in measured
@@ -271,11 +273,13 @@ def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monke
 def test_a_task_is_saturated_only_if_it_is_so_everywhere():
     def verdict(*rooms):
         devices = {f"d{i}": {Mode.HIP2HIP: ModeVerdict(head_room=r)} for i, r in enumerate(rooms)}
-        return Verdict(content="", protocol="1", controls={}, devices=devices)
+        return AdmissionVerdict(content="", protocol="1", controls={}, devices=devices)
 
     assert verdict(1.1).status(Mode.HIP2HIP) is Status.SATURATED
     assert verdict(1.1, 2.0).status(Mode.HIP2HIP) is Status.ADMITTED
     assert verdict(1.1, 2.0).head_room(Mode.HIP2HIP) == 2.0
     refused = ModeVerdict(refused=("no",), head_room=9.0)
-    both = Verdict(content="", protocol="1", controls={}, devices={"d": {Mode.HIP2HIP: refused}})
+    both = AdmissionVerdict(
+        content="", protocol="1", controls={}, devices={"d": {Mode.HIP2HIP: refused}}
+    )
     assert both.status(Mode.HIP2HIP) is Status.REFUSED

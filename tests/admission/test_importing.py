@@ -5,7 +5,7 @@ import pytest
 from kernel_gym.admission.importing import import_suite
 from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
-from kernel_gym.tasks.importers.reader import CheckoutError, Found, Unsupported, UnsupportedTask
+from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.tasks.names import Mode
 
 
@@ -19,8 +19,8 @@ class TinyReader:
 
     def entries(self, checkout):
         for path in sorted(checkout.glob("*.py")):
-            yield Found(path.stem, "Math", Mode.TRITON2TRITON, (path.name,))
-        yield Found("missing", "Math", Mode.TRITON2TRITON, ("missing.txt",))
+            yield FoundTask(path.stem, "Math", Mode.TRITON2TRITON, (path.name,))
+        yield FoundTask("missing", "Math", Mode.TRITON2TRITON, ("missing.txt",))
         yield Unsupported("hip", "Other", "no HIP")
 
     def prepare(self, checkout, found, bench):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LAST = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-"""What ends mini-swe-agent."""
+"""The command that ends mini-swe-agent."""
 
 
 def tool_call(command, number):

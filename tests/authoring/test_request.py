@@ -1,10 +1,10 @@
-"""What a user asks for is read from files and texts, and bad input is named."""
+"""A user's request is read from files and texts, and bad input is named."""
 
 import pytest
 
 from kernel_gym.authoring.request import (
-    Request,
     RequestError,
+    TracingRequest,
     find_sizes,
     parse_shapes,
     parse_sizes,
@@ -25,7 +25,7 @@ def make(tokens=7, name="y"):
 
 
 def test_sizes_are_found_in_the_syntax_tree():
-    sizes_of_file = find_sizes(Request({"m.py": SOURCE}, "m.py:Block", "m.py:make"))
+    sizes_of_file = find_sizes(TracingRequest({"m.py": SOURCE}, "m.py:Block", "m.py:make"))
     sizes = {"batch": 4, "width": 8, "rows": 4096, "shape_0": 16, "shape_1": 32}
     assert sizes_of_file.values == {**sizes, "tokens": 7, "size_0": 3}
     assert [name for *_, name in sizes_of_file.literals] == ["shape_0", "shape_1", "size_0"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_gym.authoring.request import Request, parse_shapes
+from kernel_gym.authoring.request import TracingRequest, parse_shapes
 from kernel_gym.authoring.tracer import CodeError
 from kernel_gym.authoring.write import trace_problem, write_problem
 from kernel_gym.judge.expected import compare, expect
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def traced(target, inputs, source=TEN):
-    request = Request({"m.py": source}, f"m.py:{target}", f"m.py:{inputs}")
+    request = TracingRequest({"m.py": source}, f"m.py:{target}", f"m.py:{inputs}")
     return trace_problem(request, "mine", "a test")
 
 
@@ -74,7 +74,7 @@ def test_indices_stay_legal():
 def test_stated_shapes_are_enough():
     source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
     shapes = parse_shapes("x: float32[rows, cols]")
-    request = Request({"m.py": source}, "m.py:twice", shapes=shapes)
+    request = TracingRequest({"m.py": source}, "m.py:twice", shapes=shapes)
     problem = load_text("twice", trace_problem(request, "twice", "a test").problem)
     assert problem.args[0].shape == "rows, cols"
     assert problem.output_shapes({"rows": 3, "cols": 5}) == {"out": (3, 5)}
@@ -82,7 +82,7 @@ def test_stated_shapes_are_enough():
 
 
 def test_a_folder_of_the_ordinary_layout_is_written(tmp_path):
-    request = Request({"m.py": TEN}, "m.py:decayed_scan", "m.py:scan_inputs")
+    request = TracingRequest({"m.py": TEN}, "m.py:decayed_scan", "m.py:scan_inputs")
     written = write_problem(request, "decayed_scan", tmp_path, "a test")
     names = {path.name for path in written.folder.iterdir()}
     assert names == {"problem.py", "original.py", "formula_stub.py"}

@@ -9,7 +9,7 @@ from kernel_gym.devices.answers import (
     MAX_OUTPUTS,
     BadAnswerError,
     Said,
-    Stated,
+    StatedOutput,
     Wrong,
     parse_call,
     parse_facts,
@@ -21,16 +21,16 @@ from kernel_gym.devices.base import DeviceLostError, FailureKind
 from kernel_gym.devices.failures import exit_text
 from kernel_gym.devices.sim.outputs import read_outputs
 
-STATED = Stated("out", (2, 3), torch.float16)
+STATED = StatedOutput("out", (2, 3), torch.float16)
 GOOD = {"address": 1 << 45, "shape": [2, 3], "strides": [3, 1], "dtype": "float16"}
 
 
 def test_what_is_expected_is_taken():
     assert parse_output(GOOD, STATED) == Said(1 << 45)
     assert parse_output(GOOD | {"start": 12}, STATED) == Said(1 << 45, 12)
-    one_row = Stated("out", (1, 3), torch.float16)
+    one_row = StatedOutput("out", (1, 3), torch.float16)
     assert parse_output(GOOD | {"shape": [1, 3], "strides": [77, 1]}, one_row) == Said(1 << 45)
-    empty = Stated("out", (0, 3), torch.float16)
+    empty = StatedOutput("out", (0, 3), torch.float16)
     assert parse_output(GOOD | {"shape": [0, 3], "strides": [5, 5]}, empty) == Said(1 << 45)
 
 

@@ -29,7 +29,7 @@ from kernel_gym.devices.base import Call, DeviceLostError, Failed
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.device import MEMORY, SimDevice
-from kernel_gym.devices.sim.worker import SimWorker
+from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -133,7 +133,7 @@ def play_session(session, seed):
         answer = hostile.message(draws, hostile.answers(session.kept))
         sent = hostile.framed(draws, answer)
         child = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
-        session._worker = SimWorker(child, session._device, HostBudget())
+        session._worker = SimWorkerHandle(child, session._device, HostBudget())
         try:
             result = session.call(inputs, DIMS)
         except DeviceLostError:  # the drawn status is that of SIGKILL

@@ -10,8 +10,8 @@ import pytest
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.hip_build import (
-    Built,
-    Recipe,
+    BuildRecipe,
+    BuildResult,
     _read,
     compile_hip,
     compile_source,
@@ -51,14 +51,14 @@ def _hip(source, budget=None, family=None, limit=60.0):
 
 
 def _run(script, **options):
-    recipe = Recipe({"script": script}, [["/bin/sh", "script"]], [])
+    recipe = BuildRecipe({"script": script}, [["/bin/sh", "script"]], [])
     return compile_source(recipe, 60.0, **options)
 
 
 def test_an_honest_source_becomes_text_and_an_object(chain):
     budget = HostBudget()
     built = _hip(get_task(MUST_PASS).kernel_source, budget)
-    assert isinstance(built, Built)
+    assert isinstance(built, BuildResult)
     assembler, library = built.results
     assert b".amdhsa_kernel" in assembler
     assert library[:4] == b"\x7fELF"
@@ -68,7 +68,7 @@ def test_an_honest_source_becomes_text_and_an_object(chain):
 
 def test_nothing_of_the_machine_is_to_be_seen_but_the_compiler():
     built = _run(LOOK)
-    assert isinstance(built, Built)
+    assert isinstance(built, BuildResult)
     seen = dict(line.split(":", 1) for line in built.logs[0].splitlines())
     assert set(seen["/etc"].split()) <= {"alternatives", "ld.so.cache"}
     assert set(seen["/dev"].split()) <= {"null"}
@@ -100,7 +100,7 @@ def test_a_tree_that_takes_memory_is_ended():
 
 
 def test_a_compiler_that_does_not_end_is_a_timeout():
-    recipe = Recipe({"script": "while true; do :; done"}, [["/bin/sh", "script"]], [])
+    recipe = BuildRecipe({"script": "while true; do :; done"}, [["/bin/sh", "script"]], [])
     failed = compile_source(recipe, 1.0, HostBudget())
     assert failed.kind is FailureKind.TIMEOUT
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kernel_gym.executors import EvaluationCache, Request, UnknownExecutor, make_executor
+from kernel_gym.executors import EvaluationCache, EvaluationRequest, UnknownExecutor, make_executor
 from kernel_gym.executors.local import LocalExecutor
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox import spawn
@@ -35,7 +35,7 @@ def test_results_come_as_they_finish_and_are_drawn_as_needed(name):
     def requests():
         for source in SOURCES:
             drawn.append(source)
-            yield Request(TASK, source, 0)
+            yield EvaluationRequest(TASK, source, 0)
 
     with make_executor(name, **SIM) as executor:
         results = {}

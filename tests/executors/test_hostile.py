@@ -2,7 +2,7 @@
 
 from kernel_gym.commands.bench.hostile import SHARE, _series
 from kernel_gym.commands.exploits import SUITE
-from kernel_gym.executors import Request, make_executor
+from kernel_gym.executors import EvaluationRequest, make_executor
 from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
@@ -31,8 +31,10 @@ def test_a_mix_loses_no_episode():
     requests = []
     for number, name in enumerate(HOSTILE):
         exploit = exploits[name]
-        requests.append(Request(exploit.task.id, exploit.source, number))
-        requests.append(Request(TASK, f"{get_task(TASK).kernel_source}\n# {number}\n", number))
+        requests.append(EvaluationRequest(exploit.task.id, exploit.source, number))
+        requests.append(
+            EvaluationRequest(TASK, f"{get_task(TASK).kernel_source}\n# {number}\n", number)
+        )
     with make_executor("local", device="sim:gfx942", workers=2) as executor:
         evaluations = dict(executor.results(requests))
     assert sorted(evaluations) == list(range(len(requests)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.executors import Request
+from kernel_gym.executors import EvaluationRequest
 from kernel_gym.executors.process import ProcessLost, ProcessWorker
 from kernel_gym.storage.secret import process_secret
 
@@ -18,7 +18,7 @@ def test_it_does_not_start_a_thread_for_each_processor(monkeypatch, own, found):
     worker = ProcessWorker("sim:gfx942", process_secret())
     try:
         with pytest.raises(ProcessLost, match="'no/such'"):
-            worker.start(Request("no/such", "")).result()
+            worker.start(EvaluationRequest("no/such", "")).result()
         variables = Path(f"/proc/{worker._process.pid}/environ").read_text().split("\0")
     finally:
         worker.kill()

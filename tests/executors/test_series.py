@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
-from kernel_gym.executors import Request, make_executor
+from kernel_gym.executors import EvaluationRequest, make_executor
 from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.exploits.runner import runs_on
 from kernel_gym.records import Evaluation, Outcome
@@ -91,7 +91,9 @@ def round_robin(kinds):
 
 def request(number, submission):
     comment = "#" if submission.task.language == "triton" else "//"
-    return Request(submission.task.id, f"{submission.source}\n{comment} {number}\n", number)
+    return EvaluationRequest(
+        submission.task.id, f"{submission.source}\n{comment} {number}\n", number
+    )
 
 
 def family():

@@ -14,7 +14,7 @@ from kernel_gym.formatting import profiled_workload
 from kernel_gym.judge.attempt import Attempt
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
-from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Split, get_task, train_workloads
@@ -130,7 +130,7 @@ def test_a_fault_in_the_first_launch_shows_the_kernel_that_made_it(evaluator):
 
 def attempt_with(*results: dict[str, float]) -> Attempt:
     device = SimDevice()
-    baseline = Baseline(device, BaselineTimes())
+    baseline = BaselineRunner(device, BaselineTimes())
     attempt = Attempt(TASK, "", device, 0, PUBLIC, baseline, ExpectedCache())
     workloads = train_workloads(TASK.problem, Scale.SIM)
     for i, fields in enumerate(results):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.programs.command import CommandError, find_program, run_command
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 from tests.programs.running import COPY, FAULT, RACE, run, run_json, write
 
 TWO_CHILDREN = """
@@ -155,7 +155,7 @@ def test_one_s_own_folder_is_searched_first(tmp_path):
 
 def test_a_command_reports_its_host_seconds():
     before = time.monotonic()
-    ended = run_command(["true"], Settings())
+    ended = run_command(["true"], SimSettings())
     assert ended.status == 0
     assert 0 < ended.seconds <= time.monotonic() - before
 

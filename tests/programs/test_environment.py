@@ -9,14 +9,14 @@ import pytest
 
 from kernel_gym.errors import InputError
 from kernel_gym.programs.environment import HOOK, environment
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
-SETTINGS = Settings(audit=True, bounds="warn", threads=2, results=Path("/r"), memory=1 << 30)
+SETTINGS = SimSettings(audit=True, bounds="warn", threads=2, results=Path("/r"), memory=1 << 30)
 
 
 def test_settings_come_back_from_the_variables():
-    assert Settings.from_environment(SETTINGS.to_environment()) == SETTINGS
-    assert Settings.from_environment({}) is None
+    assert SimSettings.from_environment(SETTINGS.to_environment()) == SETTINGS
+    assert SimSettings.from_environment({}) is None
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ def test_settings_come_back_from_the_variables():
 )
 def test_wrong_variables_are_named(variables, message):
     with pytest.raises(InputError, match=message):
-        Settings.from_environment({"KERNEL_GYM_SIM_DEVICE": "sim:gfx942"} | variables)
+        SimSettings.from_environment({"KERNEL_GYM_SIM_DEVICE": "sim:gfx942"} | variables)
 
 
 def test_folders_come_first_once_and_settings_of_an_outer_command_go():
     outer = {"PATH": "/bin", "PYTHONPATH": f"/mine:{HOOK}", "KERNEL_GYM_SIM_AUDIT": "1"}
-    inner = environment(Settings(), outer)
+    inner = environment(SimSettings(), outer)
     assert inner["PYTHONPATH"] == f"{HOOK}:/mine"
     assert inner["PATH"].split(":")[-1] == "/bin"
     assert str(Path(sys.executable).parent) in inner["PATH"].split(":")
@@ -45,7 +45,7 @@ def test_folders_come_first_once_and_settings_of_an_outer_command_go():
 def test_the_hook_runs_the_sitecustomize_that_it_hides(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.mine = 'ran'\n")
     code = "import sys; print(mine, sys.modules['sitecustomize'].__file__, 'torch' in sys.modules)"
-    inner = environment(Settings(), os.environ | {"PYTHONPATH": str(tmp_path)})
+    inner = environment(SimSettings(), os.environ | {"PYTHONPATH": str(tmp_path)})
     done = subprocess.run([sys.executable, "-c", code], env=inner, capture_output=True, text=True)
     assert done.stdout.split() == ["ran", str(tmp_path / "sitecustomize.py"), "False"], done.stderr
 
@@ -57,7 +57,7 @@ def test_a_search_for_pytorch_does_not_bring_the_gpu_up():
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment(Settings()),
+        env=environment(SimSettings()),
         capture_output=True,
         text=True,
     )
@@ -66,7 +66,7 @@ def test_a_search_for_pytorch_does_not_bring_the_gpu_up():
 
 def test_a_python_without_kernel_gym_says_so(tmp_path):
     (tmp_path / "torch.py").write_text("")  # stands for another environment's package
-    inner = environment(Settings()) | {"PYTHONPATH": f"{HOOK}:{tmp_path}"}
+    inner = environment(SimSettings()) | {"PYTHONPATH": f"{HOOK}:{tmp_path}"}
     done = subprocess.run(
         [os.path.realpath(sys.executable), "-S", "-c", "import sitecustomize, torch"],
         env=inner,

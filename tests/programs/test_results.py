@@ -5,7 +5,7 @@ import os
 
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
-from kernel_gym.worker.sim.results import Document, Recorder
+from kernel_gym.worker.sim.results import Document, ResultRecorder
 
 LAUNCH = {"name": "k", "grid": [2, 1, 1], "block": [64, 1, 1], "lds": 0, "profile": {"hot": []}}
 FAULT = {"kind": "out_of_bounds_read", "message": "no", "kernel": "k", "source": "a.py:1"}
@@ -13,7 +13,7 @@ FAULT |= {"other_source": ""}
 
 
 def recorder(folder):
-    return Recorder(Document(folder, "python", ["python", "a.py"], "sim:gfx942").write)
+    return ResultRecorder(Document(folder, "python", ["python", "a.py"], "sim:gfx942").write)
 
 
 def test_records_of_two_processes_are_summed(tmp_path):

@@ -38,7 +38,7 @@ EXAMPLES = (
     device.NoteRefusal("aten::mm"),
     device.ReadClock(),
     device.Upload(4096, b"abc"),
-    device.Launch(0, (1, 2, 3), (64, 1, 1), [8], 0, b"12345678"),
+    device.LaunchKernel(0, (1, 2, 3), (64, 1, 1), [8], 0, b"12345678"),
     device.SeedSamples(-1),
     device.BeginCall(True, "on"),
     device.EndCall(),

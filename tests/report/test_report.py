@@ -10,7 +10,7 @@ import pytest
 from kernel_gym.analysis.summary import summarise
 from kernel_gym.report.code import highlight_diff
 from kernel_gym.storage.json_lines import write_lines
-from kernel_gym.storage.run_records import Session
+from kernel_gym.storage.run_records import RunSession
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 from tests.records import passing
@@ -225,7 +225,7 @@ def test_it_says_when_the_run_was_made_how_long_it_took_and_how(tmp_path):
     with store.session("kernel-gym eval --policy 'a b'"):
         pass
     lines = (tmp_path / "sessions.jsonl").read_text().splitlines()
-    first, last = map(Session.model_validate_json, lines)
+    first, last = map(RunSession.model_validate_json, lines)
     assert (first.ended, first.started) == (None, last.started)
     ended = last.model_copy(update={"started": 86400.0, "ended": 86400.0 + 3700})
     killed = ended.model_copy(update={"started": 1e5, "ended": None})

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kernel_gym.sandbox import pause
-from kernel_gym.sandbox.pause import NotStoppedError, Pause, children_of
+from kernel_gym.sandbox.pause import NotStoppedError, WorkerProcesses, children_of
 
 BUSY = """
 import os, sys
@@ -49,7 +49,7 @@ def started():
 
 
 def test_a_process_stops_with_its_descendants_and_goes_on(started):
-    pause_ = Pause(started.pid)
+    pause_ = WorkerProcesses(started.pid)
     assert pause_.stop_all()
     family = _family(started.pid)
     assert len(family) == 3
@@ -60,7 +60,7 @@ def test_a_process_stops_with_its_descendants_and_goes_on(started):
 
 
 def test_processes_that_are_known_stop_without_a_search(started):
-    pause_ = Pause(started.pid)
+    pause_ = WorkerProcesses(started.pid)
     pause_.stop_all()
     pause_.resume()
     pause_.stop_known()
@@ -69,7 +69,7 @@ def test_processes_that_are_known_stop_without_a_search(started):
 
 def test_a_process_without_its_parent_is_stopped_when_it_is_named(started):
     with subprocess.Popen([sys.executable, "-c", BUSY, "0"]) as stray:
-        pause_ = Pause(started.pid)
+        pause_ = WorkerProcesses(started.pid)
         pause_.stop_all([stray.pid])
         assert _state(stray.pid) == "T"
         stray.kill()
@@ -78,7 +78,7 @@ def test_a_process_without_its_parent_is_stopped_when_it_is_named(started):
 def test_a_process_that_has_ended_is_no_error(started):
     started.kill()
     started.wait()
-    pause_ = Pause(started.pid)
+    pause_ = WorkerProcesses(started.pid)
     assert not pause_.stop_all()
     pause_.resume()
 
@@ -87,4 +87,4 @@ def test_a_process_that_goes_on_is_noticed(started, monkeypatch):
     monkeypatch.setattr(pause, "_send", lambda pid, number: None)
     monkeypatch.setattr(pause, "LIMIT", 0.05)
     with pytest.raises(NotStoppedError):
-        Pause(started.pid).stop_all()
+        WorkerProcesses(started.pid).stop_all()

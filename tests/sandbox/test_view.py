@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.devices.hip_build import Built, Recipe, compile_source
+from kernel_gym.devices.hip_build import BuildRecipe, BuildResult, compile_source
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.sandbox import landlock, view
 from kernel_gym.tasks import get_task
@@ -99,7 +99,7 @@ def test_the_view_of_a_compiler_shows_folders_whatever_their_order_and_chains_of
 
     for orders in ([f"{link}/lib/stubs", f"{link}/lib"], [f"{link}/lib/stubs", str(link)]):
         read = f"cat {link}/lib/library.txt {link}/lib/stubs/stub.txt > all.txt"
-        recipe = Recipe({}, [["/bin/sh", "-c", read]], ["all.txt"], orders)
+        recipe = BuildRecipe({}, [["/bin/sh", "-c", read]], ["all.txt"], orders)
         built = compile_source(recipe, 20)
-        assert isinstance(built, Built), built
+        assert isinstance(built, BuildResult), built
         assert built.results == (b"library\nstub\n",)

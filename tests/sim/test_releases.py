@@ -1,4 +1,4 @@
-"""What a signal to another workgroup covers."""
+"""The writes that a signal to another workgroup covers."""
 
 from __future__ import annotations
 

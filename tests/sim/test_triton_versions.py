@@ -1,4 +1,4 @@
-"""What each version of Triton makes of kernels: right code, known miscompilations, known gaps.
+"""Kernels under each version of Triton: right code, known miscompilations, known gaps.
 
 The tests run with the Triton that is installed. KERNEL_GYM_TRITONS names a folder with further
 versions, each in a folder of its own name (`pip install --no-deps --target $DIR/3.6.0

@@ -5,14 +5,14 @@ import pytest
 from kernel_gym.executors import make_executor
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_problem, problem_names
-from kernel_gym.tasks.variants import Template, templates, variants
+from kernel_gym.tasks.variants import KernelTemplate, templates, variants
 
 FAST = {"BLOCK": 1024}
 WITH_TEMPLATES = [name for name in problem_names() if templates(get_problem(name))]
 
 
 def test_constants_with_a_list_are_open_and_others_are_not():
-    template = Template("p", "s", "A = 1  # of 1 2\nB = 3\nC_2 = 8  # of 8 16 32\n")
+    template = KernelTemplate("p", "s", "A = 1  # of 1 2\nB = 3\nC_2 = 8  # of 8 16 32\n")
     assert template.space == {"A": (1, 2), "C_2": (8, 16, 32)}
     assert template.variant({"A": 2, "C_2": 16}).source == "A = 2\nB = 3\nC_2 = 16\n"
     assert len(list(template.variants())) == 6

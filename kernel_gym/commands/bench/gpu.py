@@ -232,7 +232,7 @@ def throughput(
 
 def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
     """Yields baselines of a suite in turn, each with a new comment, so that no cache has it."""
-    from kernel_gym.executors import Request
+    from kernel_gym.executors import EvaluationRequest
     from kernel_gym.tasks import load_suite
     from kernel_gym.tasks.task import kernel_path
 
@@ -245,7 +245,7 @@ def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
         if broken:
             source = source.replace("tl.store(", "tl.no_such_function(")
             comment = "#" if language == "triton" else "no code"
-        yield Request(task.id, f"{source}\n{comment} {number}\n")
+        yield EvaluationRequest(task.id, f"{source}\n{comment} {number}\n")
 
 
 class _Busy:

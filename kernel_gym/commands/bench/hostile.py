@@ -25,7 +25,7 @@ from kernel_gym.commands.common import (
 from kernel_gym.commands.exploits import SUITE
 
 if TYPE_CHECKING:
-    from kernel_gym.executors import Request
+    from kernel_gym.executors import EvaluationRequest
     from kernel_gym.exploits.loader import Exploit
     from kernel_gym.records import Evaluation
 
@@ -89,9 +89,11 @@ def hostile(
         raise typer.Exit(FAILED)
 
 
-def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[Request]]:
+def _series(
+    suite: Path, device: str, count: int
+) -> tuple[list[EvaluationRequest], list[EvaluationRequest]]:
     """Returns honest requests, and the same list with some replaced by hostile ones."""
-    from kernel_gym.executors import Request
+    from kernel_gym.executors import EvaluationRequest
     from kernel_gym.exploits.loader import load_exploits
     from kernel_gym.exploits.runner import runs_on
     from kernel_gym.tasks import load_suite
@@ -106,10 +108,14 @@ def _series(suite: Path, device: str, count: int) -> tuple[list[Request], list[R
         exploit = places.get(place)
         task = exploit.task if exploit else tasks[place % len(tasks)]
         comment = "#" if task.language == "triton" else "//"
-        request = Request(task.id, f"{task.kernel_source}\n{comment} {place}\n", seed=place)
+        request = EvaluationRequest(
+            task.id, f"{task.kernel_source}\n{comment} {place}\n", seed=place
+        )
         honest.append(request)
         source = exploit.source if exploit else request.source
-        mixed.append(Request(task.id, source, seed=count + place))  # nothing is known from before
+        mixed.append(
+            EvaluationRequest(task.id, source, seed=count + place)
+        )  # nothing is known from before
     return honest, mixed
 
 
@@ -123,7 +129,7 @@ def _drawn(exploits: list[Exploit], number: int) -> list[Exploit]:
     return [pools[i % 3][i * len(pools[i % 3]) // number] for i in range(number)]
 
 
-def _play(pool: Any, requests: list[Request]) -> Played:
+def _play(pool: Any, requests: list[EvaluationRequest]) -> Played:
     """Plays one series with an empty cache."""
     from kernel_gym.executors import EvaluationCache
     from kernel_gym.records import Outcome

@@ -35,7 +35,7 @@ BUSY, SATURATED = 0.95, 0.85
 
 
 @dataclass(frozen=True)
-class Point:
+class ScalePoint:
     """The result for one number of devices.
 
     Attributes:
@@ -135,7 +135,7 @@ class _Window:
             self.over = self.end[0] - self.start[0] >= self._length
 
 
-def _measure(executor: Any, load: Load, devices: int, seconds: float) -> Point:
+def _measure(executor: Any, load: Load, devices: int, seconds: float) -> ScalePoint:
     """Plays episodes until the window ends."""
     from kernel_gym.policies import Scripted
     from kernel_gym.policies.rollout import Rollout
@@ -171,12 +171,12 @@ def _measure(executor: Any, load: Load, devices: int, seconds: float) -> Point:
     return _point(devices, window, sum(slept))
 
 
-def _point(devices: int, window: _Window, slept: float) -> Point:
+def _point(devices: int, window: _Window, slept: float) -> ScalePoint:
     assert window.start
     assert window.end
     wall, driver, used, idle = (b - a for a, b in zip(window.start, window.end, strict=True))
     busy, machine = slept / (devices * wall), used / (used + idle)
-    return Point(
+    return ScalePoint(
         devices=devices,
         rate=window.results / wall,
         busy=busy,
@@ -206,7 +206,7 @@ def _clocks() -> tuple[float, float, float, float]:
     return time.perf_counter(), time.process_time(), sum(ticks) - idle, idle
 
 
-def _show(executor: str, load: Load, found: Sequence[Point]) -> None:
+def _show(executor: str, load: Load, found: Sequence[ScalePoint]) -> None:
     title = f"sleeping devices, {executor} executor, {load.mean:.2f} s an evaluation"
     table = Table(title=title)
     for header in ("devices", "a second", "busy", "driver", "cores", "driver ms", "gap ms"):

@@ -10,7 +10,7 @@ import typer
 from kernel_gym.commands.common import one_line_errors
 
 if TYPE_CHECKING:
-    from kernel_gym.benchmarks import Benchmarks, Entry, Interval
+    from kernel_gym.benchmarks import BenchmarkEntry, Benchmarks, FigureInterval
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -55,7 +55,7 @@ def benchmark_page(benchmarks: Benchmarks) -> str:
     return "\n".join(parts)
 
 
-def _row(entry: Entry, machine: str) -> str:
+def _row(entry: BenchmarkEntry, machine: str) -> str:
     metric = entry.metric if entry.note is None else f"{entry.metric}<br>*{entry.note}*"
     clock = "-" if entry.clock == "none" else entry.clock
     commit = f"`{entry.commit[:7]}`"
@@ -67,7 +67,7 @@ def _row(entry: Entry, machine: str) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def _figure(entry: Entry) -> str:
+def _figure(entry: BenchmarkEntry) -> str:
     """Returns the value with its unit, interval and goal."""
     unit = "x" if entry.unit == "x" else f" {entry.unit}"
     if entry.value is None:
@@ -82,5 +82,5 @@ def _figure(entry: Entry) -> str:
     return text
 
 
-def _ends(interval: Interval) -> str:
+def _ends(interval: FigureInterval) -> str:
     return f"{interval.low:,} to {interval.high:,}"

@@ -84,11 +84,11 @@ def sim(
     Examples: kernel-gym sim -- python -m pytest tests/, kernel-gym sim my_softmax.py --json
     """
     from kernel_gym.programs.exit_codes import exit_code
-    from kernel_gym.worker.sim.settings import Settings
+    from kernel_gym.worker.sim.settings import SimSettings
 
     command = context.meta.get(COMMAND)
     with one_line_errors():
-        settings = Settings(device=device, audit=audit, bounds=bounds, threads=threads)
+        settings = SimSettings(device=device, audit=audit, bounds=bounds, threads=threads)
         if file is None and command and confined:
             file, arguments, command = _confined_file(command)
         if file is not None:

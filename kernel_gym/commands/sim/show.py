@@ -1,4 +1,4 @@
-"""What `kernel-gym sim` prints at the end: kernels, profiles, faults and findings."""
+"""The summary that `kernel-gym sim` prints at the end: kernels, profiles, faults and findings."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.sandbox.spawn import Child
 
 
@@ -23,7 +23,7 @@ class Alternation:
         arena: The judge's memory on the same GPU; tells when the GPU has no work of the worker.
     """
 
-    def __init__(self, child: Child, arena: Arena) -> None:
+    def __init__(self, child: Child, arena: GpuArena) -> None:
         self._child, self._arena = child, arena
         self._active = False
         self.ended = 0.0

@@ -16,7 +16,7 @@ import torch
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.gpu import runtime as gpu_runtime
-from kernel_gym.devices.placement import MemoryFullError, Piece
+from kernel_gym.devices.placement import ArenaPiece, MemoryFullError
 
 POISON = 0xFF
 """The value of every fresh byte: NaN in every float format, -1 in every integer format."""
@@ -27,7 +27,7 @@ ALIGNMENT = 512
 SETTLING_KERNELS = 2
 
 
-class Arena:
+class GpuArena:
     """The judge's side of the shared memory.
 
     Args:
@@ -42,7 +42,7 @@ class Arena:
         self.size = size
         self.file: int | None = None
         self._address = 0
-        self._pieces: list[Piece] = []
+        self._pieces: list[ArenaPiece] = []
         self._next = GUARD
         try:
             self._address = gpu_runtime.allocate(size)
@@ -67,7 +67,7 @@ class Arena:
         self._bytes[: self._next].fill_(POISON)
         self._pieces, self._next = [], GUARD
 
-    def take(self, size: int, label: str, guarded: bool = True) -> Piece:
+    def take(self, size: int, label: str, guarded: bool = True) -> ArenaPiece:
         """Allocates the next piece.
 
         Args:
@@ -78,7 +78,7 @@ class Arena:
         Raises:
             MemoryFullError: There is no room.
         """
-        piece = Piece(self._next, size, label)
+        piece = ArenaPiece(self._next, size, label)
         after = piece.end + GUARD
         following = -(-after // ALIGNMENT) * ALIGNMENT
         if following > self.size:
@@ -97,11 +97,11 @@ class Arena:
         """The number of bytes in use."""
         return self._next
 
-    def view(self, piece: Piece) -> torch.Tensor:
+    def view(self, piece: ArenaPiece) -> torch.Tensor:
         """Returns the bytes of a piece, uint8 [size]."""
         return self._bytes[piece.start : piece.end]
 
-    def rows(self, pieces: Sequence[Piece], dtype: torch.dtype) -> torch.Tensor:
+    def rows(self, pieces: Sequence[ArenaPiece], dtype: torch.dtype) -> torch.Tensor:
         """Returns evenly spaced pieces of one size as [pieces, elements]; at least two pieces."""
         steps = {after.start - before.start for before, after in pairwise(pieces)}
         assert len(steps) == 1, steps
@@ -112,15 +112,15 @@ class Arena:
             whole.storage_offset() + pieces[0].start // dtype.itemsize,
         )
 
-    def poison(self, pieces: Iterable[Piece]) -> None:
+    def poison(self, pieces: Iterable[ArenaPiece]) -> None:
         """Overwrites pieces with the poison pattern."""
         for piece in pieces:
             self.view(piece).fill_(POISON)
 
     @property
-    def everything(self) -> Piece:
+    def everything(self) -> ArenaPiece:
         """One piece with everything in use, canaries included."""
-        return Piece(0, self._next, "all")
+        return ArenaPiece(0, self._next, "all")
 
     def settle(self) -> None:
         """Waits until no other process has work on the GPU.
@@ -133,14 +133,14 @@ class Arena:
             self._pulse.zero_()
             torch.cuda.synchronize()
 
-    def publish(self, pieces: Iterable[Piece]) -> None:
+    def publish(self, pieces: Iterable[ArenaPiece]) -> None:
         """Makes the judge's writes visible to workers, which still have to copy them."""
         if self.file is not None:
             for piece in pieces:
                 self._host[piece.start : piece.end].copy_(self.view(piece))
         torch.cuda.synchronize()
 
-    def fetch(self, pieces: Iterable[Piece]) -> None:
+    def fetch(self, pieces: Iterable[ArenaPiece]) -> None:
         """Makes the bytes that a worker has copied out visible to the judge."""
         if self.file is not None:
             for piece in pieces:

@@ -9,9 +9,9 @@ from typing import Any
 
 from kernel_gym.devices.base import TimedBlock
 from kernel_gym.devices.gpu import runtime as gpu_runtime
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.devices.gpu.runtime import HANDLE_BYTES
-from kernel_gym.devices.placement import Piece
+from kernel_gym.devices.placement import ArenaPiece
 
 LEAST_STAMP = 1e-4
 """Milliseconds. No launch is as short."""
@@ -60,7 +60,7 @@ def read_places(answer: Mapping[str, Any]) -> Places:
     return Places(calls, handles)
 
 
-def copy_outputs(arena: Arena, places: Places, call: int, targets: Sequence[Piece]) -> bool:
+def copy_outputs(arena: GpuArena, places: Places, call: int, targets: Sequence[ArenaPiece]) -> bool:
     """Copies a call's outputs from where the worker says they are.
 
     The worker is stopped meanwhile and has no work on the GPU, so the outputs were computed before
@@ -80,7 +80,9 @@ def copy_outputs(arena: Arena, places: Places, call: int, targets: Sequence[Piec
     )
 
 
-def _copy_output(arena: Arena, places: Places, call: int, number: int, target: Piece) -> bool:
+def _copy_output(
+    arena: GpuArena, places: Places, call: int, number: int, target: ArenaPiece
+) -> bool:
     try:
         allocation, offset, size = places.calls[call][number]
         numbers = all(type(value) is int for value in (allocation, offset, size))
@@ -100,10 +102,10 @@ def _copy_output(arena: Arena, places: Places, call: int, number: int, target: P
     return True
 
 
-def _copy_inside(arena: Arena, offset: int, target: Piece) -> bool:
+def _copy_inside(arena: GpuArena, offset: int, target: ArenaPiece) -> bool:
     if offset + target.size > arena.size:
         return False
     if offset != target.start:
-        source = Piece(offset, target.size, "an output in the arena")
+        source = ArenaPiece(offset, target.size, "an output in the arena")
         arena.view(target).copy_(arena.view(source).clone())
     return True

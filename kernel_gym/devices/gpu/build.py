@@ -11,7 +11,7 @@ from kernel_gym.devices.base import Failed, InfraError
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.gpu.toolkit import toolkit_folders
 from kernel_gym.devices.gpu.vendors import Vendor, find_compiler
-from kernel_gym.devices.hip_build import Recipe, compile_source
+from kernel_gym.devices.hip_build import BuildRecipe, compile_source
 from kernel_gym.sandbox.spawn import Family
 
 LIBRARY = "candidate.so"
@@ -62,7 +62,7 @@ class GpuCompiler:
         files = {name: source, GATE.name: GATE.read_text(encoding="utf-8")}
         compile_all = [*command, "-o", LIBRARY, name, GATE.name]
         toolkit = toolkit_folders(tuple(command), self.vendor.suffix)
-        recipe = Recipe(files, [compile_all], [LIBRARY], toolkit)
+        recipe = BuildRecipe(files, [compile_all], [LIBRARY], toolkit)
         built = compile_source(recipe, self.limit, budget, self.family)
         if isinstance(built, Failed):
             return built

@@ -20,7 +20,7 @@ from kernel_gym.devices.base import (
     MemoryUsedUpError,
 )
 from kernel_gym.devices.cache import cache_folder
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.lock import GpuLock
 from kernel_gym.devices.gpu.runtime import FREE_SHARE, crowded, give_back, reserve
@@ -33,7 +33,7 @@ from kernel_gym.devices.gpu.vendors import (
     uuid_of,
     vendor_here,
 )
-from kernel_gym.devices.gpu.worker import Worker
+from kernel_gym.devices.gpu.worker import GpuWorkerProcess
 from kernel_gym.sandbox.spawn import shared_template
 from kernel_gym.tasks.task import Task
 
@@ -71,14 +71,14 @@ class GpuDevice:
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.enable_cudnn_sdp(False)  # new shapes took 45 ms each with it
-        self.arena = Arena(ARENA_BYTES, by_handle)
+        self.arena = GpuArena(ARENA_BYTES, by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
         self._uuid = uuid_of(self._properties)
         self._file = gpu_file(self.vendor, self._uuid)
         self.lock = GpuLock(self._uuid or name)
-        self._spare: Worker | None = None
-        self._resident: Worker | None = None
+        self._spare: GpuWorkerProcess | None = None
+        self._resident: GpuWorkerProcess | None = None
         self._candidate: GpuSession | None = None
 
     @property
@@ -139,7 +139,9 @@ class GpuDevice:
         if free + unused < ROOM_SHARE * total:
             return False
         try:
-            session = GpuSession(task, self._start(trusted=True), self._host, Worker.close)
+            session = GpuSession(
+                task, self._start(trusted=True), self._host, GpuWorkerProcess.close
+            )
             failed = session.open()
         except InfraError:
             return False
@@ -164,7 +166,7 @@ class GpuDevice:
             worker, self._resident = self._resident or self._start(trusted=True), None
             return GpuSession(task, worker, self._host, self._keep)
         worker, self._spare = self._spare or self._start(), None
-        self._candidate = GpuSession(task, worker, self._host, Worker.close)
+        self._candidate = GpuSession(task, worker, self._host, GpuWorkerProcess.close)
         self._spare = self._start()
         return self._candidate
 
@@ -183,7 +185,7 @@ class GpuDevice:
         self._spare = self._resident = None
         self.arena.close()
 
-    def _keep(self, worker: Worker) -> None:
+    def _keep(self, worker: GpuWorkerProcess) -> None:
         """Takes back a worker that has run trusted sources only."""
         if self._resident is None:
             self._resident = worker
@@ -195,9 +197,9 @@ class GpuDevice:
         properties = reported(self.vendor, self._properties)
         return Host(self.arena, self.vendor, self.description.arch, properties)
 
-    def _start(self, trusted: bool = False) -> Worker:
+    def _start(self, trusted: bool = False) -> GpuWorkerProcess:
         """Forks a worker. It creates its GPU context when a request needs one."""
-        return Worker(
+        return GpuWorkerProcess(
             shared_template(),
             self.arena,
             environment={name: self._visible(name) for name in self.vendor.visible}

@@ -1,4 +1,4 @@
-"""What the sessions on one GPU share."""
+"""State that the sessions on one GPU share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.devices.gpu.vendors import Vendor
 
 
 @dataclass(frozen=True)
 class Host:
-    """What sessions on one GPU share."""
+    """State that sessions on one GPU share."""
 
-    arena: Arena
+    arena: GpuArena
     vendor: Vendor
     arch: str
     reported: Mapping[str, Any]

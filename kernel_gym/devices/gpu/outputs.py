@@ -9,20 +9,20 @@ import torch
 
 from kernel_gym.devices.answers import (
     Said,
-    Stated,
+    StatedOutput,
     Wrong,
     parse_call,
     reading_an_answer,
     stated_outputs,
 )
 from kernel_gym.devices.base import Call, OutputTensor
-from kernel_gym.devices.gpu.arena import Arena
-from kernel_gym.devices.placement import Piece, Placed, in_place_inputs, storage_bytes
+from kernel_gym.devices.gpu.arena import GpuArena
+from kernel_gym.devices.placement import ArenaPiece, Placed, in_place_inputs, storage_bytes
 from kernel_gym.tasks.task import Task
 
 
 def read_call(
-    arena: Arena, task: Task, answer: Mapping[str, Any], placed: Placed, dims: Mapping[str, int]
+    arena: GpuArena, task: Task, answer: Mapping[str, Any], placed: Placed, dims: Mapping[str, int]
 ) -> Call:
     """Reads the outputs of a call, and checks which inputs it changed.
 
@@ -49,10 +49,10 @@ def read_call(
 
 
 def _outputs(
-    arena: Arena,
+    arena: GpuArena,
     task: Task,
     said: Sequence[Said | Wrong],
-    stated: Sequence[Stated],
+    stated: Sequence[StatedOutput],
     placed: Placed,
 ) -> Iterator[OutputTensor]:
     if len(said) != len(stated):
@@ -63,7 +63,7 @@ def _outputs(
 
 
 def _read(
-    arena: Arena, said: Said | Wrong, stated: Stated, piece: Piece, alias: str
+    arena: GpuArena, said: Said | Wrong, stated: StatedOutput, piece: ArenaPiece, alias: str
 ) -> OutputTensor:
     if isinstance(said, Wrong):
         return OutputTensor(None, said.problem)
@@ -74,7 +74,7 @@ def _read(
     return OutputTensor(arena.view(piece).clone().view(stated.dtype).view(stated.shape))
 
 
-def modified_inputs(arena: Arena, task: Task, placed: Placed) -> tuple[str, ...]:
+def modified_inputs(arena: GpuArena, task: Task, placed: Placed) -> tuple[str, ...]:
     """Returns the inputs whose bytes have changed, without those that may change."""
     changed = []
     for name, piece in placed.pieces.items():

@@ -24,14 +24,14 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.gpu.alternation import Alternation
-from kernel_gym.devices.gpu.arena import GUARD, Arena
+from kernel_gym.devices.gpu.arena import GUARD, GpuArena
 from kernel_gym.devices.gpu.blocks import Places, copy_outputs, read_block, read_places
 from kernel_gym.devices.gpu.build import GpuCompiler
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.outputs import read_call
-from kernel_gym.devices.gpu.worker import Worker, ask
+from kernel_gym.devices.gpu.worker import GpuWorkerProcess, ask
 from kernel_gym.devices.hip_build import launcher_outputs
-from kernel_gym.devices.placement import MemoryFullError, Piece, Placed, arguments, place
+from kernel_gym.devices.placement import ArenaPiece, MemoryFullError, Placed, arguments, place
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
 from kernel_gym.records import KernelFacts
@@ -60,14 +60,18 @@ class GpuSession:
     """
 
     def __init__(
-        self, task: Task, worker: Worker, host: Host, release: Callable[[Worker], None]
+        self,
+        task: Task,
+        worker: GpuWorkerProcess,
+        host: Host,
+        release: Callable[[GpuWorkerProcess], None],
     ) -> None:
-        self.memory: Arena = host.arena
+        self.memory: GpuArena = host.arena
         self._task, self._worker, self._host, self._release = task, worker, host, release
         self._budget = None if worker.trusted else HostBudget()
         self._language = task.language
         self._dead: Failed | None = None
-        self._changed: list[Piece] = []
+        self._changed: list[ArenaPiece] = []
         self._alternation = Alternation(worker.child, host.arena)
         self._places = Places()
         self.confinement = worker.ready()
@@ -130,7 +134,7 @@ class GpuSession:
     ) -> messages.ArenaArguments:
         """Describes arguments that share one address, because nothing reads them."""
         pieces = {
-            name: Piece(GUARD, value.untyped_storage().nbytes(), name)
+            name: ArenaPiece(GUARD, value.untyped_storage().nbytes(), name)
             for name, value in inputs.items()
             if isinstance(value, torch.Tensor)
         }
@@ -201,7 +205,7 @@ class GpuSession:
         )
         return self._failure(request, CALL_TIMEOUT, shown=(self.memory.everything,))
 
-    def mark_changed(self, pieces: Iterable[Piece]) -> None:
+    def mark_changed(self, pieces: Iterable[ArenaPiece]) -> None:
         """Notes memory that the judge has written, so that the worker sees it in the next block."""
         self._changed.extend(pieces)
 
@@ -300,8 +304,8 @@ class GpuSession:
         self,
         request: Request,
         timeout: float,
-        shown: Sequence[Piece] = (),
-        wanted: Sequence[Piece] = (),
+        shown: Sequence[ArenaPiece] = (),
+        wanted: Sequence[ArenaPiece] = (),
         go_on: bool = False,
     ) -> Failed | None:
         answer = self._ask(request, timeout, shown, wanted, go_on)
@@ -311,8 +315,8 @@ class GpuSession:
         self,
         request: Request,
         timeout: float,
-        shown: Sequence[Piece] = (),
-        wanted: Sequence[Piece] = (),
+        shown: Sequence[ArenaPiece] = (),
+        wanted: Sequence[ArenaPiece] = (),
         go_on: bool = False,
     ) -> dict[str, Any] | Failed:
         """Sends a request and returns the worker's answer.
@@ -393,6 +397,6 @@ class GpuSession:
         return failed
 
 
-def _ranges(pieces: Iterable[Piece]) -> messages.Ranges:
+def _ranges(pieces: Iterable[ArenaPiece]) -> messages.Ranges:
     """Start and size of parts of the arena, for messages."""
     return [[piece.start, piece.size] for piece in pieces]

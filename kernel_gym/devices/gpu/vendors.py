@@ -1,4 +1,4 @@
-"""What differs between AMD's and NVIDIA's GPUs, as data. All other code is the same for both.
+"""The differences between AMD's and NVIDIA's GPUs, as data. All other code is the same for both.
 
 Tests on NVIDIA's GPUs say something about AMD's only where the code is the same, so a branch on the
 vendor anywhere else is a mistake.

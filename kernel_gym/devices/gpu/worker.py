@@ -12,15 +12,15 @@ from typing import Any
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.failures import describe_exit
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.worker import ArenaCopies
 from kernel_gym.sandbox.channel import BLOCK_SPIN, ChannelClosed, ChannelError, ChannelTimeout
-from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, Family, Template, TemplateError
 
 START_TIMEOUT = 60.0
-WORKER_LIMITS = Limits(memory=64 << 30, open_files=1024)
+WORKER_LIMITS = WorkerLimits(memory=64 << 30, open_files=1024)
 """Limits of a candidate's worker. The driver maps much memory that it never touches."""
 OWN_LIMITS = replace(WORKER_LIMITS, cpu_seconds=1 << 30)
 """Limits of a worker for trusted sources, which lives as long as its judge."""
@@ -29,7 +29,7 @@ FAMILY_MEMORY = 8 << 30
 Triton take 2 GiB. The arena takes 4 GiB more where it is copied through the host."""
 
 
-class Worker:
+class GpuWorkerProcess:
     """A worker process without a task yet.
 
     Args:
@@ -47,7 +47,7 @@ class Worker:
     def __init__(
         self,
         template: Template,
-        arena: Arena,
+        arena: GpuArena,
         environment: Mapping[str, str],
         flush: int,
         devices: Sequence[str],
@@ -103,7 +103,7 @@ class Worker:
 
 
 def ask(
-    worker: Worker,
+    worker: GpuWorkerProcess,
     request: Request,
     timeout: float,
     copies: ArenaCopies | None,

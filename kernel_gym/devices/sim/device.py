@@ -45,7 +45,7 @@ from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.operators import operators_for
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.devices.sim.worker import SimWorker
+from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.protocol import device as device_messages
 from kernel_gym.protocol import worker as messages
@@ -53,7 +53,7 @@ from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.records import Clock, KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
-from kernel_gym.sandbox.confine import Limits
+from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.tasks.problem import Scale, Value
@@ -66,7 +66,7 @@ LOST_PATIENCE = 5.0
 """Seconds for an answer of a simulated GPU whose worker has ended or does not answer."""
 MEMORY = 512 << 20
 """Live bytes of one simulated GPU. The small twins of workloads take 5 MB at most."""
-WORKER_LIMITS = Limits(memory=5 << 28, home_size=256 << 20, processes=64, one_process=True)
+WORKER_LIMITS = WorkerLimits(memory=5 << 28, home_size=256 << 20, processes=64, one_process=True)
 """Limits of a worker. Honest workers hold up to 0.3 GiB, most of it by Python itself."""
 FAMILY_MEMORY = 3 << 29
 """Bytes of host memory for a candidate's worker, compiler and simulated GPU together."""
@@ -214,7 +214,7 @@ class SimSession:
             os.close(memory)
             device_end.close()
             worker_end.close()
-        self._worker = SimWorker(self._child, self._device, self._budget)
+        self._worker = SimWorkerHandle(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
     @property

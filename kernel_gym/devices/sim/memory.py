@@ -21,7 +21,7 @@ ARENA_BASE = 0x2000_0000_0000
 ARENA_SIZE = 64 << 30
 ALIGNMENT = 256
 PARTS = 8
-"""Parts of the range of addresses, see `Arena.rewind`."""
+"""Parts of the range of addresses, see `SimArena.rewind`."""
 GUARD = 4096
 """Bytes between two allocations. An access there is out of bounds of both."""
 
@@ -106,7 +106,7 @@ def _pages(start: int, size: int) -> tuple[int, int]:
     return start // _PAGE * _PAGE, -(-(start + size) // _PAGE) * _PAGE
 
 
-class Arena:
+class SimArena:
     """Allocates device memory. Addresses only grow, so a pointer to freed memory stays invalid.
 
     Args:

@@ -158,7 +158,7 @@ def describe_result(out: Any, tensors: Sequence[torch.Tensor], place: Callable[.
 
 
 class OperatorMemory(Protocol):
-    """What the requests of this module need of a simulated GPU."""
+    """The part of a simulated GPU that the requests of this module use."""
 
     operators: Operators
     host_reads: int
@@ -206,7 +206,7 @@ def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
     if gpu.operators is Operators.USUAL and gpu.host_reads > MOST_READ:
         raise RefusedError(f"the host may read {MOST_READ} bytes of the device in one call")
     gpu.seconds += HOST_COPY_LATENCY + tensor.nbytes / HOST_LINK
-    return messages.Values([number_to_json(v) for v in gpu.tensor(tensor).flatten().tolist()])
+    return messages.TensorValues([number_to_json(v) for v in gpu.tensor(tensor).flatten().tolist()])
 
 
 def _place(gpu: OperatorMemory, result: torch.Tensor) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.answers import Said, Stated, Wrong
+from kernel_gym.devices.answers import Said, StatedOutput, Wrong
 from kernel_gym.devices.base import OutputTensor
 from kernel_gym.sim.timing.profile import without_folders
 
@@ -19,7 +19,7 @@ View = Callable[[int, int], torch.Tensor]
 
 def read_outputs(
     said: Sequence[Said | Wrong],
-    stated: Sequence[Stated],
+    stated: Sequence[StatedOutput],
     inputs: Mapping[int, str],
     locate: Locate,
     view: View,
@@ -48,7 +48,7 @@ def read_outputs(
 
 
 def _read(
-    address: int, stated: Stated, inputs: Mapping[int, str], locate: Locate, view: View
+    address: int, stated: StatedOutput, inputs: Mapping[int, str], locate: Locate, view: View
 ) -> OutputTensor:
     if not stated.nbytes:
         return OutputTensor(torch.empty(stated.shape, dtype=stated.dtype))

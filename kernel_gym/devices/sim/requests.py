@@ -1,4 +1,4 @@
-"""What the simulated GPU refuses: kernels and launches that a real one would not run.
+"""Refuses kernels and launches that a real GPU would not run.
 
 The form of a request is checked before, see `kernel_gym.protocol`.
 """

@@ -19,9 +19,9 @@ from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
 from kernel_gym.inert import inert_text
 from kernel_gym.protocol import device as messages
-from kernel_gym.protocol.request import BadRequestError, Dispatcher, encode_answer
+from kernel_gym.protocol.request import BadRequestError, RequestDispatcher, encode_answer
 from kernel_gym.sandbox import confine
-from kernel_gym.sandbox.channel import Channel, ChannelError, Message
+from kernel_gym.sandbox.channel import Channel, ChannelError, ChannelMessage
 from kernel_gym.sim.engine.engine import AsmError
 
 MAX_REQUEST = 9 << 20
@@ -34,7 +34,7 @@ PROCESS_MEMORY = 5 << 29
 own memory is shared and does not count. The table of its allocated bytes reserves 1 GiB of this and
 touches little of it."""
 
-FOR_JUDGE = Dispatcher(
+FOR_JUDGE = RequestDispatcher(
     "device",
     {
         messages.SeedSamples: SimulatedGpu.sample_from,
@@ -46,8 +46,8 @@ FOR_JUDGE = Dispatcher(
         messages.ReadFacts: SimulatedGpu.facts,
     },
 )
-"""What the judge may ask for."""
-FOR_WORKER = Dispatcher(
+"""The requests that the judge may send."""
+FOR_WORKER = RequestDispatcher(
     "device",
     {
         messages.Allocate: SimulatedGpu.allocate_for_worker,
@@ -62,10 +62,10 @@ FOR_WORKER = Dispatcher(
         messages.NoteRefusal: SimulatedGpu.refuse,
         messages.ReadClock: SimulatedGpu.clock,
         messages.Upload: SimulatedGpu.upload,
-        messages.Launch: SimulatedGpu.launch,
+        messages.LaunchKernel: SimulatedGpu.launch,
     },
 )
-"""What a worker may ask for."""
+"""The requests that a worker may send."""
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
@@ -92,15 +92,15 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
                 channel.close()
 
 
-def _answer_judge(gpu: SimulatedGpu, channel: Channel, message: Message) -> None:
+def _answer_judge(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:
     channel.send(FOR_JUDGE.answer(gpu, message.header))
 
 
-def _answer_worker(gpu: SimulatedGpu, channel: Channel, message: Message) -> None:
+def _answer_worker(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:
     channel.send(answer_worker(gpu, message), timeout=WORKER_PATIENCE)
 
 
-def answer_worker(gpu: SimulatedGpu, message: Message) -> dict[str, Any]:
+def answer_worker(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, Any]:
     """Answers any message of a worker. Whatever is wrong with it becomes an error in the answer."""
     try:
         request = FOR_WORKER.decode(message.header, message.buffers)
@@ -114,4 +114,4 @@ def answer_worker(gpu: SimulatedGpu, message: Message) -> dict[str, Any]:
 
 
 def _refused(text: str, kind: str) -> dict[str, Any]:
-    return encode_answer(messages.Refused(inert_text(text, 2000), kind))
+    return encode_answer(messages.RequestRefused(inert_text(text, 2000), kind))

@@ -17,8 +17,8 @@ from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
 from kernel_gym.devices.sim.memory import (
     HOST_COPY_LATENCY,
     HOST_LINK,
-    Arena,
     DeviceMemoryError,
+    SimArena,
 )
 from kernel_gym.devices.sim.operators import Operators
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
@@ -62,7 +62,7 @@ class SimulatedGpu:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
-            `Operators`), `reuse_addresses` (see `Arena`), `margin` and `go_on` (see
+            `Operators`), `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see
             `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
@@ -71,7 +71,7 @@ class SimulatedGpu:
         self.observer = observer
         self.engine = Engine(threads=options["threads"])
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
-        self.arena = Arena(options["memory"], options.get("reuse_addresses", False))
+        self.arena = SimArena(options["memory"], options.get("reuse_addresses", False))
         self._same_addresses = options.get("same_addresses", False)
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
@@ -84,7 +84,7 @@ class SimulatedGpu:
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
-        """What was found in launches that continued."""
+        """Findings in launches that continued."""
         self.open = True
         """Whether the worker may send requests: not between the end of a call and the next one."""
         self._owned: set[int] = set()
@@ -183,7 +183,7 @@ class SimulatedGpu:
     def locate(self, address: int, size: int) -> Answer:
         """Finds the live allocation that holds a range whole."""
         piece = self.arena.locate(address, size)
-        return messages.Located(asdict(piece) if piece else None)
+        return messages.LocatedAllocation(asdict(piece) if piece else None)
 
     def load(self, text: str, name: str | None, shared: int | None) -> Answer:
         """Decodes a kernel. The answer describes its arguments and the resources that it uses.
@@ -317,12 +317,12 @@ class SimulatedGpu:
 
     def clock(self) -> Answer:
         """Reads the modelled busy time, for candidates that time or tune themselves."""
-        return messages.Clock(self.before + self.seconds + self._pretended)
+        return messages.ClockReading(self.before + self.seconds + self._pretended)
 
     def facts(self) -> Answer:
         """Describes the kernels of the last call, or all loaded ones when it launched none."""
         described = self.used.described() or [describe_kernel(k) for k in self.kernels]
-        return messages.Facts(described[:MAX_KERNELS])
+        return messages.CompiledFacts(described[:MAX_KERNELS])
 
     def _look_at(self, result: LaunchResult) -> None:
         """Keeps what was found in a launch.

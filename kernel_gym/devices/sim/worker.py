@@ -24,7 +24,7 @@ MESSAGE_TIMEOUT = 5.0
 """Seconds from the first byte of a worker's answer to the last."""
 
 
-class SimWorker:
+class SimWorkerHandle:
     """A worker, and its failure once there is one.
 
     Args:

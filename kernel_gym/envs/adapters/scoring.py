@@ -76,7 +76,7 @@ def score_batch(texts: Sequence[str], tasks: Sequence[str]) -> list[Step]:
 
 
 def facts(step: Step) -> dict[str, Any]:
-    """What trainers log about a step: numbers only, with a fixed set of names."""
+    """Metrics of a step for the logs of trainers: numbers only, with a fixed set of names."""
     speedup = step.evaluation.speedup
     return {
         "passed": float(speedup is not None),

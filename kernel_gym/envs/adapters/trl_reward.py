@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernel_gym.devices import describe
-from kernel_gym.envs.choice import TaskChoice, Tasks
+from kernel_gym.envs.choice import TaskChoice, TaskSampler
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import Context, get_reward
@@ -70,7 +70,7 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
     """
     described = describe(device)
     dataset = []
-    for name in Tasks(task, described.arch).probabilities:
+    for name in TaskSampler(task, described.arch).probabilities:
         known = get_task(name)
         workloads = train_workloads(known.problem, described.scale)
         text = prompt(known, described.facts, workloads, described.spec.arch)

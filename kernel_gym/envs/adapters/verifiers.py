@@ -19,7 +19,7 @@ import verifiers.v1 as vf
 
 from kernel_gym.admission.generated import generated_tasks
 from kernel_gym.envs.adapters.scoring import process_sessions
-from kernel_gym.envs.choice import Tasks
+from kernel_gym.envs.choice import TaskSampler
 from kernel_gym.episodes.reply import extract_source
 
 
@@ -60,7 +60,7 @@ class KernelTaskset(vf.Taskset[KernelTask, KernelTasksetConfig]):
         """
         config = self.config
         names = (
-            Tasks(config.tasks).probabilities
+            TaskSampler(config.tasks).probabilities
             if config.tasks
             else generated_tasks("train", depth=config.depth)
         )

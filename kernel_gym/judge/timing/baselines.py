@@ -51,7 +51,7 @@ class BaselineTimes:
                 self._seconds.popitem(last=False)
 
 
-class Baseline:
+class BaselineRunner:
     """Runs the baseline of one task at a time. Its worker stays for the next workload."""
 
     def __init__(self, device: Device, times: BaselineTimes) -> None:

@@ -21,7 +21,7 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.protocol import CLOCK, PLAUSIBILITY, TIMING
-from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.host_load import wait_for_idle_cpus
 from kernel_gym.judge.timing.input_pool import InputPool
@@ -75,7 +75,7 @@ class PairedMethod:
     def time_baseline(
         self,
         device: Device,
-        baseline: Baseline,
+        baseline: BaselineRunner,
         task: Task,
         workloads: Sequence[Workload],
         seed: int,

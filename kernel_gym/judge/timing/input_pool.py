@@ -16,9 +16,9 @@ import torch
 
 from kernel_gym.devices.base import Failed, InfraError, TimedSession
 from kernel_gym.devices.placement import (
+    ArenaPiece,
     InputMemory,
     MemoryFullError,
-    Piece,
     Placed,
     in_place_inputs,
     place,
@@ -188,7 +188,7 @@ class _Column:
         self,
         memory: InputMemory,
         values: Sequence[torch.Tensor],
-        pieces: Sequence[Piece],
+        pieces: Sequence[ArenaPiece],
         step: int,
     ) -> None:
         self.pieces, self._step = pieces, step

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kernel_gym.devices.base import Device, Failed, TimingMethod
 from kernel_gym.judge.attempt import Attempt, Verdict
-from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.gpu import PairedMethod
 from kernel_gym.judge.timing.reported import ReportedMethod
 from kernel_gym.tasks.task import Task
@@ -26,7 +26,7 @@ class Method(Protocol):
     def time_baseline(
         self,
         device: Device,
-        baseline: Baseline,
+        baseline: BaselineRunner,
         task: Task,
         workloads: Sequence[Workload],
         seed: int,

@@ -1,4 +1,4 @@
-"""What an operator of eager PyTorch costs beyond one pass over its tensors.
+"""The cost of an operator of eager PyTorch beyond one pass over its tensors.
 
 The kernels behind an operator decide it: how many there are, how often they read their data, and
 which of their steps wait for the one before. Launches and steps were read in PyTorch's kernels;

@@ -43,7 +43,7 @@ class Side(Protocol):
 
 
 @dataclass(frozen=True)
-class Interval:
+class LogRatioInterval:
     """Trimmed mean of log(baseline / candidate), and the half-width of its t-interval."""
 
     mean: float
@@ -94,7 +94,7 @@ class PairedResult:
         return max(0.0, interval(self.effects).mean - most)
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> LogRatioInterval:
         """The interval of all pairs so far, limited to what the judge's clock allows."""
         by_stamps = interval(self.effects)
         return replace(by_stamps, mean=by_stamps.mean - self.charge)
@@ -127,7 +127,7 @@ class PairedResult:
 
 @dataclass(frozen=True)
 class BlockSummary:
-    """What one block says. All values are seconds."""
+    """The result of one block. All values are seconds."""
 
     call: float
     """The median of the stamps, for one call."""
@@ -159,7 +159,7 @@ def free_seconds(block: float) -> float:
     return min(CLOCK.free_seconds + CLOCK.free_share * block, CLOCK.median_share * block)
 
 
-def interval(effects: Sequence[float]) -> Interval:
+def interval(effects: Sequence[float]) -> LogRatioInterval:
     """Computes Yuen's t-interval of the trimmed mean, which single outliers do not affect.
 
     K. K. Yuen, Biometrika 61(1), 1974. It uses the winsorized deviation, and the degrees of freedom
@@ -176,7 +176,7 @@ def interval(effects: Sequence[float]) -> Interval:
     trimmed = ordered[cut : count - cut]
     spread = float(np.clip(ordered, trimmed[0], trimmed[-1]).std(ddof=1))
     error = spread * math.sqrt(count - 1) / math.sqrt(left * (left - 1))
-    return Interval(float(trimmed.mean()), _student(left - 1) * error)
+    return LogRatioInterval(float(trimmed.mean()), _student(left - 1) * error)
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernel_gym.devices.base import Device, Failed
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.protocol import PLAUSIBILITY
-from kernel_gym.judge.timing.baselines import Baseline
+from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
@@ -50,7 +50,7 @@ class ReportedMethod:
     def time_baseline(
         self,
         device: Device,
-        baseline: Baseline,
+        baseline: BaselineRunner,
         task: Task,
         workloads: Sequence[Workload],
         seed: int,

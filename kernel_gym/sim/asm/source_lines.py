@@ -25,7 +25,7 @@ _DIFFERENCE = re.compile(r"(\.L[\w$]+)-(\.L[\w$]+)")
 _RANGE_LIST = re.compile(r"^\.Ldebug_ranges\d+:", re.MULTILINE)
 
 
-class Located(Protocol):
+class LocatedObject(Protocol):
     """An object with a line in the assembler text and a place in the source."""
 
     line: int
@@ -46,9 +46,9 @@ class SourceLines:
         self._own_names: set[str] = set()
         self._last: Location | None = None
         self._inlined = False
-        self._function: list[Located] = []
+        self._function: list[LocatedObject] = []
         self._functions = [self._function]
-        self._pending: list[Located] = []
+        self._pending: list[LocatedObject] = []
 
     def begin_function(self) -> None:
         """Begins a function, with no known place."""
@@ -87,7 +87,7 @@ class SourceLines:
         else:
             self._inlined = True
 
-    def place(self, instruction: Located) -> None:
+    def place(self, instruction: LocatedObject) -> None:
         """Gives an instruction the place of the last `.loc`."""
         instruction.location = self._last
         if self._inlined or self._last is None:
@@ -165,7 +165,7 @@ def inlined_calls(text: str) -> Iterator[tuple[list[tuple[str, str]], Location]]
             yield spans, (int(file), int(line))
 
 
-def _fill_start(function: list[Located]) -> None:
+def _fill_start(function: list[LocatedObject]) -> None:
     """Gives instructions at the head of a function without a place the next own line."""
     following: Location | None = None
     for instruction in reversed(function):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_gym.sim.bench.kernels import Case, speed_cases, stream_case
+from kernel_gym.sim.bench.kernels import BenchCase, speed_cases, stream_case
 from kernel_gym.sim.engine.engine import Engine, Kernel, LaunchResult, pack_kernarg
 from kernel_gym.triton_versions import ENVIRONMENT
 
@@ -44,7 +44,7 @@ class Bench:
         self._base = np.frombuffer(self._buffer, np.uint8).ctypes.data
         self.engine.set_memory(self._base, _ARENA)
 
-    def prepare(self, case: Case) -> Callable[..., LaunchResult]:
+    def prepare(self, case: BenchCase) -> Callable[..., LaunchResult]:
         """A function that launches the case on one thread or ``threads``.
 
         Its other options are those of ``Engine.launch``.
@@ -79,7 +79,7 @@ class Bench:
         return launch
 
 
-def compiled(engine: Engine, case: Case) -> Kernel:
+def compiled(engine: Engine, case: BenchCase) -> Kernel:
     """The case's kernel, compiled by Triton for gfx942 and loaded."""
     import triton
     from triton.backends.compiler import GPUTarget
@@ -114,7 +114,7 @@ def least_seconds(*calls: Callable[[], Any]) -> list[dict[Callable[[], float], f
     return least
 
 
-def simulate(case: Case, bench: Bench) -> dict[str, Any]:
+def simulate(case: BenchCase, bench: Bench) -> dict[str, Any]:
     """Times of the simulator, and its modelled times with samples and with a full trace."""
     launch = bench.prepare(case)
     plain, modelled, two = least_seconds(

@@ -166,7 +166,7 @@ def dot(a, b, out, n, BLOCK: tl.constexpr, STEPS: tl.constexpr):
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One launch: the kernel, its grid and arguments.
 
     Attributes:
@@ -192,16 +192,16 @@ def _random(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
 
 
-def _rows(name: str, kernel: Any, rows: int, n: int, block: int, sized: bool = True) -> Case:
+def _rows(name: str, kernel: Any, rows: int, n: int, block: int, sized: bool = True) -> BenchCase:
     types = ("*fp32", "*fp32", "i32") if sized else ("*fp32", "*fp32")
 
     def make() -> list[Any]:
         return [_random(rows, n), torch.empty(rows, n), *([n] if sized else [])]
 
-    return Case(name, kernel, (rows,), types, make, {"BLOCK": block})
+    return BenchCase(name, kernel, (rows,), types, make, {"BLOCK": block})
 
 
-def _matmul(tile: int, tile_k: int, warps: int, size: int = 512) -> Case:
+def _matmul(tile: int, tile_k: int, warps: int, size: int = 512) -> BenchCase:
     def make() -> list[Any]:
         a, b = _random(size, size, dtype=torch.half), _random(size, size, dtype=torch.half)
         return [a, b, torch.empty(size, size, dtype=torch.half), size, size]
@@ -209,20 +209,20 @@ def _matmul(tile: int, tile_k: int, warps: int, size: int = 512) -> Case:
     types = ("*fp16", "*fp16", "*fp16", "i32", "i32")
     name = f"matmul {size}^3 f16 {tile}x{tile}x{tile_k} w{warps}"
     grid = (size // tile, size // tile)
-    return Case(name, matmul, grid, types, make, {"TILE": tile, "TILE_K": tile_k}, warps)
+    return BenchCase(name, matmul, grid, types, make, {"TILE": tile, "TILE_K": tile_k}, warps)
 
 
-def _attention(causal: bool) -> Case:
+def _attention(causal: bool) -> BenchCase:
     def make() -> list[Any]:
         values = [_random(4, 512, 64, dtype=torch.half) for _ in range(3)]
         return [*values, torch.empty(4, 512, 64, dtype=torch.half), 512]
 
     name = f"attention {'causal' if causal else 'full'} 4x512x64"
     constants = {"CAUSAL": causal, "D": 64, "TILE": 64}
-    return Case(name, attention, (8, 4), ("*fp16",) * 4 + ("i32",), make, constants)
+    return BenchCase(name, attention, (8, 4), ("*fp16",) * 4 + ("i32",), make, constants)
 
 
-def speed_cases() -> list[Case]:
+def speed_cases() -> list[BenchCase]:
     """The prototype's table, as far as one file of kernels goes."""
     million = 1 << 20
     grid = (million // 1024,)
@@ -240,7 +240,7 @@ def speed_cases() -> list[Case]:
 
     two, three = ("*fp32", "*fp32", "i32"), ("*fp32", "*fp32", "*fp32", "i32")
     return [
-        Case("add+exp 1M", add_exp, grid, three, flat(2), block),
+        BenchCase("add+exp 1M", add_exp, grid, three, flat(2), block),
         _rows("softmax 1024x1000", softmax, 1024, 1000, 1024),
         _rows("layernorm 512x3000", layer_norm, 512, 3000, 4096),
         _matmul(16, 32, 1),
@@ -249,17 +249,17 @@ def speed_cases() -> list[Case]:
         _matmul(128, 64, 8),
         _attention(True),
         _attention(False),
-        Case("sum+atomics 1M", total_sum, grid, two, flat(1), block),
+        BenchCase("sum+atomics 1M", total_sum, grid, two, flat(1), block),
         _rows("argmax 1024x1000", row_argmax, 1024, 1000, 1024),
         _rows("sort 512x512", row_sort, 512, 512, 512, sized=False),
         _rows("cumsum 512x1024", row_cumsum, 512, 1024, 1024, sized=False),
-        Case("gelu 1M", gelu, grid, two, flat(1), block),
-        Case("strided copy 1M", strided_copy, grid, (*two, "i32"), strided, block),
-        Case("transpose 1Kx1K", transpose, (16, 16), (*two, "i32"), square, {"TILE": 64}),
+        BenchCase("gelu 1M", gelu, grid, two, flat(1), block),
+        BenchCase("strided copy 1M", strided_copy, grid, (*two, "i32"), strided, block),
+        BenchCase("transpose 1Kx1K", transpose, (16, 16), (*two, "i32"), square, {"TILE": 64}),
     ]
 
 
-def stream_case(name: str, count: int) -> Case:
+def stream_case(name: str, count: int) -> BenchCase:
     """One of BabelStream's kernels on arrays of `count` doubles.
 
     Args:
@@ -273,7 +273,7 @@ def stream_case(name: str, count: int) -> Case:
 
     if name == "dot":
         constants = {"BLOCK": 1024, "STEPS": 16}
-        return Case(name, dot, (count // 16384,), types, make, constants)
+        return BenchCase(name, dot, (count // 16384,), types, make, constants)
     terms = 2 if name in ("add", "triad") else 1
     constants = {"TERMS": terms, "BLOCK": 1024}
-    return Case(name, triad, (count // 1024,), types, make, constants)
+    return BenchCase(name, triad, (count // 1024,), types, make, constants)

@@ -60,7 +60,7 @@ Argument = Tensor | int | float
 
 
 @dataclass(frozen=True)
-class Launch:
+class TritonLaunch:
     """A launch of a Triton kernel.
 
     Attributes:
@@ -79,7 +79,7 @@ class Launch:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Launch:
+    def from_json(cls, data: dict[str, Any]) -> TritonLaunch:
         """A launch from the ``launch`` of a record."""
         arguments: list[Argument] = []
         for value in data["arguments"]:
@@ -184,7 +184,7 @@ class SimulatedLaunches:
         self._base = np.frombuffer(self._buffer, np.uint8).ctypes.data
         self.engine.set_memory(self._base, self._size)
 
-    def run(self, path: Path, launch: Launch, **options: Any) -> LaunchResult:
+    def run(self, path: Path, launch: TritonLaunch, **options: Any) -> LaunchResult:
         """Launches once.
 
         Raises:
@@ -207,7 +207,7 @@ class SimulatedLaunches:
         return result
 
     def _pack(
-        self, launch: Launch, sizes: list[int]
+        self, launch: TritonLaunch, sizes: list[int]
     ) -> tuple[list[bytes], list[tuple[int, int, str]]]:
         """The arguments that the compiled kernel takes, and their memory."""
         at, packed, spans = 0, [], []
@@ -225,13 +225,13 @@ class SimulatedLaunches:
         return packed, spans
 
 
-def runtime_arguments(launch: Launch) -> list[Argument]:
+def runtime_arguments(launch: TritonLaunch) -> list[Argument]:
     """The arguments that the compiler does not fold: an integer 1 is a constant for Triton."""
     return [a for a in launch.arguments if not (isinstance(a, int) and a == 1)]
 
 
 def _signature(
-    names: list[str], launch: Launch
+    names: list[str], launch: TritonLaunch
 ) -> Iterator[tuple[int, str, str, list[list[Any]] | None]]:
     """For each argument: its number, name, Triton type and attributes."""
     values = iter(launch.arguments)
@@ -251,7 +251,7 @@ def _signature(
             yield number, name, kind, aligned if value % 16 == 0 else None
 
 
-def compile_kernel(function: Any, launch: Launch) -> tuple[str, int, int]:
+def compile_kernel(function: Any, launch: TritonLaunch) -> tuple[str, int, int]:
     """Assembler text, LDS bytes and waves of a kernel that Triton compiles for gfx942."""
     import triton
     from triton.backends.compiler import GPUTarget
@@ -275,7 +275,7 @@ def compile_kernel(function: Any, launch: Launch) -> tuple[str, int, int]:
     return binary.asm["amdgcn"], binary.metadata.shared, int(binary.metadata.num_warps)
 
 
-def constants_of(launch: Launch) -> dict[str, Any]:
+def constants_of(launch: TritonLaunch) -> dict[str, Any]:
     """The constants with the types of Triton's language that some of them name."""
     import triton.language as tl
 
@@ -287,7 +287,7 @@ def constants_of(launch: Launch) -> dict[str, Any]:
     }
 
 
-def positional(function: Any, launch: Launch) -> list[Any]:
+def positional(function: Any, launch: TritonLaunch) -> list[Any]:
     """All arguments of a kernel in the order of its signature."""
     values, constants = iter(launch.arguments), constants_of(launch)
     parameters = inspect.signature(function.fn).parameters

@@ -7,7 +7,13 @@ from typing import Any
 
 import torch
 
-from kernel_gym.sim.bench.launches import Argument, Launch, Tensor, kernel_function, positional
+from kernel_gym.sim.bench.launches import (
+    Argument,
+    Tensor,
+    TritonLaunch,
+    kernel_function,
+    positional,
+)
 from kernel_gym.sim.bench.records import Measured
 
 
@@ -39,7 +45,7 @@ class MeasuringDevice:
         best = min(range(len(times)), key=times.__getitem__)
         return record.timed(times[best], self.floor, self.name, record.launches[best])
 
-    def _launch(self, path: Path, launch: Launch) -> float:
+    def _launch(self, path: Path, launch: TritonLaunch) -> float:
         function = kernel_function(path, launch.function)
         arguments = [_on_device(value) for value in positional(function, launch)]
         return self._median(lambda: function[launch.grid](*arguments, **launch.options))

@@ -31,7 +31,7 @@ _LINE = hw.LINE_BYTES
 
 
 @dataclass(frozen=True)
-class Point:
+class ComparedFigure:
     """A measured figure and the modelled one.
 
     Attributes:
@@ -101,7 +101,7 @@ class Micro:
         return result.seconds or 0.0
 
 
-def latency(micro: Micro) -> Iterator[Point]:
+def latency(micro: Micro) -> Iterator[ComparedFigure]:
     """Cycles of a dependent load by footprint, from passes over memory that is already cached."""
     for kilobytes, measured in ((8, 116.3), (512, 209.7), (2048, 212.0), (16384, 441.1)):
         lines = kilobytes * 1024 // _LINE
@@ -112,10 +112,10 @@ def latency(micro: Micro) -> Iterator[Point]:
         first = micro.seconds("chase", 1, 64, 0, _ARENA - 64, lines)
         all_passes = micro.seconds("chase", 1, 64, 0, _ARENA - 64, passes * lines)
         cycles = (all_passes - first) / ((passes - 1) * lines) * CLOCK_HZ
-        yield Point("latency", f"{kilobytes} KiB", "cycles", measured, cycles, True)
+        yield ComparedFigure("latency", f"{kilobytes} KiB", "cycles", measured, cycles, True)
 
 
-def loads_in_flight(micro: Micro) -> Iterator[Point]:
+def loads_in_flight(micro: Micro) -> Iterator[ComparedFigure]:
     """Bandwidth of 304 workgroups of 256 threads by loads in flight."""
     step = 304 * 256 * 16
     for depth, measured in ((1, 2.59), (2, 3.40), (4, 3.74), (8, 4.24)):
@@ -123,10 +123,10 @@ def loads_in_flight(micro: Micro) -> Iterator[Point]:
             micro.seconds(f"flight{depth}", 304, 256, 0, _ARENA - step, each) for each in (64, 256)
         )
         rate = 192 * step / (long - short) / 1e12
-        yield Point("loads in flight", str(depth), "TB/s", measured, rate, True)
+        yield ComparedFigure("loads in flight", str(depth), "TB/s", measured, rate, True)
 
 
-def streams(micro: Micro) -> Iterator[Point]:
+def streams(micro: Micro) -> Iterator[ComparedFigure]:
     """Bandwidth of streams by occupancy."""
     measured = {
         ("init", 256): 3454,
@@ -151,10 +151,12 @@ def streams(micro: Micro) -> Iterator[Point]:
             for n in (1 << 22, 1 << 23)
         )
         modelled = 8 * arrays[name] * (1 << 22) / (long - short) / 1e9
-        yield Point("stream by occupancy", f"{name} {block}x2", "GB/s", rate, modelled, False)
+        yield ComparedFigure(
+            "stream by occupancy", f"{name} {block}x2", "GB/s", rate, modelled, False
+        )
 
 
-def caches(micro: Micro) -> Iterator[Point]:
+def caches(micro: Micro) -> Iterator[ComparedFigure]:
     """Bandwidth of caches: sets in the L1, sets in the L2."""
     for kilobytes, rate in ((16, 38.9), (128, 28.2)):
         words = kilobytes * 128
@@ -166,10 +168,10 @@ def caches(micro: Micro) -> Iterator[Point]:
         )
         moved = 608 * kilobytes * 1024 * (passes - passes // 4)
         modelled = moved / (long - short) / 1e12
-        yield Point("cache bandwidth", f"{kilobytes} KiB", "TB/s", rate, modelled, True)
+        yield ComparedFigure("cache bandwidth", f"{kilobytes} KiB", "TB/s", rate, modelled, True)
 
 
-def one_unit(micro: Micro) -> Iterator[Point]:
+def one_unit(micro: Micro) -> Iterator[ComparedFigure]:
     """G instructions x lanes a second of one compute unit by instruction and number of waves."""
     measured = {
         "add_f32": (33.2, 133.4, 83.7, 133.8),
@@ -188,27 +190,29 @@ def one_unit(micro: Micro) -> Iterator[Point]:
                 micro.seconds(f"run_{name}", 1, 64 * waves, 0, times) for times in (20, 100)
             )
             modelled = 80 * 256 * 64 * waves / (long - short) / 1e9
-            yield Point("one compute unit", f"{name} {waves}w", "G/s", rate, modelled, True)
+            yield ComparedFigure(
+                "one compute unit", f"{name} {waves}w", "G/s", rate, modelled, True
+            )
 
 
-def atomics(micro: Micro) -> Iterator[Point]:
+def atomics(micro: Micro) -> Iterator[ComparedFigure]:
     """G additions a second to 4,096 bins, one of which gets an eighth."""
     rounds = 16
     seconds = micro.seconds("histogram", 608, 256, 0, rounds) - hw.LAUNCH_S
     rate = 608 * 256 * rounds / seconds / 1e9
-    yield Point("atomics", "4096 bins", "G/s", 0.777, rate, True)
+    yield ComparedFigure("atomics", "4096 bins", "G/s", 0.777, rate, True)
 
 
 CURVES = (latency, loads_in_flight, streams, caches, one_unit, atomics)
 
 
-def run_microbenchmarks() -> list[Point]:
+def run_microbenchmarks() -> list[ComparedFigure]:
     """All curves."""
     micro = Micro()
     return [point for curve in CURVES for point in curve(micro)]
 
 
-def summary(points: list[Point]) -> dict[str, Any]:
+def summary(points: list[ComparedFigure]) -> dict[str, Any]:
     """Median and worst error by curve."""
     names = list(dict.fromkeys(point.curve for point in points))
     errors = {n: [abs(p.error) for p in points if p.curve == n] for n in names}

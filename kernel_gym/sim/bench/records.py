@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.sim.bench import geak
-from kernel_gym.sim.bench.launches import Launch
+from kernel_gym.sim.bench.launches import TritonLaunch
 
 
 class BadRecord(ValueError):
@@ -50,14 +50,14 @@ class Measured:
     family: str
     group: str
     kernel: str
-    launches: tuple[Launch, ...]
+    launches: tuple[TritonLaunch, ...]
     microseconds: float
     floor: float
     overhead: float
     raw: dict[str, Any]
 
     def timed(
-        self, microseconds: float, floor: float, device: str, launch: Launch
+        self, microseconds: float, floor: float, device: str, launch: TritonLaunch
     ) -> dict[str, Any]:
         """The record with another measurement of one launch, as JSON-able data."""
         fields = {"family": self.family, "group": self.group, "kernel": self.kernel}
@@ -105,7 +105,7 @@ def parse_record(raw: dict[str, Any]) -> Measured | None:
             str(raw.get("family", Path(kernel).stem)),
             str(raw["group"]),
             kernel,
-            (Launch.from_json(raw["launch"]),),
+            (TritonLaunch.from_json(raw["launch"]),),
             float(raw["time_us"]),
             float(raw.get("floor_us", 0.0)),
             float(raw.get("overhead_us", raw.get("floor_us", 0.0))),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.sim.bench.launches import Launch, SimulatedLaunches
+from kernel_gym.sim.bench.launches import SimulatedLaunches, TritonLaunch
 from kernel_gym.sim.bench.records import Measured
 from kernel_gym.sim.bench.skill import Compared, FamilySkill, pair_order, skill
 from kernel_gym.sim.constants import LAUNCH_S
@@ -81,7 +81,7 @@ def validate_records(
 
 
 def _seconds(
-    simulated: SimulatedLaunches, path: Path, launch: Launch, known: dict[str, float]
+    simulated: SimulatedLaunches, path: Path, launch: TritonLaunch, known: dict[str, float]
 ) -> float:
     """The modelled time of a launch. Equal launches run once."""
     key = json.dumps([str(path), launch.to_json()], sort_keys=True)

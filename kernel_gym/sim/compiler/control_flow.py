@@ -6,19 +6,25 @@ from dataclasses import dataclass
 
 from kernel_gym.sim.asm.operands import SCALAR_CONSTANTS
 from kernel_gym.sim.asm.text import Instruction
-from kernel_gym.sim.compiler.dataflow import SCALARS, BlockFlow, Facts, facts_of, live_at_ends
+from kernel_gym.sim.compiler.dataflow import (
+    SCALARS,
+    BlockFlow,
+    RegisterEffects,
+    facts_of,
+    live_at_ends,
+)
 from kernel_gym.sim.compiler.program import (
     CONSTANT,
     LANES,
     MODIFIED,
     SCALAR,
     VECTOR,
+    OperationRecord,
     ProgramBuilder,
-    Record,
     Source,
 )
 
-_NOTHING = Facts(frozenset(), frozenset(), frozenset())
+_NOTHING = RegisterEffects(frozenset(), frozenset(), frozenset())
 _MOVES = ("v_mov_b32", "v_not_b32", "s_mov_b32")
 _ENDS = ("s_endpgm", "s_trap")
 _END = 1 << 30  # after all instructions
@@ -36,8 +42,8 @@ class ProgramBlock:
     """
 
     number: int
-    head: Record
-    records: dict[int, list[Record]]
+    head: OperationRecord
+    records: dict[int, list[OperationRecord]]
     flow: BlockFlow
 
 
@@ -146,7 +152,7 @@ class ProgramFlow:
                 words |= set() if block.number else {None}
         return words
 
-    def _moved(self, records: list[Record]) -> int | None:
+    def _moved(self, records: list[OperationRecord]) -> int | None:
         """The literal that an instruction writes; None if it writes something else."""
         name = self._moves.get(records[0].handler)
         word = self._literal(records[0].sources[0]) if name and len(records) == 1 else None

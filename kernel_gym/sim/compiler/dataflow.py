@@ -38,7 +38,7 @@ _CHANGES_EXEC = re.compile(r"saveexec|wrexec|^v_cmpx")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RegisterEffects:
     """The effect of an instruction on registers.
 
     Attributes:
@@ -104,7 +104,7 @@ def _traits(mnemonic: str, encoding: str, modifiers: frozenset[str]) -> _Traits:
     )
 
 
-def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
+def facts_of(instruction: Instruction, vector_registers: int) -> RegisterEffects:
     """The facts of an instruction.
 
     Args:
@@ -122,7 +122,7 @@ def facts_of(instruction: Instruction, vector_registers: int) -> Facts:
         n for n in writes if (traits.vector_whole if n < SCALARS else traits.scalar_whole)
     )
     changes_exec = traits.changes_exec or not writes.isdisjoint(_MASK_EXEC)
-    return Facts(reads, writes, whole, traits.lanewise, changes_exec)
+    return RegisterEffects(reads, writes, whole, traits.lanewise, changes_exec)
 
 
 class BlockFlow:
@@ -132,7 +132,7 @@ class BlockFlow:
         facts: Facts by number of the instruction, ascending.
     """
 
-    def __init__(self, facts: Mapping[int, Facts]) -> None:
+    def __init__(self, facts: Mapping[int, RegisterEffects]) -> None:
         """Start with the given instructions."""
         self.facts = dict(facts)
         self._touching: dict[int, list[int]] = {}

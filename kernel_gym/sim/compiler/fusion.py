@@ -19,13 +19,13 @@ from kernel_gym.sim.compiler.program import (
     NEG32,
     SCALAR,
     VECTOR,
+    OperationRecord,
     ProgramBuilder,
-    Record,
     Source,
 )
 
 
-class Step(NamedTuple):
+class FusionStep(NamedTuple):
     """An instruction of a fusion.
 
     Attributes:
@@ -52,7 +52,7 @@ class Fusion(NamedTuple):
 
     operation: str
     sources: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FusionStep, ...]
 
 
 FUSIONS = (
@@ -60,29 +60,29 @@ FUSIONS = (
         "division_f32",
         ("denominator", "numerator"),
         (
-            Step("d", "v_div_scale_f32", ("denominator", "denominator", "numerator")),
-            Step("n", "v_div_scale_f32", ("numerator", "denominator", "numerator"), "scaled"),
-            Step("guess", "v_rcp_f32", ("d",)),
-            Step("error", "v_fma_f32", ("-d", "guess", "1.0")),
-            Step("inverse", "v_fma_f32", ("error", "guess", "guess")),
-            Step("first", "v_mul_f32", ("n", "inverse")),
-            Step("rest", "v_fma_f32", ("-d", "first", "n")),
-            Step("second", "v_fma_f32", ("rest", "inverse", "first")),
-            Step("remainder", "v_fma_f32", ("-d", "second", "n")),
-            Step("quotient", "v_div_fmas_f32", ("remainder", "inverse", "second"), "scaled"),
-            Step("result", "v_div_fixup_f32", ("quotient", "denominator", "numerator")),
+            FusionStep("d", "v_div_scale_f32", ("denominator", "denominator", "numerator")),
+            FusionStep("n", "v_div_scale_f32", ("numerator", "denominator", "numerator"), "scaled"),
+            FusionStep("guess", "v_rcp_f32", ("d",)),
+            FusionStep("error", "v_fma_f32", ("-d", "guess", "1.0")),
+            FusionStep("inverse", "v_fma_f32", ("error", "guess", "guess")),
+            FusionStep("first", "v_mul_f32", ("n", "inverse")),
+            FusionStep("rest", "v_fma_f32", ("-d", "first", "n")),
+            FusionStep("second", "v_fma_f32", ("rest", "inverse", "first")),
+            FusionStep("remainder", "v_fma_f32", ("-d", "second", "n")),
+            FusionStep("quotient", "v_div_fmas_f32", ("remainder", "inverse", "second"), "scaled"),
+            FusionStep("result", "v_div_fixup_f32", ("quotient", "denominator", "numerator")),
         ),
     ),
     Fusion(
         "scaled_exp_f32",
         ("x",),
         (
-            Step("small", "v_cmp_gt_f32", ("-126.0", "x")),
-            Step("shift", "v_cndmask_b32", ("0", "64.0", "small")),
-            Step("shifted", "v_add_f32", ("x", "shift")),
-            Step("power", "v_exp_f32", ("shifted",)),
-            Step("back", "v_cndmask_b32", ("0", "-64", "small")),
-            Step("result", "v_ldexp_f32", ("power", "back")),
+            FusionStep("small", "v_cmp_gt_f32", ("-126.0", "x")),
+            FusionStep("shift", "v_cndmask_b32", ("0", "64.0", "small")),
+            FusionStep("shifted", "v_add_f32", ("x", "shift")),
+            FusionStep("power", "v_exp_f32", ("shifted",)),
+            FusionStep("back", "v_cndmask_b32", ("0", "-64", "small")),
+            FusionStep("result", "v_ldexp_f32", ("power", "back")),
         ),
     ),
 )
@@ -132,7 +132,7 @@ class _Matcher:
         self._steps_of_masks = {**self._steps, **masks}
         self.match = _Match()
 
-    def step(self, step: Step, number: int) -> bool:
+    def step(self, step: FusionStep, number: int) -> bool:
         """Whether an instruction is the given step, with the right sources."""
         if step.result in self.match.places:
             return self.match.places[step.result] == number
@@ -211,7 +211,7 @@ def _fuse(
         return False
     flow.facts[last] = replace(facts[last], reads=reads)
     replaced = [record for number in members for record in block.records[number]]
-    fused = Record(
+    fused = OperationRecord(
         program.builder.handler(fusion.operation).number,
         dst=replaced[-1].dst,
         sources=tuple(sources),

@@ -45,7 +45,7 @@ NO_SOURCE = Source()
 
 
 @dataclass(slots=True)
-class Record:
+class OperationRecord:
     """One operation of the engine. The handler in csrc/ops defines what its fields mean."""
 
     handler: int
@@ -97,7 +97,7 @@ class ProgramBuilder:
     handlers: Mapping[str, Handler]
     vector_registers: int
     accumulators: int
-    records: list[Record] = field(default_factory=list)
+    records: list[OperationRecord] = field(default_factory=list)
     blocks: list[BasicBlock] = field(default_factory=list)
     constant_rows: list[int] = field(default_factory=list)
     scalar_constants: list[int] = field(default_factory=list)
@@ -132,7 +132,7 @@ class ProgramBuilder:
         imm: int = 0,
         aux: int = 0,
         flags: int = 0,
-    ) -> Record:
+    ) -> OperationRecord:
         """Append an operation of the current source instruction.
 
         Raises:
@@ -141,7 +141,7 @@ class ProgramBuilder:
         number, needed = self.handler(name)
         if len(sources) < needed:
             raise UnsupportedInstruction(f"found {len(sources)} sources, expected {needed}")
-        record = Record(number, dst, dst2, sources, imm, aux, flags, self.index)
+        record = OperationRecord(number, dst, dst2, sources, imm, aux, flags, self.index)
         self.records.append(record)
         return record
 

@@ -15,7 +15,7 @@ from kernel_gym.sim.asm.operands import (
 )
 from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.mode_ops import emit_getreg, emit_index, emit_setreg
-from kernel_gym.sim.compiler.program import NONE, SCALAR, ProgramBuilder, Record, Source
+from kernel_gym.sim.compiler.program import NONE, SCALAR, OperationRecord, ProgramBuilder, Source
 
 # Instructions without an effect, because loads complete at once.
 IGNORED = frozenset(
@@ -128,7 +128,7 @@ class ScalarDecoder:
         """Decode into the given builder."""
         self._builder = builder
         self._origin: int | None = None
-        self.branches: list[tuple[Record, str, Instruction]] = []
+        self.branches: list[tuple[OperationRecord, str, Instruction]] = []
         self.references: list[CodeReference] = []
 
     def decode(self, instruction: Instruction) -> None:

@@ -31,7 +31,7 @@ _RESIDUALS = ("residual", "skip", "shortcut")
 
 
 @dataclass(frozen=True)
-class Case:
+class ControlCase:
     """One call: its inputs and the answer of the reference, which the controls corrupt."""
 
     problem: Problem
@@ -73,7 +73,7 @@ class Case:
         return answers
 
 
-Control = Callable[[Case], Wrong | str]
+Control = Callable[[ControlCase], Wrong | str]
 """Maps a case to wrong answers, or to the reason why there are none."""
 
 
@@ -82,27 +82,27 @@ def copied(inputs: Mapping[str, Value]) -> dict[str, Value]:
     return {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
 
 
-def zeros(case: Case) -> Wrong:
+def zeros(case: ControlCase) -> Wrong:
     """Returns zeros everywhere."""
     return case.spoil(torch.zeros_like)
 
 
-def constant(case: Case) -> Wrong:
+def constant(case: ControlCase) -> Wrong:
     """Returns ones everywhere, whatever the input."""
     return case.spoil(torch.ones_like)
 
 
-def mean(case: Case) -> Wrong | str:
+def mean(case: ControlCase) -> Wrong | str:
     """Returns the mean of the answer everywhere, the closest constant."""
     return case.spoil(_mean) or "every output is a single number"
 
 
-def stale(case: Case) -> Wrong:
+def stale(case: ControlCase) -> Wrong:
     """Returns the answer to an earlier call with other data."""
     return {"answer to other data": case.other_answer}
 
 
-def echo(case: Case) -> Wrong | str:
+def echo(case: ControlCase) -> Wrong | str:
     """Returns an input as an output."""
     answers = {}
     for name, value in case.inputs.items():
@@ -112,24 +112,24 @@ def echo(case: Case) -> Wrong | str:
     return answers or "no input has as many elements as an output"
 
 
-def bias_only(case: Case) -> Wrong | str:
+def bias_only(case: ControlCase) -> Wrong | str:
     """Uses only the bias: all other floating-point tensors are zero."""
     if not _named(case.problem, ("bias",)):
         return "no argument is a bias"
     return {"others zero": case.answer_to(_zeroed(case, lambda name: "bias" not in name))}
 
 
-def last_tile(case: Case) -> Wrong:
+def last_tile(case: ControlCase) -> Wrong:
     """Leaves the last elements as they were allocated."""
     return case.spoil(_without_last_tile)
 
 
-def half_the_rows(case: Case) -> Wrong | str:
+def half_the_rows(case: ControlCase) -> Wrong | str:
     """Leaves every second row as it was allocated."""
     return case.spoil(_without_odd_rows) or "no output has more than one row"
 
 
-def wrong_epsilon(case: Case) -> Wrong | str:
+def wrong_epsilon(case: ControlCase) -> Wrong | str:
     """Uses ten times the epsilon, or zero."""
     names = [a.name for a in case.problem.args if isinstance(a, ScalarArg) and "eps" in a.name]
     answers = {
@@ -140,7 +140,7 @@ def wrong_epsilon(case: Case) -> Wrong | str:
     return answers or "no scalar is an epsilon"
 
 
-def fixed_argument(case: Case) -> Wrong | str:
+def fixed_argument(case: ControlCase) -> Wrong | str:
     """Uses one value of a scalar argument always, whatever the call has."""
     own = case.problem.scalars(case.workload)
     answers = {}
@@ -154,28 +154,28 @@ def fixed_argument(case: Case) -> Wrong | str:
     return answers or "no scalar has declared values"
 
 
-def dropped_residual(case: Case) -> Wrong | str:
+def dropped_residual(case: ControlCase) -> Wrong | str:
     """Does not add the residual."""
     names = _named(case.problem, _RESIDUALS)
     answers = {name: case.answer_to(_zeroed(case, name.__eq__)) for name in names}
     return answers or "no argument is a residual"
 
 
-def low_precision(case: Case) -> Wrong | str:
+def low_precision(case: ControlCase) -> Wrong | str:
     """Accumulates sums in 16 bits."""
     with torch.no_grad():
         answer = accumulated_coarsely(case.problem, copied(case.inputs))
     return {"sums": answer} if answer else "the oracle adds up too few terms to tell"
 
 
-def padding(case: Case) -> Wrong | str:
+def padding(case: ControlCase) -> Wrong | str:
     """Includes zeros beyond the end of an axis, as a kernel with unhandled masked lanes does."""
     with torch.no_grad():
         answers = padded_answers(case.problem, case.dims, case.inputs)
     return answers or "zeros beyond the end of an axis change nothing"
 
 
-def no_op(case: Case) -> Wrong:
+def no_op(case: ControlCase) -> Wrong:
     """Returns buffers as the judge fills them before a call: all bits set, which is NaN or -1."""
     return {"poison": tuple(map(_poisoned, case.answer))}
 
@@ -218,7 +218,7 @@ def _named(problem: Problem, words: tuple[str, ...]) -> list[str]:
     return [name for name in tensors if any(word in name for word in words)]
 
 
-def _zeroed(case: Case, which: Callable[[str], bool]) -> dict[str, Value]:
+def _zeroed(case: ControlCase, which: Callable[[str], bool]) -> dict[str, Value]:
     return {
         name: torch.zeros_like(value)
         if isinstance(value, torch.Tensor) and value.is_floating_point() and which(name)

@@ -33,7 +33,7 @@ class Extra(StrEnum):
     COL_INDEX = "column index"
 
 
-class Kind(StrEnum):
+class OperatorKind(StrEnum):
     """The kind of kernel that computes an operator."""
 
     POINT = "point"
@@ -53,7 +53,7 @@ class Op:
     """
 
     name: str
-    kind: Kind
+    kind: OperatorKind
     torch: str
     triton: str = ""
     extra: Extra = Extra.NONE
@@ -64,11 +64,12 @@ class Op:
 
 
 def _point(name: str, torch: str, triton: str, constants: str = "", **more: object) -> Op:
-    return Op(name, Kind.POINT, torch, triton, constants=tuple(constants.split()) or ("",), **more)  # type: ignore[arg-type]
+    drawn = tuple(constants.split()) or ("",)
+    return Op(name, OperatorKind.POINT, torch, triton, constants=drawn, **more)  # type: ignore[arg-type]
 
 
 def _binary(name: str, torch: str, triton: str, extra: Extra) -> Op:
-    return Op(name, Kind.POINT, torch, triton, extra)
+    return Op(name, OperatorKind.POINT, torch, triton, extra)
 
 
 _PAIRS = {
@@ -123,18 +124,18 @@ OPS: tuple[Op, ...] = (
     _binary("add_bias", *_PAIRS["add"], Extra.BIAS),
     _binary("mul_row", *_PAIRS["mul"], Extra.ROW),
     _binary("sub_row", *_PAIRS["sub"], Extra.ROW),
-    Op("row_sum", Kind.REDUCE, "{x}.sum(1, keepdim=True)"),
-    Op("row_mean", Kind.REDUCE, "{x}.mean(1, keepdim=True)"),
-    Op("row_max", Kind.REDUCE, "{x}.amax(1, keepdim=True)"),
-    Op("row_min", Kind.REDUCE, "{x}.amin(1, keepdim=True)"),
-    Op("row_norm", Kind.REDUCE, "{x}.square().sum(1, keepdim=True).sqrt()", flops=2),
-    Op("logsumexp", Kind.REDUCE, "torch.logsumexp({x}, 1, keepdim=True)", flops=4),
-    Op("softmax", Kind.NORM, "torch.softmax({x}, 1)", positive=True, flops=5),
-    Op("log_softmax", Kind.NORM, "torch.log_softmax({x}, 1)", flops=5),
-    Op("centre", Kind.NORM, "{x} - {x}.mean(1, keepdim=True)", flops=2),
+    Op("row_sum", OperatorKind.REDUCE, "{x}.sum(1, keepdim=True)"),
+    Op("row_mean", OperatorKind.REDUCE, "{x}.mean(1, keepdim=True)"),
+    Op("row_max", OperatorKind.REDUCE, "{x}.amax(1, keepdim=True)"),
+    Op("row_min", OperatorKind.REDUCE, "{x}.amin(1, keepdim=True)"),
+    Op("row_norm", OperatorKind.REDUCE, "{x}.square().sum(1, keepdim=True).sqrt()", flops=2),
+    Op("logsumexp", OperatorKind.REDUCE, "torch.logsumexp({x}, 1, keepdim=True)", flops=4),
+    Op("softmax", OperatorKind.NORM, "torch.softmax({x}, 1)", positive=True, flops=5),
+    Op("log_softmax", OperatorKind.NORM, "torch.log_softmax({x}, 1)", flops=5),
+    Op("centre", OperatorKind.NORM, "{x} - {x}.mean(1, keepdim=True)", flops=2),
     Op(
         "rms_norm",
-        Kind.NORM,
+        OperatorKind.NORM,
         "F.rms_norm({x}, {x}.shape[1:], {t}, 1e-5)",
         "",
         Extra.WEIGHT,
@@ -142,31 +143,31 @@ OPS: tuple[Op, ...] = (
     ),
     Op(
         "layer_norm",
-        Kind.NORM,
+        OperatorKind.NORM,
         "F.layer_norm({x}, {x}.shape[1:], {t}, 1e-5)",
         "",
         Extra.WEIGHT_BIAS,
         flops=8,
     ),
-    Op("matmul", Kind.MATMUL, "{x} @ {t}", "", Extra.FACTOR),
+    Op("matmul", OperatorKind.MATMUL, "{x} @ {t}", "", Extra.FACTOR),
     Op(
         "roll",
-        Kind.LAYOUT,
+        OperatorKind.LAYOUT,
         "torch.roll({x}, {c}, 1)",
         constants=("-5", "-3", "-2", "-1", "1", "2", "3", "5"),
         flops=0,
     ),
-    Op("flip", Kind.LAYOUT, "torch.flip({x}, (1,))", flops=0),
+    Op("flip", OperatorKind.LAYOUT, "torch.flip({x}, (1,))", flops=0),
     Op(
         "delay",
-        Kind.LAYOUT,
+        OperatorKind.LAYOUT,
         "F.pad({x}, (0, 0, {c}, 0))[: {x}.shape[0]]",
         constants=("1", "2", "3", "4"),
         flops=0,
     ),
-    Op("tril", Kind.LAYOUT, "torch.tril({x})", flops=0),
-    Op("take_rows", Kind.LAYOUT, "{x}[{t}]", "", Extra.ROW_INDEX, flops=0),
-    Op("take_cols", Kind.LAYOUT, "{x}[:, {t}]", "", Extra.COL_INDEX, flops=0),
+    Op("tril", OperatorKind.LAYOUT, "torch.tril({x})", flops=0),
+    Op("take_rows", OperatorKind.LAYOUT, "{x}[{t}]", "", Extra.ROW_INDEX, flops=0),
+    Op("take_cols", OperatorKind.LAYOUT, "{x}[:, {t}]", "", Extra.COL_INDEX, flops=0),
 )
 
 _CONSTANT_IN_SUM = frozenset({"softmax", "centre"})
@@ -174,7 +175,7 @@ _CONSTANT_IN_SUM = frozenset({"softmax", "centre"})
 
 
 @dataclass(frozen=True)
-class Step:
+class OperatorStep:
     """An operator in a chain, with its constant and the widths of its input and output.
 
     A width is the name of an axis, "cols" or "inner", or "1" for a column.
@@ -187,11 +188,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Graph:
+class GeneratedGraph:
     """A chain of operators and the dtype of its tensors."""
 
     dtype: str
-    steps: tuple[Step, ...]
+    steps: tuple[OperatorStep, ...]
 
     @property
     def text(self) -> str:
@@ -210,7 +211,7 @@ class _State:
     products: int = 0
 
 
-def graph(seed: int, depth: int) -> Graph:
+def graph(seed: int, depth: int) -> GeneratedGraph:
     """Returns the graph of a seed.
 
     Raises:
@@ -223,7 +224,7 @@ def graph(seed: int, depth: int) -> Graph:
         raise ValueError(f"seed: found {seed}, expected 0 to {total - 1} at depth {depth}")
     rank = seed * _STRIDE % total
     rank, dtype = divmod(rank, len(DTYPES))
-    return Graph(DTYPES[dtype], _unrank(_State(), depth, rank))
+    return GeneratedGraph(DTYPES[dtype], _unrank(_State(), depth, rank))
 
 
 @cache
@@ -232,14 +233,14 @@ def count(depth: int) -> int:
     return len(DTYPES) * _following(_State(), depth)
 
 
-def _unrank(state: _State, depth: int, rank: int) -> tuple[Step, ...]:
+def _unrank(state: _State, depth: int, rank: int) -> tuple[OperatorStep, ...]:
     if depth == 0:
         return ()
     for op, after in _moves(state):
         number = _following(after, depth - 1)
         choice, rest = divmod(rank, number) if number else (len(op.constants), rank)
         if choice < len(op.constants):
-            step = Step(op, op.constants[choice], state.width, after.width)
+            step = OperatorStep(op, op.constants[choice], state.width, after.width)
             return (step, *_unrank(after, depth - 1, rest))
         rank -= number * len(op.constants)
     raise AssertionError("a rank beyond the count")
@@ -265,26 +266,26 @@ def _may_follow(state: _State, op: Op) -> bool:
     if op.extra is Extra.INPUT:
         return bool(state.last) and state.width in ("cols", "1")
     if state.width == "1":
-        return op.kind is Kind.POINT and op.extra in (Extra.NONE, Extra.ROW)
-    if op.kind is Kind.MATMUL:
+        return op.kind is OperatorKind.POINT and op.extra in (Extra.NONE, Extra.ROW)
+    if op.kind is OperatorKind.MATMUL:
         return state.products < 2
     return not (state.balanced and op.name in ("row_sum", "row_mean", "centre"))
 
 
 def _after(state: _State, op: Op) -> _State:
     width = state.width
-    if op.kind is Kind.REDUCE:
+    if op.kind is OperatorKind.REDUCE:
         width = "1"
-    elif op.kind is Kind.MATMUL:
+    elif op.kind is OperatorKind.MATMUL:
         width = "inner" if width == "cols" else "cols"
     elif op.extra is Extra.INPUT:
         width = "cols"
-    moved = op.kind is Kind.LAYOUT and op.name not in ("tril", "take_cols")
+    moved = op.kind is OperatorKind.LAYOUT and op.name not in ("tril", "take_cols")
     return replace(
         state,
         width=width,
         last=op.name,
-        positive=op.positive or (op.kind is Kind.LAYOUT and state.positive),
+        positive=op.positive or (op.kind is OperatorKind.LAYOUT and state.positive),
         balanced=op.name in _CONSTANT_IN_SUM or (moved and state.balanced),
-        products=state.products + (op.kind is Kind.MATMUL),
+        products=state.products + (op.kind is OperatorKind.MATMUL),
     )

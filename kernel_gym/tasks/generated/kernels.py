@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gym.tasks.generated.graphs import Extra, Graph, Kind, Step
+from kernel_gym.tasks.generated.graphs import Extra, GeneratedGraph, OperatorKind, OperatorStep
 
 ENTRY = "fused"
 BLOCK = 512
@@ -20,17 +20,17 @@ _LETTERS = {
 """The letters of further inputs. A name is a letter and the number of the step."""
 
 
-def extra_names(number: int, step: Step) -> list[str]:
+def extra_names(number: int, step: OperatorStep) -> list[str]:
     """Returns the names of a step's further inputs."""
     return [f"{letter}{number}" for letter in _LETTERS.get(step.op.extra, "")]
 
 
-def input_names(graph: Graph) -> list[str]:
+def input_names(graph: GeneratedGraph) -> list[str]:
     """Returns the names of all inputs, `x` first."""
     return ["x", *(name for n, step in enumerate(graph.steps, 1) for name in extra_names(n, step))]
 
 
-def torch_source(graph: Graph, exact: bool = False) -> str:
+def torch_source(graph: GeneratedGraph, exact: bool = False) -> str:
     """Returns a PyTorch function of the graph: float32 with a rounded result, or exact fp64."""
     wide = "double" if exact else "float"
     lines = [f"h0 = x.{wide}()"]
@@ -44,7 +44,7 @@ def torch_source(graph: Graph, exact: bool = False) -> str:
     return f"{head}def {ENTRY}({arguments}) -> tuple[torch.Tensor, ...]:\n{body}\n"
 
 
-def steps_text(graph: Graph) -> str:
+def steps_text(graph: GeneratedGraph) -> str:
     """Returns the definition of each step as a list. Values between steps are float32."""
     lines = ["- h0 = x"]
     for number, step in enumerate(graph.steps, 1):
@@ -53,10 +53,10 @@ def steps_text(graph: Graph) -> str:
     return "\n".join([*lines, f"- out = h{len(graph.steps)}"])
 
 
-def _torch_step(graph: Graph, number: int, step: Step, wide: str) -> str:
+def _torch_step(graph: GeneratedGraph, number: int, step: OperatorStep, wide: str) -> str:
     before = f"h{number - 1}"
     names = extra_names(number, step)
-    if step.op.kind is Kind.MATMUL:
+    if step.op.kind is OperatorKind.MATMUL:
         if wide == "double":
             return f"{before} @ {names[0]}.double()"
         return f"({before}.to(torch.{graph.dtype}) @ {names[0]}).float()"
@@ -148,7 +148,7 @@ def {name}(a_ptr, a_stride, b_ptr, b_stride, out_ptr, m, n, k, TILE: tl.constexp
 '''
 
 
-def triton_source(graph: Graph) -> str:
+def triton_source(graph: GeneratedGraph) -> str:
     """Returns the start kernel: one kernel per step, which writes its result to memory."""
     kernels = [_kernel(graph, number, step) for number, step in enumerate(graph.steps, 1)]
     head = f'"""{describe(graph)}: one kernel a step."""\n\n'
@@ -156,7 +156,7 @@ def triton_source(graph: Graph) -> str:
     return "\n\n".join([head + imports, *kernels, _host(graph)])
 
 
-def describe(graph: Graph) -> str:
+def describe(graph: GeneratedGraph) -> str:
     """Returns the graph in words."""
     words = []
     for number, step in enumerate(graph.steps, 1):
@@ -167,19 +167,19 @@ def describe(graph: Graph) -> str:
     return " -> ".join(["x", *words])
 
 
-def _kernel(graph: Graph, number: int, step: Step) -> str:
+def _kernel(graph: GeneratedGraph, number: int, step: OperatorStep) -> str:
     name = f"step{number}_{step.op.name}"
-    if step.op.kind is Kind.MATMUL:
+    if step.op.kind is OperatorKind.MATMUL:
         return _MATMUL.format(name=name, words="Matrix product", dtype=graph.dtype)
     words = step.op.torch.format(x="x", t="t", c=step.constant).replace('"', "'")
     parameters = ", ".join(["x_ptr, x_stride", *(_parameters(step))])
     head = _HEAD.format(name=name, parameters=parameters, words=words)
-    if step.op.kind in (Kind.REDUCE, Kind.NORM):
+    if step.op.kind in (OperatorKind.REDUCE, OperatorKind.NORM):
         return head + _row_passes(step)
     return head + _LOOP + _indent(_loads(step)) + _store(step)
 
 
-def _parameters(step: Step) -> list[str]:
+def _parameters(step: OperatorStep) -> list[str]:
     if step.op.extra in (Extra.MATRIX, Extra.INPUT):
         return ["t_ptr", "t_stride"]
     return [f"{letter}_ptr" for letter in "tu"[: len(_LETTERS.get(step.op.extra, ""))]]
@@ -189,9 +189,9 @@ def _load(pointer: str, name: str = "x", mask: str = "kept", other: str = "0.0")
     return f"{name} = tl.load({pointer}, mask={mask}, other={other}).to(tl.float32)\n"
 
 
-def _loads(step: Step) -> str:
+def _loads(step: OperatorStep) -> str:
     """Returns the loads of `x` and `t` for one block of a row."""
-    if step.op.kind is Kind.LAYOUT:
+    if step.op.kind is OperatorKind.LAYOUT:
         row, col, mask = (part.format(c=step.constant) for part in _SOURCES[step.op.name])
         return _load(f"x_ptr + {row} * x_stride + {col}", mask=mask)
     if step.width_in == "1" and step.width != "1":
@@ -205,24 +205,24 @@ def _loads(step: Step) -> str:
     return text + _vectors(step)
 
 
-def _vectors(step: Step) -> str:
+def _vectors(step: OperatorStep) -> str:
     letters = "tu"[: len(_LETTERS.get(step.op.extra, ""))]
     return "".join(_load(f"{letter}_ptr + at", letter) for letter in letters)
 
 
-def _store(step: Step) -> str:
-    value = "x" if step.op.kind is Kind.LAYOUT else step.op.triton.format(c=step.constant)
+def _store(step: OperatorStep) -> str:
+    value = "x" if step.op.kind is OperatorKind.LAYOUT else step.op.triton.format(c=step.constant)
     return f"        tl.store(out_ptr + row * cols + at, {value}, mask=kept)\n"
 
 
-def _row_passes(step: Step) -> str:
+def _row_passes(step: OperatorStep) -> str:
     passes, result = _PASSES[step.op.name]
     text = ""
     for n, (start, padding, update, end) in enumerate(passes):
         text += f"    acc = tl.full([BLOCK], {start}, tl.float32)\n" + _LOOP
         text += _indent(_load("x_ptr + row * x_stride + at", other=padding))
         text += f"        acc = {update}\n    p{n} = {end}\n"
-    if step.op.kind is Kind.REDUCE:
+    if step.op.kind is OperatorKind.REDUCE:
         return text + f"    tl.store(out_ptr + row, {result})\n"
     text += _LOOP + _indent(_load("x_ptr + row * x_stride + at") + _vectors(step))
     return text + f"        tl.store(out_ptr + row * cols + at, {result}, mask=kept)\n"
@@ -232,7 +232,7 @@ def _indent(text: str) -> str:
     return "".join(f"        {line}\n" for line in text.splitlines())
 
 
-def _host(graph: Graph) -> str:
+def _host(graph: GeneratedGraph) -> str:
     arguments = ", ".join(f"{name}: torch.Tensor" for name in input_names(graph))
     lines = ["rows, cols = x.shape"]
     for number, step in enumerate(graph.steps, 1):
@@ -243,13 +243,13 @@ def _host(graph: Graph) -> str:
     return f"def {ENTRY}({arguments}) -> torch.Tensor:\n    {text}\n{body}\n"
 
 
-def _launch(graph: Graph, number: int, step: Step) -> list[str]:
+def _launch(graph: GeneratedGraph, number: int, step: OperatorStep) -> list[str]:
     before = f"h{number - 1}" if number > 1 else "x"
     after, name = f"h{number}", f"step{number}_{step.op.name}"
     names = extra_names(number, step)
     dtype = graph.dtype if number == len(graph.steps) else "float32"
     allocate = f"torch.empty((rows, {step.width}), dtype=torch.{dtype}, device=x.device)"
-    if step.op.kind is Kind.MATMUL:
+    if step.op.kind is OperatorKind.MATMUL:
         factor = names[0]
         grid = f"(triton.cdiv(rows, 32), triton.cdiv({step.width}, 32))"
         sizes = f"rows, {step.width}, {step.width_in}"
@@ -262,6 +262,6 @@ def _launch(graph: Graph, number: int, step: Step) -> list[str]:
     extra = ["x", "x.stride(0)"] if step.op.extra is Extra.INPUT else list(names)
     if step.op.extra is Extra.MATRIX:
         extra.append(f"{names[0]}.stride(0)")
-    width = step.width_in if step.op.kind is Kind.REDUCE else step.width
+    width = step.width_in if step.op.kind is OperatorKind.REDUCE else step.width
     arguments = ", ".join([before, f"{before}.stride(0)", *extra, after, width])
     return [f"{after} = {allocate}", f"{name}[(rows,)]({arguments}, BLOCK={BLOCK})"]

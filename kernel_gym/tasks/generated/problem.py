@@ -20,7 +20,14 @@ import torch
 import torch.nn.functional as F
 
 from kernel_gym.tasks.distributions import draw
-from kernel_gym.tasks.generated.graphs import DEPTHS, Extra, Graph, Kind, Step, graph
+from kernel_gym.tasks.generated.graphs import (
+    DEPTHS,
+    Extra,
+    GeneratedGraph,
+    OperatorKind,
+    OperatorStep,
+    graph,
+)
 from kernel_gym.tasks.generated.kernels import (
     ENTRY,
     describe,
@@ -96,7 +103,7 @@ class GeneratedProblem(Problem):
     distributions = ("normal", "uniform", "sparse", "structured")
 
     def __init__(self, seed: int, depth: int) -> None:
-        self.graph: Graph = graph(seed, depth)
+        self.graph: GeneratedGraph = graph(seed, depth)
         self.name = generated_id(seed, depth)
         self.summary = describe(self.graph)
         self.level = min(5, depth - 1)
@@ -171,7 +178,7 @@ class GeneratedProblem(Problem):
         total = 0
         for step in self.graph.steps:
             before, after = _width(step.width_in, dims), _width(step.width, dims)
-            if step.op.kind is Kind.MATMUL:
+            if step.op.kind is OperatorKind.MATMUL:
                 total += 2 * dims["rows"] * before * after
             else:
                 total += step.op.flops * dims["rows"] * max(before, after)
@@ -179,7 +186,7 @@ class GeneratedProblem(Problem):
 
     @property
     def _products(self) -> bool:
-        return any(step.op.kind is Kind.MATMUL for step in self.graph.steps)
+        return any(step.op.kind is OperatorKind.MATMUL for step in self.graph.steps)
 
     def _extra_arguments(self) -> Iterator[TensorArg]:
         for number, step in enumerate(self.graph.steps, 1):
@@ -189,7 +196,7 @@ class GeneratedProblem(Problem):
                 yield TensorArg(name, torch.int64 if index else self.dtype, shape=shape)
 
     def _draw(
-        self, name: str, step: Step, workload: Workload, generator: torch.Generator
+        self, name: str, step: OperatorStep, workload: Workload, generator: torch.Generator
     ) -> torch.Tensor:
         dims, extra = workload.dims, step.op.extra
         rows, width = dims["rows"], _width(step.width, dims)

@@ -11,9 +11,9 @@ import yaml
 
 from kernel_gym.tasks.importers.halves import defined_names, parsed, read_names
 from kernel_gym.tasks.importers.reader import (
-    Bench,
     CheckoutError,
-    Found,
+    ConfinedRunner,
+    FoundTask,
     Unsupported,
     read_bytes,
     read_text,
@@ -48,7 +48,7 @@ class ArenaReader:
         """Whether there are tasks and the evaluator's code."""
         return (checkout / "tasks").is_dir() and (checkout / "src").is_dir()
 
-    def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields one task for each configuration."""
         for path in sorted((checkout / "tasks").rglob("config.yaml")):
             folder = path.parent.relative_to(checkout)
@@ -63,7 +63,7 @@ class ArenaReader:
             except CheckoutError as error:
                 yield Unsupported(task, category, f"unreadable: {error}")
 
-    def prepare(self, checkout: Path, found: Found, bench: Bench) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Records the calls of its correctness tests."""
         if found.details["style"] == "pytest":
             return record_launches(self.suite, checkout, found, bench, found.details["instruction"])
@@ -79,7 +79,7 @@ class ArenaReader:
         files = {one: read_bytes(checkout, one) for one in found.files}
         return record(bench, self._origin(checkout, found), found.mode, files, options)
 
-    def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem of the recorded calls."""
         if found.details["style"] == "pytest":
             text = found.details["instruction"]
@@ -87,7 +87,7 @@ class ArenaReader:
         used = sorted({t["call"]["function"].partition(".")[0] for t in data["templates"]})
         return problem_of(self._origin(checkout, found, tuple(used)), data)
 
-    def _origin(self, checkout: Path, found: Found, functions: tuple[str, ...] = ()) -> Origin:
+    def _origin(self, checkout: Path, found: FoundTask, functions: tuple[str, ...] = ()) -> Origin:
         from kernel_gym.tasks.registry import get_problem
 
         return Origin(
@@ -114,7 +114,7 @@ def _config(checkout: Path, name: str) -> dict[str, Any]:
 
 def _entry(
     checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, Any]
-) -> Found | Unsupported:
+) -> FoundTask | Unsupported:
     second = config.get("schema_version") == 2
     source, command, text = _second(config) if second else _first(config)
     if not source or not command:
@@ -125,7 +125,7 @@ def _entry(
         if isinstance(entry, Unsupported):
             return entry
         details = {**entry.details, "style": "pytest", "instruction": text}
-        return Found(task, category, entry.mode, entry.files, details)
+        return FoundTask(task, category, entry.mode, entry.files, details)
     runner = next((word for word in command if word.endswith(".py")), "")
     if not runner:
         return Unsupported(task, category, f"command: {shlex.join(command)[:80]} runs no script")
@@ -146,7 +146,7 @@ def _entry(
         "instruction": text,
     }
     files = tuple(_files(checkout, folder))
-    return Found(task, category, Mode.TRITON2TRITON, files, details)
+    return FoundTask(task, category, Mode.TRITON2TRITON, files, details)
 
 
 def _first(config: Mapping[str, Any]) -> tuple[str, list[str], str]:

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from kernel_gym.errors import InputError
-from kernel_gym.tasks.importers.manifest import Entry, Manifest, read_data, read_manifest
-from kernel_gym.tasks.importers.reader import CheckoutError, Found, UnsupportedTask, hashes
+from kernel_gym.tasks.importers.manifest import Manifest, ManifestEntry, read_data, read_manifest
+from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, UnsupportedTask, hashes
 from kernel_gym.tasks.importers.readers import get_reader
 from kernel_gym.tasks.names import UnknownName, imported_ids, imports_folder, split_imported
 from kernel_gym.tasks.problem import Problem
@@ -39,7 +39,7 @@ def imported_problem(name: str) -> Problem:
     return _problem(name, imports_folder())
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> ManifestEntry:
     """Returns the entry of an imported task in its manifest; raises as `imported_task` does."""
     suite, task = split_imported(name)
     if name not in imported_ids():
@@ -47,7 +47,7 @@ def entry_of(name: str) -> Entry:
     return _manifest(suite, *_stamp(suite)).tasks[task]
 
 
-def changed_files(manifest: Manifest, entry: Entry) -> list[str]:
+def changed_files(manifest: Manifest, entry: ManifestEntry) -> list[str]:
     """Returns the files of a task that are missing or differ from those that were imported."""
     changed = []
     for name, before in entry.files.items():
@@ -72,7 +72,7 @@ def _problem(name: str, folder: Path) -> Problem:
             f"{name}: {changed[0]} of {manifest.checkout} has changed since it was imported; "
             f"run kernel-gym import {manifest.checkout} again"
         )
-    listed = Found(task, entry.category, entry.mode, tuple(entry.files), entry.details)
+    listed = FoundTask(task, entry.category, entry.mode, tuple(entry.files), entry.details)
     reader, data = get_reader(suite), read_data(suite, task)
     try:
         return reader.problem(Path(manifest.checkout), listed, data)

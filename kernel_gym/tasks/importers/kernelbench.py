@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.tasks.importers.reader import (
-    Bench,
     CheckoutError,
-    Found,
+    ConfinedRunner,
+    FoundTask,
     Unsupported,
     UnsupportedTask,
     read_text,
@@ -48,7 +48,7 @@ class KernelBenchReader:
         """Whether the folder holds the first level of KernelBench."""
         return (checkout / _FOLDER / "level1").is_dir()
 
-    def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields the tasks by level and number."""
         folders = sorted(p for p in (checkout / _FOLDER).iterdir() if _LEVEL.fullmatch(p.name))
         for folder in folders:
@@ -66,9 +66,9 @@ class KernelBenchReader:
                     )
                     continue
                 files = (str(path.relative_to(checkout)),)
-                yield Found(name, folder.name, self.mode, files)
+                yield FoundTask(name, folder.name, self.mode, files)
 
-    def prepare(self, checkout: Path, found: Found, bench: Bench) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Traces the module at many sizes."""
         text = read_text(checkout, found.files[0])
         return bench.trace(
@@ -79,7 +79,7 @@ class KernelBenchReader:
             ENTRY,
         )
 
-    def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])

@@ -52,7 +52,7 @@ class DeviceVerdict(BaseModel):
     """The speedup of the suite's own kernel over itself, which must be about 1."""
 
 
-class Entry(BaseModel):
+class ManifestEntry(BaseModel):
     """One task of a suite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,7 +77,7 @@ class Entry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What was imported from one checkout of one suite."""
+    """The tasks that were imported from one checkout of one suite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,9 +88,9 @@ class Manifest(BaseModel):
     """The commit of the checkout, or empty if it is no Git working tree."""
     licence: str
     """The first line of its licence file, or empty."""
-    tasks: dict[str, Entry]
+    tasks: dict[str, ManifestEntry]
 
-    def with_entry(self, entry: Entry) -> Manifest:
+    def with_entry(self, entry: ManifestEntry) -> Manifest:
         """Returns a manifest with one more entry, or one that is replaced."""
         return self.model_copy(update={"tasks": {**self.tasks, entry.name: entry}})
 

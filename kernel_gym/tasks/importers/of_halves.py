@@ -16,9 +16,9 @@ from kernel_gym.tasks.importers.halves import (
     tested_names,
 )
 from kernel_gym.tasks.importers.reader import (
-    Bench,
     CheckoutError,
-    Found,
+    ConfinedRunner,
+    FoundTask,
     Unsupported,
     UnsupportedTask,
     read_bytes,
@@ -58,7 +58,7 @@ class HalvesReader:
         """Whether the files that mark a checkout are there."""
         return all((checkout / mark).exists() for mark in (self.folder, *self.marks))
 
-    def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields one task for each file."""
         known = self._listed(checkout)
         there = {path.name for path in (checkout / self.folder).rglob("*.py")}
@@ -75,7 +75,7 @@ class HalvesReader:
             category = self._category(path, facts)
             yield self._entry(checkout, name, path.stem, category, facts)
 
-    def prepare(self, checkout: Path, found: Found, bench: Bench) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Records the calls of its tests."""
         name = found.details["file"]
         halves = split_halves(name, read_text(checkout, name))
@@ -90,7 +90,7 @@ class HalvesReader:
         origin = self._origin(checkout, found, halves)
         return record(bench, origin, found.mode, files, options)
 
-    def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem of the recorded calls."""
         name = found.details["file"]
         halves = split_halves(name, read_text(checkout, name))
@@ -99,7 +99,7 @@ class HalvesReader:
 
     def _entry(
         self, checkout: Path, name: str, stem: str, category: str, facts: Mapping[str, Any]
-    ) -> Found | Unsupported:
+    ) -> FoundTask | Unsupported:
         try:
             halves = split_halves(name, read_text(checkout, name))
             trees = parsed(name, halves.implementation), parsed(name, halves.tests)
@@ -112,7 +112,7 @@ class HalvesReader:
             return Unsupported(stem, category, f"tests itself: its tests define {again[0]} again")
         files = (name, *self._helper_files(checkout))
         details = {"file": name, "functions": functions, "difficulty": facts.get("difficulty")}
-        return Found(stem, category, self.mode, files, details)
+        return FoundTask(stem, category, self.mode, files, details)
 
     def _helper_files(self, checkout: Path) -> Iterator[str]:
         for folder in self.helpers:
@@ -126,7 +126,7 @@ class HalvesReader:
         return f"difficulty {difficulty}" if difficulty else "all"
 
     def _listed(self, checkout: Path) -> dict[str, dict[str, Any]]:
-        """What the suite's list says of each file. A list that is missing is empty."""
+        """Returns the entry of each file in the suite's list. A list that is missing is empty."""
         if not self.instructions or not (checkout / self.instructions).is_file():
             return {}
         try:
@@ -137,7 +137,7 @@ class HalvesReader:
         return {str(row.get("file")).rpartition("/")[2]: row for row in rows}
 
     def _origin(
-        self, checkout: Path, found: Found, halves: Halves, used: list[str] | None = None
+        self, checkout: Path, found: FoundTask, halves: Halves, used: list[str] | None = None
     ) -> Origin:
         from kernel_gym.tasks.registry import get_problem
 

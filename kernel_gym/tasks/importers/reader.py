@@ -1,4 +1,4 @@
-"""What a reader of a suite provides, and what it finds in a checkout."""
+"""The interface of a reader of a suite, and the tasks that it finds in a checkout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UnsupportedTask(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTask:
     """A task that a reader can try to load.
 
     Attributes:
@@ -51,7 +51,7 @@ class Unsupported:
     reason: str
 
 
-class Bench(Protocol):
+class ConfinedRunner(Protocol):
     """Runs code of a suite in a confined worker with the device: importing has one."""
 
     @property
@@ -119,10 +119,10 @@ class Reader(Protocol):
     def detect(self, checkout: Path) -> bool:
         """Whether a folder is a checkout of this suite, by the files that mark it."""
 
-    def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields every task of a checkout. A file that cannot be read is `Unsupported`."""
 
-    def prepare(self, checkout: Path, found: Found, bench: Bench) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Runs what the problem needs to know about a task, such as its recorded calls.
 
         Returns:
@@ -132,7 +132,7 @@ class Reader(Protocol):
             UnsupportedTask: It cannot be imported.
         """
 
-    def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem from the task's files and what `prepare` returned.
 
         Raises:

@@ -1,11 +1,11 @@
-"""What readers of recorded calls share: from an answer of the recorder to a problem."""
+"""Shared code of readers of recorded calls: from an answer of the recorder to a problem."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kernel_gym.tasks.importers.reader import Bench, UnsupportedTask
+from kernel_gym.tasks.importers.reader import ConfinedRunner, UnsupportedTask
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.recorded.calls import parse_calls
 from kernel_gym.tasks.recorded.problem import (
@@ -15,7 +15,7 @@ from kernel_gym.tasks.recorded.problem import (
     stated_from_json,
     stated_to_json,
 )
-from kernel_gym.tasks.recorded.templates import Template, templates_of
+from kernel_gym.tasks.recorded.templates import CallTemplate, templates_of
 
 SEED = 0
 RECORDING_SECONDS = 20
@@ -23,7 +23,11 @@ RECORDING_SECONDS = 20
 
 
 def record(
-    bench: Bench, origin: Origin, mode: Mode, files: Mapping[str, bytes], options: Mapping[str, Any]
+    bench: ConfinedRunner,
+    origin: Origin,
+    mode: Mode,
+    files: Mapping[str, bytes],
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Records the calls of a task and states its workloads.
 
@@ -69,7 +73,7 @@ def problem_of(origin: Origin, data: Mapping[str, Any]) -> RecordedProblem:
         UnsupportedTask: The data is of another version.
     """
     try:
-        templates = [Template.from_json(value) for value in data["templates"]]
+        templates = [CallTemplate.from_json(value) for value in data["templates"]]
         stated = [stated_from_json(value) for value in data["stated"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UnsupportedTask(f"the record cannot be read: {error}") from error

@@ -14,9 +14,9 @@ from kernel_gym.tasks.importers.halves import (
     split_halves,
 )
 from kernel_gym.tasks.importers.reader import (
-    Bench,
     CheckoutError,
-    Found,
+    ConfinedRunner,
+    FoundTask,
     Unsupported,
     read_bytes,
     read_text,
@@ -43,22 +43,22 @@ class RocmReader:
         """Whether the folder of tasks is there."""
         return (checkout / self.folder).is_dir()
 
-    def entries(self, checkout: Path) -> Iterator[Found | Unsupported]:
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields one task for each file."""
         for path in sorted((checkout / self.folder).glob("*.py")):
             name = path.relative_to(checkout).as_posix()
             yield launched_entry(checkout, name, path.stem, "all")
 
-    def prepare(self, checkout: Path, found: Found, bench: Bench) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Records the launches of a sample of its tests."""
         return record_launches(self.suite, checkout, found, bench, "")
 
-    def problem(self, checkout: Path, found: Found, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem of the recorded launches."""
         return problem_of(launched_origin(self.suite, checkout, found, ""), data)
 
 
-def launched_entry(checkout: Path, name: str, task: str, category: str) -> Found | Unsupported:
+def launched_entry(checkout: Path, name: str, task: str, category: str) -> FoundTask | Unsupported:
     """Returns the task of a pytest file whose tests launch kernels of its upper half."""
     try:
         halves = split_halves(name, read_text(checkout, name))
@@ -76,11 +76,11 @@ def launched_entry(checkout: Path, name: str, task: str, category: str) -> Found
         path.relative_to(checkout).as_posix()
         for path in sorted((checkout / folder).glob("performance_utils*.py"))
     )
-    return Found(task, category, Mode.TRITON2TRITON, (name, *helpers), details)
+    return FoundTask(task, category, Mode.TRITON2TRITON, (name, *helpers), details)
 
 
 def record_launches(
-    suite: str, checkout: Path, found: Found, bench: Bench, instruction: str
+    suite: str, checkout: Path, found: FoundTask, bench: ConfinedRunner, instruction: str
 ) -> dict[str, Any]:
     """Records the launches of a sample of the tests of a pytest file."""
     name = found.details["file"]
@@ -97,7 +97,7 @@ def record_launches(
     return record(bench, origin, found.mode, files, options)
 
 
-def launched_origin(suite: str, checkout: Path, found: Found, instruction: str) -> Origin:
+def launched_origin(suite: str, checkout: Path, found: FoundTask, instruction: str) -> Origin:
     """Returns the origin of a task whose candidate is a set of kernels, spliced into its file."""
     from kernel_gym.tasks.registry import get_problem
 

@@ -29,7 +29,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Values(_Frozen):
+class ValueClass(_Frozen):
     """The class of a tensor's values, see `kernel_gym.worker.upstream.classes`."""
 
     kind: Literal["empty", "constant", "float", "bool", "kept", "range", "permutation", "integers"]
@@ -59,7 +59,7 @@ class TensorForm(_Frozen):
     gradient: bool = False
     shares: int | None = None
     mutated: bool = False
-    values: Values
+    values: ValueClass
 
     @property
     def type(self) -> torch.dtype:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kernel_gym.tasks.recorded.calls import TensorForm, Values
+from kernel_gym.tasks.recorded.calls import TensorForm, ValueClass
 from kernel_gym.tasks.recorded.templates import Dims, is_contiguous, size_of
 
 
@@ -106,7 +106,7 @@ def _never_written(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return filled.view(dtype).reshape(shape)
 
 
-def _floats(values: Values, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+def _floats(values: ValueClass, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     low, high = float(values.low), float(values.high)
     if values.whole and high - low < 1 << 24:
         drawn = torch.randint(int(low), int(high) + 1, shape, generator=generator).double()

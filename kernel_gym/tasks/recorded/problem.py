@@ -15,7 +15,7 @@ import torch
 
 from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
 from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, perturbed
-from kernel_gym.tasks.recorded.templates import Template, size_of
+from kernel_gym.tasks.recorded.templates import CallTemplate, size_of
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 ENTRY = "kernel_gym_call"
@@ -26,7 +26,7 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedWorkload:
     """A workload and the outputs that the suite's own code returns for it."""
 
     dims: Dims
@@ -39,7 +39,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a reader knows of a task besides its calls.
+    """The facts that a reader knows of a task besides its calls.
 
     Attributes:
         suite: The suite's name.
@@ -88,8 +88,8 @@ class RecordedProblem(Problem):
     def __init__(
         self,
         origin: Origin,
-        templates: Sequence[Template],
-        stated: Sequence[Stated],
+        templates: Sequence[CallTemplate],
+        stated: Sequence[StatedWorkload],
         margin: bool = False,
     ) -> None:
         self.margin = margin
@@ -129,7 +129,7 @@ class RecordedProblem(Problem):
 
     @property
     def definition(self) -> str:
-        """What the suite asks for."""
+        """The suite's own instruction."""
         return self.origin.instruction
 
     @property
@@ -251,7 +251,7 @@ class RecordedProblem(Problem):
 
 
 def draw_inputs(
-    templates: Sequence[Template],
+    templates: Sequence[CallTemplate],
     dims: Dims,
     generator: torch.Generator,
     outputs_at: Callable[[Dims], tuple[Output, ...]],
@@ -283,7 +283,7 @@ def shape_at(shape: Sequence[str], dims: Dims) -> tuple[int, ...]:
     return tuple(size_of(expression, dims) for expression in shape)
 
 
-def stated_to_json(one: Stated) -> dict[str, Any]:
+def stated_to_json(one: StatedWorkload) -> dict[str, Any]:
     """Returns a stated workload as JSON values."""
     return {
         "dims": dict(one.dims),
@@ -297,14 +297,14 @@ def stated_to_json(one: Stated) -> dict[str, Any]:
     }
 
 
-def stated_from_json(value: Mapping[str, Any]) -> Stated:
+def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
     """Reads what `stated_to_json` has written."""
     outputs = tuple(
         Output(name, getattr(torch, dtype), Check(check), shape)
         for name, dtype, check, shape in value["outputs"]
     )
     kind, split = Kind(value["kind"]), Split(value["split"])
-    return Stated(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
+    return StatedWorkload(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
 
 
 def hashed(text: str) -> str:

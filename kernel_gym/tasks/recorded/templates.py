@@ -22,7 +22,7 @@ Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Template:
+class CallTemplate:
     """The common form of some calls.
 
     Attributes:
@@ -47,7 +47,7 @@ class Template:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Template:
+    def from_json(cls, value: Mapping[str, Any]) -> CallTemplate:
         """Reads what `to_json` has written."""
         grid = value["grid"]
         return cls(
@@ -65,7 +65,7 @@ def size_of(expression: str, dims: Dims) -> int:
     )
 
 
-def templates_of(calls: Sequence[RecordedCall]) -> list[tuple[Template, list[dict[str, int]]]]:
+def templates_of(calls: Sequence[RecordedCall]) -> list[tuple[CallTemplate, list[dict[str, int]]]]:
     """Returns templates, each with the dimensions of the calls that it describes, in their order.
 
     Args:
@@ -144,7 +144,7 @@ def _places(call: RecordedCall) -> dict[Place, int]:
     return places
 
 
-def _unified(calls: list[RecordedCall]) -> tuple[Template, list[dict[str, int]]]:
+def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, int]]]:
     columns = [_places(call) for call in calls]
     vectors = {place: tuple(column[place] for column in columns) for place in columns[0]}
     axes: dict[tuple[int, ...], str] = {}
@@ -181,7 +181,7 @@ def _unified(calls: list[RecordedCall]) -> tuple[Template, list[dict[str, int]]]
     )
     names = tuple(free.values())
     dims = [{name: vector[i] for vector, name in free.items()} for i in range(len(calls))]
-    return Template(call, shapes, grid, names), dims
+    return CallTemplate(call, shapes, grid, names), dims
 
 
 def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]:

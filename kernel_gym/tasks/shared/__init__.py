@@ -1,1 +1,1 @@
-"""What several problems state alike: generators, samplers, formats. Part of their content."""
+"""Shared parts of several problems: generators, samplers, formats. Part of their content."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_gym.tasks.traced.file import NotInShapes, sizes_of_shapes
-from kernel_gym.tasks.traced.template import Expression, Template
+from kernel_gym.tasks.traced.template import Expression, NodeTemplate
 
 _PATH = re.compile(r"[A-Za-z0-9_.]+")
 
@@ -22,7 +22,7 @@ class _NoNumber(ValueError):
 
 
 def adapter_text(
-    entry: str, arguments: Sequence[Template], how: Mapping[str, Any], paths: Mapping[str, str]
+    entry: str, arguments: Sequence[NodeTemplate], how: Mapping[str, Any], paths: Mapping[str, str]
 ) -> str:
     """Returns the code of a function `entry`, or an empty text if there can be none.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernel_gym.tasks.traced.graph import VALUES, GraphError, Node, operator
-from kernel_gym.tasks.traced.template import Expression, Template
+from kernel_gym.tasks.traced.template import Expression, NodeTemplate
 
 _ALIASES = frozenset(
     "contiguous reshape to flatten dropout expand_as type_as numpy_T alias detach unflatten chunk "
@@ -60,7 +60,7 @@ class Code:
 
 
 def write(
-    nodes: Sequence[Template],
+    nodes: Sequence[NodeTemplate],
     outputs: Sequence[int],
     taken: frozenset[str],
     random: bool = False,
@@ -86,7 +86,7 @@ def write(
 class _Writer:
     def __init__(
         self,
-        nodes: Sequence[Template],
+        nodes: Sequence[NodeTemplate],
         taken: frozenset[str],
         random: bool,
         real: frozenset[int],
@@ -106,7 +106,7 @@ class _Writer:
         self._code.results = {number: self._names[number] for number in outputs}
         return self._code
 
-    def _write_node(self, number: int, node: Template) -> None:
+    def _write_node(self, number: int, node: NodeTemplate) -> None:
         if node.op == "argument":
             assert node.name is not None
             self._names[number] = node.name
@@ -122,19 +122,19 @@ class _Writer:
         self._names[number] = name
         self._code.lines.append(f"{name} = {text}")
 
-    def _call(self, node: Template) -> str:
+    def _call(self, node: NodeTemplate) -> str:
         args = [self._text(arg) for arg in _without_statistics(node)]
         if self._random and node.op in _RANDOM:
             return self._draw(node, args)
         kwargs = [f"{key}={self._text(value)}" for key, value in node.kwargs.items()]
         return f"{node.op}({', '.join([*args, *kwargs])})"
 
-    def _draw(self, node: Template, args: list[str]) -> str:
+    def _draw(self, node: NodeTemplate, args: list[str]) -> str:
         args += _DEFAULTS.get(node.op, ())[max(0, len(args) - 1) :]
         dtype = f"torch.{node.dtype}"
         return _RANDOM[node.op].format(*args, dtype=dtype, like=dtype, integer=dtype)
 
-    def _constant(self, node: Template) -> str:
+    def _constant(self, node: NodeTemplate) -> str:
         if node.data is None:
             raise GraphError("it holds a tensor that was not made by PyTorch from sizes")
         data = f"torch.tensor({_plain(node.data)}, dtype=torch.{node.dtype})"
@@ -191,7 +191,7 @@ def _tuple(texts: Sequence[str]) -> str:
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
-def needed_nodes(nodes: Sequence[Template | Node], outputs: Sequence[int]) -> set[int]:
+def needed_nodes(nodes: Sequence[NodeTemplate | Node], outputs: Sequence[int]) -> set[int]:
     """Returns the nodes that outputs depend on, also by writes into memory that they share."""
     roots = _roots(nodes)
     needed = set(outputs)
@@ -207,14 +207,14 @@ def needed_nodes(nodes: Sequence[Template | Node], outputs: Sequence[int]) -> se
     return needed
 
 
-def written_arguments(nodes: Sequence[Template]) -> list[str]:
+def written_arguments(nodes: Sequence[NodeTemplate]) -> list[str]:
     """Returns the arguments that operators write to, directly or through a view."""
     roots = _roots(nodes)
     written = {roots[number] for number, node in enumerate(nodes) if _writes(node)}
     return [n.name for i, n in enumerate(nodes) if i in written and n.op == "argument" and n.name]
 
 
-def _roots(nodes: Sequence[Template | Node]) -> list[int]:
+def _roots(nodes: Sequence[NodeTemplate | Node]) -> list[int]:
     """Returns for each node the node that owns its memory, if it may be a view."""
     roots = list(range(len(nodes)))
     for number, node in enumerate(nodes):
@@ -232,13 +232,13 @@ def _may_share(name: str) -> bool:
     return overload.is_view or name.split(".")[1] in _ALIASES
 
 
-def _writes(node: Template | Node) -> bool:
+def _writes(node: NodeTemplate | Node) -> bool:
     if node.op in VALUES:
         return False
     return operator(node.op)._schema.is_mutable
 
 
-def _without_statistics(node: Template | Node) -> list[Any]:
+def _without_statistics(node: NodeTemplate | Node) -> list[Any]:
     """Returns the arguments, without the running statistics that a batch norm only updates."""
     if node.op not in ("aten.batch_norm.default", "aten.instance_norm.default"):
         return node.args
@@ -254,7 +254,7 @@ def _sources(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
             yield value["v"]
 
 
-def drawn_directly(nodes: Sequence[Template], outputs: Sequence[int]) -> frozenset[int]:
+def drawn_directly(nodes: Sequence[NodeTemplate], outputs: Sequence[int]) -> frozenset[int]:
     """Returns the nodes that draw an output by `torch.rand` itself, without changing it."""
     draws = set()
     for end in outputs:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernel_gym.tasks.traced.code import Code
-from kernel_gym.tasks.traced.template import Template
+from kernel_gym.tasks.traced.template import NodeTemplate
 
 Points = Sequence[Mapping[str, int]]
 
@@ -32,7 +32,7 @@ class Draft:
     category: str
     level: int
     source: str
-    arguments: Sequence[Template]
+    arguments: Sequence[NodeTemplate]
     outputs: Sequence[tuple[str, str, str, str]]
     """Name, dtype, check and shape of each output."""
     axes: Sequence[AxisText]
@@ -187,7 +187,7 @@ class NotInShapes(ValueError):
         self.size = size
 
 
-def sizes_of_shapes(sizes: set[str], arguments: Sequence[Template]) -> list[str]:
+def sizes_of_shapes(sizes: set[str], arguments: Sequence[NodeTemplate]) -> list[str]:
     """Returns lines that read sizes from the shapes of arguments.
 
     Raises:
@@ -196,7 +196,7 @@ def sizes_of_shapes(sizes: set[str], arguments: Sequence[Template]) -> list[str]
     return [f"{size} = {_from_shape(size, arguments)}" for size in sorted(sizes)]
 
 
-def _from_shape(size: str, arguments: Sequence[Template]) -> str:
+def _from_shape(size: str, arguments: Sequence[NodeTemplate]) -> str:
     for argument in arguments:
         for place, text in enumerate(argument.shape or ()):
             if text == size:

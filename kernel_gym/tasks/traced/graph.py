@@ -80,7 +80,7 @@ VALUES = frozenset({"argument", "constant", "item", "unused"})
 """The kinds of nodes that are no operators."""
 
 
-class Graph(BaseModel):
+class TracedGraph(BaseModel):
     """All nodes in order, and the numbers of those that are outputs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,7 +120,7 @@ class Traced(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     construction: Construction
-    forward: Graph
+    forward: TracedGraph
     kinds: dict[str, Literal["input", "parameter", "buffer"]]
     doc: str = ""
     call: How = How()
@@ -152,7 +152,7 @@ def parse_trace(data: dict[str, Any]) -> Traced:
     return traced
 
 
-def _check(graph: Graph | Construction) -> None:
+def _check(graph: TracedGraph | Construction) -> None:
     for number, node in enumerate(graph.nodes):
         references = [*_references(node.args), *_references(list(node.kwargs.values()))]
         if any(not isinstance(r, int) or not 0 <= r < number for r in references):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_gym.tasks.traced.graph import Construction, Graph, Node
+from kernel_gym.tasks.traced.graph import Construction, Node, TracedGraph
 from kernel_gym.tasks.traced.literals import Number, Sizes, expression
 
 
@@ -22,7 +22,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Template:
+class NodeTemplate:
     """A node with expressions in place of numbers.
 
     Attributes:
@@ -38,7 +38,7 @@ class Template:
     data: list[Any] | None = field(default=None)
 
 
-def structure(graph: Graph | Construction) -> tuple[object, ...]:
+def structure(graph: TracedGraph | Construction) -> tuple[object, ...]:
     """Returns what must be equal at all sizes: operators, references and all but numbers."""
     ends = graph.outputs.items() if isinstance(graph, Construction) else graph.outputs
     nodes = (
@@ -60,7 +60,9 @@ def _shell(value: Any) -> object:
     return value
 
 
-def unify(graphs: Sequence[Graph | Construction], sizes: Sequence[Sizes]) -> list[Template]:
+def unify(
+    graphs: Sequence[TracedGraph | Construction], sizes: Sequence[Sizes]
+) -> list[NodeTemplate]:
     """Returns the nodes of graphs with equal structure, with numbers as expressions of sizes.
 
     Raises:
@@ -69,7 +71,7 @@ def unify(graphs: Sequence[Graph | Construction], sizes: Sequence[Sizes]) -> lis
     return [_unified([g.nodes[i] for g in graphs], sizes) for i in range(len(graphs[0].nodes))]
 
 
-def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> Template:
+def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> NodeTemplate:
     first = nodes[0]
     where = first.name or first.op
     shape: tuple[str, ...] | None = None
@@ -83,7 +85,7 @@ def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> Template:
         raise Unexplained("a constant tensor depends on the sizes")
     args = _merged([n.args for n in nodes], sizes, where)
     kwargs = _merged([n.kwargs for n in nodes], sizes, where)
-    return Template(first.op, first.name, args, kwargs, shape, first.dtype, first.data)
+    return NodeTemplate(first.op, first.name, args, kwargs, shape, first.dtype, first.data)
 
 
 def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:

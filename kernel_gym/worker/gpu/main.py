@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from kernel_gym.protocol import worker as messages
-from kernel_gym.protocol.request import Dispatcher
+from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.protocol.worker import ArenaArguments, ArenaCopies, Ranges
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
@@ -55,16 +55,16 @@ class GpuWorker:
     def __init__(self, options: dict[str, Any], file: int | None) -> None:
         from kernel_gym.worker.gpu.gate import GateMode
         from kernel_gym.worker.gpu.launches import Launches, watch_tuning
-        from kernel_gym.worker.gpu.memory import Arena
-        from kernel_gym.worker.gpu.recorder import Recorder
+        from kernel_gym.worker.gpu.memory import WorkerArena
+        from kernel_gym.worker.gpu.recorder import GraphRecorder
 
         warm.seed_cache()
         if not options["trusted"]:
             take_kernels_away()
         self.options, self.file = options, file
-        self.arena: Arena
+        self.arena: WorkerArena
         self.flush: torch.Tensor
-        self.recorder: Recorder | None = None
+        self.recorder: GraphRecorder | None = None
         self.gate = GateMode()
         self.gated = True
         self.launches = Launches()
@@ -98,12 +98,12 @@ class GpuWorker:
         call, and later the GPU may be locked for a comparison.
         """
         from kernel_gym.worker.gpu.memory import open_arena
-        from kernel_gym.worker.gpu.recorder import Recorder
+        from kernel_gym.worker.gpu.recorder import GraphRecorder
 
         torch.cuda.init()
         self.arena = open_arena(self.options["handle"], self.options["size"], self.file)
         self.flush = torch.zeros(self.options["flush"] // 4, dtype=torch.int32, device="cuda")
-        self.recorder = Recorder()
+        self.recorder = GraphRecorder()
         graph, _ = self.recorder.record(lambda: _fill(self.flush))
         graph.replay()
         self._flush()
@@ -349,7 +349,7 @@ class GpuWorker:
         torch.cuda.synchronize()
 
 
-REQUESTS = Dispatcher(
+REQUESTS = RequestDispatcher(
     "worker",
     {
         messages.OpenGpu: GpuWorker.open,
@@ -369,7 +369,7 @@ REQUESTS = Dispatcher(
         messages.CrossCompile: GpuWorker.cross_compile,
     },
 )
-"""What the judge may ask for."""
+"""The requests that the judge may send."""
 
 
 def _fill(*tensors: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.protocol.worker import ArenaTensor
 
 
-class Arena:
+class WorkerArena:
     """The judge's arena: the same memory by handle, or a copy that passes through a shared file.
 
     Args:
@@ -78,7 +78,7 @@ class Exports:
     handle.
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: WorkerArena) -> None:
         self._arena = arena
         self._allocations: list[tuple[int, int]] = []
         self.handles: list[str] = []
@@ -102,7 +102,7 @@ class Exports:
         return [len(self._allocations) - 1, address - start, size]
 
 
-def open_arena(handle: str, size: int, file: int | None) -> Arena:
+def open_arena(handle: str, size: int, file: int | None) -> WorkerArena:
     """Opens the judge's arena by a handle, or through a shared file.
 
     Args:
@@ -115,6 +115,6 @@ def open_arena(handle: str, size: int, file: int | None) -> Arena:
     """
     if file is None:
         address = gpu_runtime.open_handle(bytes.fromhex(handle))
-        return Arena(gpu_runtime.as_tensor(address, size), None)
+        return WorkerArena(gpu_runtime.as_tensor(address, size), None)
     host = torch.frombuffer(mmap.mmap(file, size), dtype=torch.uint8)
-    return Arena(torch.empty(size, dtype=torch.uint8, device="cuda"), host)
+    return WorkerArena(torch.empty(size, dtype=torch.uint8, device="cuda"), host)

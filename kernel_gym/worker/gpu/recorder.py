@@ -23,7 +23,7 @@ HELD_BYTES = 2 * RESERVED_BYTES
 """Most bytes that a process keeps between two tasks on a crowded GPU."""
 
 
-class Recorder:
+class GraphRecorder:
     """Captures graphs in a process with a GPU context; reserves enough memory for most tasks."""
 
     def __init__(self) -> None:

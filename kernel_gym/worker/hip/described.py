@@ -8,8 +8,8 @@ from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.worker.sim.properties import HostProperties
 
 
-class Device(ctypes.Structure):
-    """`Device` of hip_runtime.h."""
+class HipDevice(ctypes.Structure):
+    """`HipDevice` of hip_runtime.h."""
 
     _fields_ = [
         *(("name", ctypes.c_char * 64), ("arch", ctypes.c_char * 64)),
@@ -19,10 +19,10 @@ class Device(ctypes.Structure):
     ]
 
 
-def described(device: HostProperties) -> Device:
+def described(device: HostProperties) -> HipDevice:
     """Describes a device for the HIP runtime. The number of gfx90a is 910, as in HIP."""
     number, target = device.arch.removeprefix("gfx"), TARGETS[device.arch]
-    return Device(
+    return HipDevice(
         *(device.name.encode(), device.full_arch.encode()),
         *(int(number) if number.isdigit() else 910, device.minor),
         *(target.compute_units, device.l2_bytes),

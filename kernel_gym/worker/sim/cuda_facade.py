@@ -111,7 +111,7 @@ class Event:
         """Launches are synchronous."""
 
 
-class Graph:
+class CapturedGraph:
     """A captured graph: a list of requests, which `replay` sends."""
 
     _runtime: SimRuntime
@@ -147,7 +147,7 @@ class Graph:
 
 
 @contextlib.contextmanager
-def _capture(graph: Graph, **_: Any) -> Iterator[None]:
+def _capture(graph: CapturedGraph, **_: Any) -> Iterator[None]:
     """Implements `torch.cuda.graph`."""
     graph.capture_begin()
     try:
@@ -247,7 +247,7 @@ def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
         "current_stream": lambda device=None: current[0],
         "default_stream": lambda device=None: default,
         "Event": type("Event", (Event,), {"_runtime": runtime}),
-        "CUDAGraph": type("CUDAGraph", (Graph,), {"_runtime": runtime}),
+        "CUDAGraph": type("CUDAGraph", (CapturedGraph,), {"_runtime": runtime}),
         "graph": lambda cuda_graph, pool=None, stream=None, **_: _capture(cuda_graph),
         "graph_pool_handle": lambda: (0, 0),
         "is_current_stream_capturing": lambda: runtime.capturing,

@@ -49,7 +49,7 @@ class Simulation:
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """What the audits found, and the device's fault at the end: `message` and details."""
+        """Findings of the audits, and the device's fault at the end: `message` and details."""
         gpu = self.runtime.gpu
         return [*gpu.findings.values(), *([gpu.fault] if gpu.fault else [])]
 

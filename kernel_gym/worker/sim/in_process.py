@@ -8,8 +8,8 @@ from typing import Any
 
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.missing import report_at_end
-from kernel_gym.worker.sim.results import Recorder
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.results import ResultRecorder
+from kernel_gym.worker.sim.settings import SimSettings
 
 
 def start() -> Any:
@@ -21,10 +21,10 @@ def start() -> Any:
     Raises:
         ImportError: The device cannot be brought up here.
     """
-    settings = Settings.from_environment()
+    settings = SimSettings.from_environment()
     if settings is None:
         return None
-    recorder = Recorder.from_environment("python", sys.orig_argv)
+    recorder = ResultRecorder.from_environment("python", sys.orig_argv)
     try:
         simulation = _enable(settings, recorder)
     except Exception as error:
@@ -40,7 +40,7 @@ def start() -> Any:
     return simulation
 
 
-def _enable(settings: Settings, recorder: Recorder | None) -> Any:
+def _enable(settings: SimSettings, recorder: ResultRecorder | None) -> Any:
     library.load()  # before PyTorch, which the next line imports
     from kernel_gym.worker.sim.enabled import enable
 

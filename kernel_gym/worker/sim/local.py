@@ -19,7 +19,7 @@ from kernel_gym.devices.sim import simulated_gpu
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox import host_memory
-from kernel_gym.sandbox.channel import Message
+from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
@@ -53,7 +53,7 @@ class LocalRuntime(SimRuntime):
             audit: Whether each launch is audited for races and missing waits. What is found does
                 not stop it.
             file: Descriptor of the device's memory; by default it is made.
-            bounds: `fault` or `warn`, see `kernel_gym.worker.sim.settings.Settings`.
+            bounds: `fault` or `warn`, see `kernel_gym.worker.sim.settings.SimSettings`.
             observer: Is called for each launch, fault and finding. Without one the device keeps
                 its launches.
 
@@ -126,7 +126,7 @@ class LocalRuntime(SimRuntime):
             raise DeviceError(str(error)) from None
 
     def _ask(self, request: Request) -> dict[str, Any]:
-        message = Message(*encode(request))
+        message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_worker(self.gpu, message))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_gym.protocol import worker as messages
-from kernel_gym.protocol.request import Dispatcher
+from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.sim.torch_owner import ask, describe
@@ -103,14 +103,14 @@ class SimWorker:
         return torch.empty_strided(arg.shape, arg.strides, dtype=arg.dtype, device="cuda")
 
 
-REQUESTS = Dispatcher(
+REQUESTS = RequestDispatcher(
     "worker",
     {
         messages.LoadOnSimulator: SimWorker.load,
         messages.CallOnSimulator: SimWorker.call,
     },
 )
-"""What the judge may ask for."""
+"""The requests that the judge may send."""
 
 
 def _describe_output(output: Any) -> dict[str, Any]:

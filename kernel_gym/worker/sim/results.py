@@ -17,14 +17,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
 VERSION = 1
 _WRITTEN = ("name", "grid", "block", "lds", "seconds")
 Sink = Callable[[dict[str, Any]], None]
 
 
-class Recorder:
+class ResultRecorder:
     """Turns what happens on a device into records.
 
     Args:
@@ -39,14 +39,14 @@ class Recorder:
         self._seen: set[tuple[Any, ...]] = set()
 
     @classmethod
-    def from_environment(cls, host: str, command: Sequence[str]) -> Recorder | None:
+    def from_environment(cls, host: str, command: Sequence[str]) -> ResultRecorder | None:
         """Returns a recorder into the folder that the environment names, or None without one.
 
         Args:
             host: What drives the device: `python` or `hip`.
             command: The words of the process.
         """
-        settings = Settings.from_environment()
+        settings = SimSettings.from_environment()
         if settings is None or settings.results is None:
             return None
         return cls(Document(settings.results, host, list(command), settings.device).write)

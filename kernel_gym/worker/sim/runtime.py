@@ -207,7 +207,7 @@ class SimRuntime:
             lds: Bytes of dynamic LDS.
         """
         sizes = [len(v) for v in values]
-        self._work(messages.Launch(kernel, grid, block, sizes, lds, b"".join(values)))
+        self._work(messages.LaunchKernel(kernel, grid, block, sizes, lds, b"".join(values)))
 
     def _allocate(self, size: int) -> int:
         return self._ask(messages.Allocate(size))["address"]

@@ -21,11 +21,11 @@ from kernel_gym.sandbox.channel import Channel
 from kernel_gym.torch_device import library
 from kernel_gym.worker.hip import sim as hip
 from kernel_gym.worker.sim.local import LocalRuntime
-from kernel_gym.worker.sim.results import Recorder
+from kernel_gym.worker.sim.results import ResultRecorder
 
 MAX_TRACE = 4000
 OPTIONS = ("threads", "memory", "launch_limit", "arch", "audit", "bounds")
-"""What the caller says about the device."""
+"""The caller's description of the device."""
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
-    recorder = Recorder(report.send)
+    recorder = ResultRecorder(report.send)
     recorder.others = library.seconds
     known = {name: options[name] for name in OPTIONS}
     runtime = LocalRuntime(**known, file=fds[1], observer=recorder)

@@ -29,8 +29,8 @@ LONGEST_LAUNCH = 600.0
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a program's simulated GPU is like.
+class SimSettings:
+    """Properties of a program's simulated GPU.
 
     Attributes:
         device: Name of the device, such as `sim:gfx942`.
@@ -69,7 +69,7 @@ class Settings:
         return self.device.removeprefix(PREFIX)
 
     @classmethod
-    def from_environment(cls, variables: Mapping[str, str] = os.environ) -> Settings | None:
+    def from_environment(cls, variables: Mapping[str, str] = os.environ) -> SimSettings | None:
         """Reads the settings; returns None if no simulated GPU is wanted.
 
         Raises:

@@ -24,7 +24,7 @@ _TAKEN = frozenset({"self", "torch", "aten", "math", "inputs"})
 
 @dataclass
 class Built:
-    """What was constructed.
+    """The function that was constructed, and its arguments.
 
     Attributes:
         function: The module or function.

@@ -29,7 +29,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     confine.forbid_inspection()
     caller = Channel(socket.socket(fileno=fds[0]), buffers=MOST_BUFFERS)
-    tracer = Tracer()
+    tracer = TracingWorker()
     while True:
         message = caller.recv()
         try:
@@ -43,7 +43,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
 Answer = tuple[dict[str, Any], list[bytes]]
 
 
-class Tracer:
+class TracingWorker:
     """One module or function of a user."""
 
     def __init__(self) -> None:
@@ -103,9 +103,9 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 
 HANDLERS: dict[str, Callable[..., Answer]] = {
-    "load": Tracer.load,
-    "profile": Tracer.profile,
-    "trace": Tracer.trace,
-    "spreads": Tracer.spreads,
-    "run": Tracer.run,
+    "load": TracingWorker.load,
+    "profile": TracingWorker.profile,
+    "trace": TracingWorker.trace,
+    "spreads": TracingWorker.spreads,
+    "run": TracingWorker.run,
 }

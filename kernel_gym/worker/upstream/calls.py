@@ -26,7 +26,7 @@ class NotDescribedError(Exception):
     """A call has an argument that cannot be made again from a description."""
 
 
-class Recorder:
+class CallRecorder:
     """Records calls of functions at the outermost level: not those that they make themselves."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class Recorder:
 class _Kernel:
     """A `@triton.jit` kernel whose launches are recorded with their grid."""
 
-    def __init__(self, recorder: Recorder, name: str, kernel: Any) -> None:
+    def __init__(self, recorder: CallRecorder, name: str, kernel: Any) -> None:
         self._recorder, self._name, self.wrapped = recorder, name, kernel
 
     def __getitem__(self, grid: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.worker.upstream.calls import Recorder
+from kernel_gym.worker.upstream.calls import CallRecorder
 
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
@@ -44,7 +44,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
         sys.modules.setdefault(name, _Stub(name))
     for name in reversed(options.get("path", ())):
         sys.path.insert(0, str(folder / name))
-    recorder = Recorder()
+    recorder = CallRecorder()
     signal.signal(signal.SIGPROF, _stop)
     signal.setitimer(signal.ITIMER_PROF, options["seconds"])  # of the processor
     ended = "well"
@@ -100,7 +100,7 @@ class _StubLoader:
         pass
 
 
-def _halves(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
     """Runs a file whose two halves are an implementation and its tests."""
     path = folder / options["file"]
     text = path.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dic
     return {}
 
 
-def _runner(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
     """Runs a script that loads the implementation from a file of its own."""
     target = (folder / options["implementation"]).resolve()
     load = importlib.machinery.SourceFileLoader.exec_module
@@ -136,7 +136,7 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dic
     return {"status": 0}
 
 
-def _pytest(folder: Path, options: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
     """Runs a sample of the tests of a pytest file, without those that time or save."""
     import pytest
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from kernel_gym.devices.gpu import blocks as gpu_blocks
 from kernel_gym.devices.gpu import runtime as gpu_runtime
-from kernel_gym.devices.gpu.arena import Piece
+from kernel_gym.devices.gpu.arena import ArenaPiece
 from kernel_gym.devices.gpu.blocks import Places, copy_outputs, read_block, read_places
 from kernel_gym.devices.gpu.runtime import HANDLE_BYTES, GpuRuntimeError
 
 HONEST = {"ms": [0.5, 0.6, 0.4], "host": 30e-6}
 HANDLE = "ab" * HANDLE_BYTES
-TARGET = Piece(64, 16, "output")
+TARGET = ArenaPiece(64, 16, "output")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.answers import BadAnswerError
-from kernel_gym.devices.gpu.arena import Piece
+from kernel_gym.devices.gpu.arena import ArenaPiece
 from kernel_gym.devices.gpu.outputs import read_call
 from kernel_gym.devices.placement import Placed
 from kernel_gym.tasks import get_task
@@ -29,7 +29,7 @@ class Arena:
 def read(answer):
     arena = Arena()
     x = torch.randn(4, 8).half()
-    placed = Placed({"x": x}, {"x": Piece(0, 64, "x")}, (Piece(1024, 64, "out"),))
+    placed = Placed({"x": x}, {"x": ArenaPiece(0, 64, "x")}, (ArenaPiece(1024, 64, "out"),))
     arena.bytes[:64] = x.view(-1).view(torch.uint8)
     arena.bytes[1024:1088] = (2 * x).view(-1).view(torch.uint8)
     return x, read_call(arena, TASK, answer, placed, DIMS)

@@ -14,8 +14,8 @@ from kernel_gym.devices.sim.memory import (
     ARENA_BASE,
     ARENA_SIZE,
     GUARD,
-    Arena,
     DeviceMemoryError,
+    SimArena,
     create_file,
     map_device,
 )
@@ -34,7 +34,7 @@ def device():
 
 
 def test_allocations_are_aligned_apart_and_never_reused():
-    arena = Arena(1 << 30)
+    arena = SimArena(1 << 30)
     first = arena.allocate(100, "a")
     second = arena.allocate(100, "b")
     assert first.start % ALIGNMENT == second.start % ALIGNMENT == 0
@@ -44,7 +44,7 @@ def test_allocations_are_aligned_apart_and_never_reused():
 
 
 def test_a_range_is_located_only_when_it_lies_whole_in_a_live_allocation():
-    arena = Arena(1 << 30)
+    arena = SimArena(1 << 30)
     result = arena.allocate(1000, "a")
     assert arena.locate(result.start, 1000) == result
     assert arena.locate(result.start + 999, 1) == result
@@ -56,7 +56,7 @@ def test_a_range_is_located_only_when_it_lies_whole_in_a_live_allocation():
 
 
 def test_the_capacity_is_of_live_pages(device):
-    arena = Arena(8 * PAGE)
+    arena = SimArena(8 * PAGE)
     first = arena.allocate(6 * PAGE, "a")
     with pytest.raises(DeviceMemoryError, match=f"of {8 * PAGE} live"):
         arena.allocate(6 * PAGE, "b")
@@ -65,7 +65,7 @@ def test_the_capacity_is_of_live_pages(device):
 
 
 def test_small_allocations_cost_the_pages_that_they_touch(device):
-    arena, memory = Arena(64 * PAGE), os.fstat(device)
+    arena, memory = SimArena(64 * PAGE), os.fstat(device)
     starts = []
     with contextlib.suppress(DeviceMemoryError):
         for _ in range(1000):
@@ -80,7 +80,7 @@ def test_small_allocations_cost_the_pages_that_they_touch(device):
 
 
 def test_freeing_twice_is_told_not_raised():
-    arena = Arena(1 << 20)
+    arena = SimArena(1 << 20)
     result = arena.allocate(10, "a")
     assert arena.free(result.start)
     assert not arena.free(result.start)
@@ -99,7 +99,7 @@ def test_host_code_that_touches_reserved_device_memory_faults():
 
 def test_addresses_start_again_only_where_that_is_asked_for(monkeypatch):
     monkeypatch.setattr("kernel_gym.devices.sim.memory.ARENA_SIZE", 16 * PAGE)
-    strict, reusing = Arena(1 << 30), Arena(1 << 30, reuse=True)
+    strict, reusing = SimArena(1 << 30), SimArena(1 << 30, reuse=True)
     for arena in (strict, reusing):
         pieces = [arena.allocate(2 * PAGE, name) for name in "abcde"]
         arena.free(pieces[1].start)

@@ -48,7 +48,7 @@ def model(tokenizer):
     import torch
     from transformers import LlamaForCausalLM
 
-    from kernel_gym.training.config import Model
+    from kernel_gym.training.config import PolicyModel
     from kernel_gym.training.tiny import make_model
 
     turns = iter(REPLIES)
@@ -62,7 +62,7 @@ def model(tokenizer):
             padded = [row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows]
             return torch.cat([input_ids, torch.tensor(padded)], dim=1)
 
-    made = make_model(tokenizer, Model(hidden=16, layers=1, heads=1, context=16384), seed=0)
+    made = make_model(tokenizer, PolicyModel(hidden=16, layers=1, heads=1, context=16384), seed=0)
     made.__class__ = Scripted
     return made
 

@@ -1,7 +1,7 @@
 """Times of baselines, and their cache: bounded, and the least used time goes first."""
 
 from kernel_gym.devices import open_device
-from kernel_gym.judge.timing.baselines import Baseline, BaselineTimes
+from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
@@ -27,7 +27,7 @@ def test_the_time_of_a_baseline_does_not_depend_on_what_was_timed_before():
 
     device, times = open_device("sim:gfx942"), []
     for before in ((), ((64, 4909), (385, 385))):
-        baseline = Baseline(device, BaselineTimes())
+        baseline = BaselineRunner(device, BaselineTimes())
         for dims in before:
             seconds(*dims)
         times.append(seconds(4, 50257))

@@ -18,7 +18,7 @@ from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryU
 from kernel_gym.devices.gpu import alternation
 from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.devices.gpu import session as gpu_session
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.devices.gpu.device import GpuDevice
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.session import GpuSession
@@ -178,8 +178,8 @@ def arena(request, monkeypatch, tmp_path):
     monkeypatch.setattr(paired, "TIMING", replace(TIMING, max_seconds=4))
     monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4))
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
-    monkeypatch.setattr("kernel_gym.worker.gpu.recorder.Recorder", Recorder)
-    result = Arena(SIZE, by_handle=request.param)
+    monkeypatch.setattr("kernel_gym.worker.gpu.recorder.GraphRecorder", Recorder)
+    result = GpuArena(SIZE, by_handle=request.param)
     yield result
     result.close()
 

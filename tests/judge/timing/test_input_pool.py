@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.gpu import runtime as gpu_runtime
-from kernel_gym.devices.gpu.arena import Arena
+from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.judge.timing.input_pool import InputPool
 from kernel_gym.tasks import Scale, get_task, train_workloads
 
@@ -34,7 +34,7 @@ def arena(monkeypatch):
         "as_tensor": lambda address, size: memory,
     }.items():
         monkeypatch.setattr(gpu_runtime, name, call)
-    return Arena(SIZE)
+    return GpuArena(SIZE)
 
 
 @pytest.fixture

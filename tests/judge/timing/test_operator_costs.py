@@ -1,4 +1,4 @@
-"""What operators of PyTorch cost beyond one pass over their tensors."""
+"""The cost of PyTorch's operators beyond one pass over their tensors."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kernel_gym.devices.base import Failed, FailureKind, TimedBlock
 from kernel_gym.judge.protocol import CLOCK, TIMING
 from kernel_gym.judge.timing.paired import (
     BlockSummary,
-    Interval,
+    LogRatioInterval,
     PairedBenchmark,
     PairedResult,
     PairedSetup,
@@ -286,8 +286,8 @@ def test_the_noise_floor_is_a_high_quantile_of_both_signs():
     ],
 )
 def test_an_interval_is_settled_when_it_is_narrow_or_beyond_pay(mean, half, settled):
-    assert Interval(mean, half).settled is settled
-    assert Interval(-mean, half).settled is settled
+    assert LogRatioInterval(mean, half).settled is settled
+    assert LogRatioInterval(-mean, half).settled is settled
 
 
 class Liar(Side):

@@ -20,7 +20,9 @@ def test_latency_of_a_pointer_chase_is_the_measured_one(micro):
 
 
 def test_a_summary_has_median_and_worst_error():
-    points = [microbenchmarks.Point("c", str(i), "us", 10.0, 10.0 + i, True) for i in range(3)]
+    points = [
+        microbenchmarks.ComparedFigure("c", str(i), "us", 10.0, 10.0 + i, True) for i in range(3)
+    ]
     assert microbenchmarks.summary(points) == {
         "c": {"points": 3, "median": pytest.approx(0.1), "worst": pytest.approx(0.2)}
     }

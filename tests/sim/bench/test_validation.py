@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.sim.bench import geak
-from kernel_gym.sim.bench.launches import Launch
+from kernel_gym.sim.bench.launches import TritonLaunch
 from kernel_gym.sim.bench.records import BadRecord, read_records
 from kernel_gym.sim.bench.validation import plot, validate_records
 
@@ -37,8 +37,8 @@ def records_file(tmp_path):
 
 
 def test_a_launch_survives_json():
-    launch = Launch.from_json(record(256)["launch"])
-    assert Launch.from_json(json.loads(json.dumps(launch.to_json()))) == launch
+    launch = TritonLaunch.from_json(record(256)["launch"])
+    assert TritonLaunch.from_json(json.loads(json.dumps(launch.to_json()))) == launch
 
 
 def test_validation_models_each_record(records_file, tmp_path):
@@ -100,7 +100,7 @@ def test_public_records_have_launches(kernel, shape, kinds, config, grid):
     raw = {"kernel": f"x/{kernel}.py", "shape": shape, "dtype": kinds, "config": config}
     known = geak.interpret(raw)
     assert known.launches[0].grid == grid
-    assert Launch.from_json(known.launches[0].to_json()) == known.launches[0]
+    assert TritonLaunch.from_json(known.launches[0].to_json()) == known.launches[0]
 
 
 def test_unknown_public_kernels_are_left_out():

@@ -123,7 +123,7 @@ def test_values_that_may_be_read_later_are_kept(behind, dead):
 
 
 def test_a_loop_that_divides(any_engine):
-    """What an iteration leaves is overwritten by the next one before it is read."""
+    """The values of an iteration are overwritten by the next one before it is read."""
     body = f"""s_mov_b32 s10, 3
 .LBB0_1:
 	{DIVISION}

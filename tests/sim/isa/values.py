@@ -70,7 +70,7 @@ def part(x: Any, high: int, low: int) -> int:
 
 
 def store(kind: str, x: Any) -> int:
-    """What ``D.kind = x`` leaves in a register that held nothing."""
+    """The register after ``D.kind = x`` if it held nothing before."""
     letters, size = _split(kind)
     if letters == "f" and is_float(x) and width(x) != size:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What workgroups hand each other takes time: chains, tickets, and atomics on the same lines."""
+"""Handing data from one workgroup to another takes time: chains, tickets, atomics."""
 
 from __future__ import annotations
 

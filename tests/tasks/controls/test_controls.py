@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernel_gym.tasks import Kind, Split, Workload, get_problem, problem_names
-from kernel_gym.tasks.controls.answers import CONTROLS, Case, same_bits
+from kernel_gym.tasks.controls.answers import CONTROLS, ControlCase, same_bits
 from kernel_gym.tasks.controls.kernels import KERNELS, no_op, stale, zeros
 from kernel_gym.tasks.controls.low_precision import accumulated_coarsely
 from kernel_gym.tasks.problem import Output
@@ -16,7 +16,7 @@ from kernel_gym.tasks.problem import Output
 
 def case(name, dims, seed=0, distribution="normal"):
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution=distribution)
-    return Case(get_problem(name), workload, seed)
+    return ControlCase(get_problem(name), workload, seed)
 
 
 def test_all_controls_are_there():
@@ -175,8 +175,10 @@ class LargestOfRows(type(get_problem("softmax"))):
 
 def test_padding_takes_part_in_a_maximum_of_negative_values_alone():
     workload = Workload({"rows": 64, "cols": 2}, Split.TRAIN, Kind.TRAIN)
-    one = Case(LargestOfRows(), workload, 0)
+    one = ControlCase(LargestOfRows(), workload, 0)
     (found,) = CONTROLS["padding takes part"](one)["cols"]
     assert torch.equal(found, one.answer[0].clamp_min(0))
-    wide = Case(LargestOfRows(), Workload({"rows": 4, "cols": 999}, Split.TRAIN, Kind.TRAIN), 0)
+    wide = ControlCase(
+        LargestOfRows(), Workload({"rows": 4, "cols": 999}, Split.TRAIN, Kind.TRAIN), 0
+    )
     assert "change nothing" in CONTROLS["padding takes part"](wide)

@@ -15,7 +15,7 @@ from kernel_gym.tasks.importers.predictions import (
     prediction_for,
     read_predictions,
 )
-from kernel_gym.tasks.importers.reader import Found, Unsupported
+from kernel_gym.tasks.importers.reader import FoundTask, Unsupported
 from kernel_gym.tasks.names import IMPORTS
 
 SCALE = '''
@@ -93,7 +93,7 @@ def test_tasks_are_listed_by_level_and_number(checkout):
     assert not TRITON.detect(checkout / "KernelBench")
     first, second, last = TRITON.entries(checkout)
     assert (first.name, second.name) == ("level1/2_Scale", "level1/10_Later")
-    assert isinstance(first, Found)
+    assert isinstance(first, FoundTask)
     assert isinstance(last, Unsupported)
     assert "network" in last.reason
 

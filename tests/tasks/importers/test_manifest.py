@@ -9,9 +9,9 @@ from kernel_gym.tasks.importers import readers
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
     DeviceVerdict,
-    Entry,
     ImportStatus,
     Manifest,
+    ManifestEntry,
     ManifestError,
     read_manifest,
     write_manifest,
@@ -29,14 +29,14 @@ def folder(tmp_path, monkeypatch):
 
 def manifest(checkout, **verdicts):
     (checkout / "one.py").write_text("x = 1\n")
-    entry = Entry(
+    entry = ManifestEntry(
         name="a/one",
         category="Math",
         mode=Mode.TRITON2TRITON,
         files=hashes(checkout, ("one.py",)),
         verdicts={name: DeviceVerdict(status=status) for name, status in verdicts.items()},
     )
-    other = Entry(name="two", category="Math", reason="no tests")
+    other = ManifestEntry(name="two", category="Math", reason="no tests")
     tasks = {"a/one": entry, "two": other}
     return Manifest(suite="tiny-s", checkout=str(checkout), commit="", licence="MIT", tasks=tasks)
 

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from kernel_gym.tasks.importers.reader import UnsupportedTask
-from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, Values, parse_calls
+from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, ValueClass, parse_calls
 from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
-from kernel_gym.tasks.recorded.templates import Template, size_of, templates_of
+from kernel_gym.tasks.recorded.templates import CallTemplate, size_of, templates_of
 
 REAL = {"kind": "float", "mean": 0.0, "deviation": 1.0, "low": -3.0, "high": 3.0}
 
 
 def tensor(*shape, dtype="float32", strides=None, **values):
     dense = [torch.empty(shape, device="meta").stride(i) for i in range(len(shape))]
-    chosen = Values(**(values or REAL))
+    chosen = ValueClass(**(values or REAL))
     return TensorForm(shape=shape, strides=strides or dense, dtype=dtype, values=chosen)
 
 
@@ -49,7 +49,7 @@ def test_calls_of_another_structure_are_another_template():
 
 def test_a_template_is_read_as_it_was_written():
     ((template, _),) = templates_of([call(tensor(8, 16), numbers=(16,))])
-    assert Template.from_json(template.to_json()) == template
+    assert CallTemplate.from_json(template.to_json()) == template
 
 
 def test_indices_stay_below_the_axis_that_they_index():

@@ -1,4 +1,4 @@
-"""What compilers print of a HIP object's kernels, read into facts."""
+"""The compiler's printed facts about a HIP object's kernels are parsed."""
 
 from kernel_gym.worker.hip.gpu import read_resources
 

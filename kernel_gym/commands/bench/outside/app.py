@@ -37,11 +37,11 @@ def outside(
     Example: KERNEL_GYM_CHECKOUTS=../checkouts kernel-gym bench outside --out outside
     """
     from kernel_gym.commands.bench.outside.run import run_program
-    from kernel_gym.worker.sim.settings import Settings
+    from kernel_gym.worker.sim.settings import SimSettings
 
     with one_line_errors():
         all_programs = suites.programs(_checkouts())
-        settings = Settings(device=device)
+        settings = SimSettings(device=device)
         out.mkdir(parents=True, exist_ok=True)
         records = _read(out / RECORDS)
     chosen = [p for p in all_programs if _is_chosen(p, only, records, again)]

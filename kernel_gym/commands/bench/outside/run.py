@@ -12,10 +12,10 @@ from typing import Any
 from kernel_gym.commands.bench.outside.reasons import LONGEST, of_text, reason_of
 from kernel_gym.commands.bench.outside.suites import Program
 from kernel_gym.inert import inert_line
-from kernel_gym.programs.command import CommandError, Ended, run_command
+from kernel_gym.programs.command import CommandEnd, CommandError, run_command
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.settings import SimSettings
 
 MOST_OUTPUT = 1 << 18
 """Bytes of a program's output that are searched for a reason."""
@@ -24,7 +24,7 @@ _COLLECTED = re.compile(r"collected (\d+) items?")
 _SUMMARY = re.compile(r"^(?:FAILED|ERROR) \S+.*? - (.*)$", re.MULTILINE)
 
 
-def run_program(program: Program, settings: Settings, timeout: float) -> dict[str, Any]:
+def run_program(program: Program, settings: SimSettings, timeout: float) -> dict[str, Any]:
     """Builds and runs a program.
 
     Args:
@@ -62,7 +62,7 @@ def run_program(program: Program, settings: Settings, timeout: float) -> dict[st
 
 
 def _ends_with_warnings(
-    first: dict[str, Any], program: Program, settings: Settings, timeout: float, folder: Path
+    first: dict[str, Any], program: Program, settings: SimSettings, timeout: float, folder: Path
 ) -> str:
     """Says whether a program that reads or writes out of bounds ends well with `--bounds warn`."""
     kinds = {fault["kind"] for fault in first["faults"]}
@@ -74,7 +74,7 @@ def _ends_with_warnings(
 
 
 def _run(
-    words: tuple[str, ...], program: Program, settings: Settings, timeout: float, folder: Path
+    words: tuple[str, ...], program: Program, settings: SimSettings, timeout: float, folder: Path
 ) -> tuple[dict[str, Any], str]:
     results = Path(tempfile.mkdtemp(dir=folder))
     log = results / "output.txt"
@@ -88,7 +88,7 @@ def _run(
             )
         except CommandError as error:
             output.write(str(error).encode())
-            ended = Ended(error.code, False, 0.0)
+            ended = CommandEnd(error.code, False, 0.0)
     how = {"status": ended.status, "timed_out": ended.timed_out, "host_seconds": ended.seconds}
     result = read_results(results).to_json() | how
     with log.open("rb") as file:

@@ -158,4 +158,4 @@ SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
     "HeCBench": _hecbench,
     "TritonBench": _tritonbench,
 }
-"""What finds the programs of a checkout, by the checkout's name."""
+"""The function that finds the programs of a checkout, by the checkout's name."""

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "launch/dispatch.h"
+#include "timing/footprint.h"
 #include "timing/recorder.h"
+#include "timing/sharing.h"
 
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
                         u32 size) {

@@ -2,11 +2,12 @@
 #include <algorithm>
 
 #include "audit/audit.h"
-#include "launch/dispatch.h"
 #include "ops/access_check.h"
 #include "ops/atomics.h"
 #include "ops/movement.h"
+#include "timing/footprint.h"
 #include "timing/recorder.h"
+#include "timing/sharing.h"
 
 // Flat addresses with these upper halves name LDS and scratch.
 constexpr u32 kSharedAperture = 0x10000;

@@ -1,9 +1,10 @@
 // Scalar loads. src[0]: base pair, src[1]: offset register; imm: offset; aux: words;
 // flags: 1 if the base is a buffer resource
 #include "audit/audit.h"
-#include "launch/dispatch.h"
 #include "ops/access_check.h"
+#include "timing/footprint.h"
 #include "timing/recorder.h"
+#include "timing/sharing.h"
 
 namespace {
 

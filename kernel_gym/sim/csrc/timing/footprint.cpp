@@ -1,8 +1,7 @@
-// The lines of memory that a launch touched.
+#include "timing/footprint.h"
+
 #include <algorithm>
 #include <cstdlib>
-
-#include "launch/dispatch.h"
 
 Footprint::~Footprint() {
   for (u8* map : maps_) free(map);

@@ -15,8 +15,8 @@ from kernel_gym.devices.sim.memory import (
     ARENA_SIZE,
     HOST_COPY_LATENCY,
     HOST_LINK,
-    Arena,
     DeviceMemoryError,
+    SimArena,
 )
 from kernel_gym.sandbox.host_memory import available_bytes
 from kernel_gym.sim import constants as hw
@@ -25,8 +25,8 @@ from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.engine.engine import Engine, Fault, Kernel, pack_kernarg
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
 from kernel_gym.worker.sim.code_objects import assembler_in
-from kernel_gym.worker.sim.results import Recorder
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.results import ResultRecorder
+from kernel_gym.worker.sim.settings import SimSettings
 
 MOST_MEMORY = 16 << 30
 """Upper bound on the device's memory in bytes, unless the settings say more."""
@@ -58,7 +58,7 @@ class ProgramGpu:
         printed: What the last launch printed: pieces with whether they go to the error output.
     """
 
-    def __init__(self, settings: Settings, recorder: Recorder | None) -> None:
+    def __init__(self, settings: SimSettings, recorder: ResultRecorder | None) -> None:
         self.settings, self.recorder = settings, recorder
         self.seconds = 0.0
         self.printed: list[tuple[bool, bytes]] = []
@@ -67,7 +67,7 @@ class ProgramGpu:
         self.engine.place_variables = self._place_variables
         self._target = TARGETS[settings.arch]
         self._bandwidth = hw.FIGURES[settings.arch].hbm_bytes_per_s * hw.HBM_EFFICIENCY
-        self._arena = Arena(settings.memory or default_memory())
+        self._arena = SimArena(settings.memory or default_memory())
         self._modules: list[str] = [""]
         self._kernels: dict[str, Kernel] = {}
         self._own: set[int] = set()
@@ -244,7 +244,7 @@ def default_memory() -> int:
 
 
 def why_missing(error: AsmError, kernel: str) -> tuple[str, str, str, str]:
-    """What a kernel that cannot be decoded lacks, as arguments of `Recorder.missing`."""
+    """Returns the missing feature of an undecodable kernel, for `ResultRecorder.missing`."""
     what = "instruction" if isinstance(error, UnsupportedInstruction) else "library"
     name = getattr(error, "text", "").partition(" ")[0] or kernel
     advice = "the simulator lacks it: report it with the kernel, or compile without it"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Change:
+class HeaderChange:
     """A part of a header and what replaces it.
 
     Attributes:
@@ -51,13 +51,13 @@ _HALVES = """struct {
 
 """
 CHANGES = (
-    Change(
+    HeaderChange(
         "hip/amd_detail/amd_hip_runtime.h",
         "template <typename F>\nstruct __HIP_Coordinates {",
         "static constexpr __HIP_Coordinates<__HIP_BlockDim> blockDim{};",
         _COORDINATES,
     ),
-    Change(
+    HeaderChange(
         "hip/amd_detail/amd_hip_fp16.h",
         "struct {\n                    unsigned short x;\n                    unsigned short y;",
         "            // CREATORS\n            __HOST_DEVICE__\n            __half2() = default;",
@@ -80,7 +80,7 @@ def changed_headers(headers: Path, folder: Path) -> Path | None:
     return folder if any(needed) else None
 
 
-def _write(change: Change, headers: Path, folder: Path) -> bool:
+def _write(change: HeaderChange, headers: Path, folder: Path) -> bool:
     original = headers / change.file
     if not original.exists():
         return False

@@ -31,8 +31,8 @@ from kernel_gym.worker.hip.drop_in.gpu import (
     why_missing,
 )
 from kernel_gym.worker.sim.properties import PROPERTIES
-from kernel_gym.worker.sim.results import Recorder
-from kernel_gym.worker.sim.settings import Settings
+from kernel_gym.worker.sim.results import ResultRecorder
+from kernel_gym.worker.sim.settings import SimSettings
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_SYMBOL = 0, 1, 2, 13
 INVALID_DEVICE_FUNCTION, INVALID_IMAGE, NOT_FOUND, LAUNCH_FAILURE = 98, 200, 500, 719
@@ -42,7 +42,7 @@ _LAUNCH = struct.Struct("<6IQI")
 Answer = tuple[int, bytes]
 
 
-class Request(enum.IntEnum):
+class RequestNumber(enum.IntEnum):
     """Numbers of requests; mirrored by hip_process.cpp."""
 
     ALLOCATE = 1
@@ -59,7 +59,7 @@ class Request(enum.IntEnum):
     AVAILABLE = 12
 
 
-_WITHOUT_ANSWER = (Request.CHARGE, Request.MISSING)
+_WITHOUT_ANSWER = (RequestNumber.CHARGE, RequestNumber.MISSING)
 
 
 class Server:
@@ -73,7 +73,7 @@ class Server:
     def __init__(self, gpu: ProgramGpu, say: Callable[[str], None]) -> None:
         self._gpu, self._say = gpu, say
 
-    def answer(self, request: Request, body: bytes) -> Answer:
+    def answer(self, request: RequestNumber, body: bytes) -> Answer:
         """Answers one request. What goes wrong becomes a HIP error and a line for the user."""
         try:
             return getattr(self, f"_{request.name.lower()}")(body)
@@ -167,11 +167,11 @@ def serve(server: Server, channel: socket.socket) -> None:
             if len(head) < _HEAD.size:
                 return
             number, size = _HEAD.unpack(head)
-            request = Request(number)
+            request = RequestNumber(number)
             status, body = server.answer(request, _read(stream, size))
             if request not in _WITHOUT_ANSWER:
                 channel.sendall(_ANSWER.pack(status, len(body)) + body)
-            if request is Request.END:
+            if request is RequestNumber.END:
                 return
 
 
@@ -194,8 +194,8 @@ def main(channel: int, memory: int, program: int) -> None:
     _close_others(channel, memory)
     connection = socket.socket(fileno=channel)
     try:
-        settings = Settings.from_environment() or Settings()
-        recorder = Recorder.from_environment("hip", _words(program))
+        settings = SimSettings.from_environment() or SimSettings()
+        recorder = ResultRecorder.from_environment("hip", _words(program))
         sim_memory.map_device(memory)
         gpu = ProgramGpu(settings, recorder)
     except (InputError, OSError, MemoryError, RuntimeError) as error:

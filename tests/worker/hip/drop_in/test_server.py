@@ -14,7 +14,7 @@ import kernel_gym.worker.hip
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.hip.drop_in import server
 from kernel_gym.worker.hip.drop_in.gpu import DeviceMemoryError, LaunchRefusedError
-from kernel_gym.worker.hip.drop_in.server import Request, Server
+from kernel_gym.worker.hip.drop_in.server import RequestNumber, Server
 
 SOURCE = Path(kernel_gym.worker.hip.__file__).with_name("hip_process.cpp")
 
@@ -52,16 +52,16 @@ class Gpu:
 def test_both_sides_number_requests_alike():
     listed = re.search(r"enum Request : uint32_t \{(.*?)\}", SOURCE.read_text(), re.DOTALL)
     names = re.findall(r"k(\w+)", listed.group(1))
-    assert [name.upper() for name in names] == [request.name for request in Request]
-    assert [request.value for request in Request] == list(range(1, len(names) + 1))
+    assert [name.upper() for name in names] == [request.name for request in RequestNumber]
+    assert [request.value for request in RequestNumber] == list(range(1, len(names) + 1))
 
 
 @pytest.mark.parametrize(
     ("request_", "error", "status"),
     [
-        (Request.ALLOCATE, DeviceMemoryError("out of device memory: 9 bytes"), 2),
-        (Request.ALLOCATE, LaunchRefusedError(701, "too much LDS"), 701),
-        (Request.MODULE, BuildError("the code object is damaged"), 200),
+        (RequestNumber.ALLOCATE, DeviceMemoryError("out of device memory: 9 bytes"), 2),
+        (RequestNumber.ALLOCATE, LaunchRefusedError(701, "too much LDS"), 701),
+        (RequestNumber.MODULE, BuildError("the code object is damaged"), 200),
     ],
 )
 def test_what_goes_wrong_becomes_an_error_and_a_line(request_, error, status):
@@ -75,13 +75,13 @@ def test_what_goes_wrong_becomes_an_error_and_a_line(request_, error, status):
 def test_a_launch_carries_its_arguments_and_what_it_printed():
     gpu = Gpu()
     body = struct.pack("<6IQI", 1, 2, 3, 64, 1, 1, 128, 3) + b"1:k" + b"segment"
-    status, printed = Server(gpu, print).answer(Request.LAUNCH, body)
+    status, printed = Server(gpu, print).answer(RequestNumber.LAUNCH, body)
     assert gpu.launched == ("1:k", [1, 2, 3], [64, 1, 1], 128, b"segment")
     assert (status, printed) == (0, struct.pack("<II", 0, 5) + b"said\n")
 
 
 def test_a_module_that_failed_has_no_kernels():
-    assert Server(Gpu(), print).answer(Request.KERNEL, b"0:k") == (98, b"")
+    assert Server(Gpu(), print).answer(RequestNumber.KERNEL, b"0:k") == (98, b"")
 
 
 def test_requests_over_a_socket():
@@ -90,10 +90,10 @@ def test_requests_over_a_socket():
     thread = threading.Thread(target=server.serve, args=(Server(gpu, print), far))
     thread.start()
     for request, body in (
-        (Request.ALLOCATE, struct.pack("<QI", 64, 1)),
-        (Request.CHARGE, struct.pack("<QI", 8, 1)),  # has no answer
-        (Request.CLOCK, b""),
-        (Request.END, b""),
+        (RequestNumber.ALLOCATE, struct.pack("<QI", 64, 1)),
+        (RequestNumber.CHARGE, struct.pack("<QI", 8, 1)),  # has no answer
+        (RequestNumber.CLOCK, b""),
+        (RequestNumber.END, b""),
     ):
         near.sendall(struct.pack("<IQ", request, len(body)) + body)
     thread.join(timeout=10)
