@@ -39,7 +39,7 @@ HONEST = Attack(
 
 @dataclass(frozen=True)
 class Findings:
-    """What an attack achieved.
+    """Results of an attack: its records, and the rules that it broke.
 
     Attributes:
         attack: The attack.
@@ -125,7 +125,7 @@ def _changed(folder: Path, before: dict[str, bytes]) -> Iterator[str]:
 
 
 def _reached(folder: Path) -> Iterator[str]:
-    """What its output says that it must not say."""
+    """Yields the parts of its output that it must not contain."""
     key = json.loads((folder / SECRET).read_bytes())["secret"]
     for path in (folder / TRANSCRIPTS).rglob("*.txt"):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -137,7 +137,7 @@ def _reached(folder: Path) -> Iterator[str]:
 
 
 def _left(folder: Path) -> Iterator[str]:
-    """What is left of it: processes, and files that others may find."""
+    """Yields the remains of it: processes, and files that others may find."""
     place = str(folder.resolve() / WORKSPACES)
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:

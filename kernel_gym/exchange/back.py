@@ -141,7 +141,7 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
 
 
 def _task(number: int, row: Row) -> Any:
-    """What a row says about its task, in the place of its format."""
+    """Returns the task of a row, from the place that its format has for it."""
     places = (
         row.get("task"),
         row.get("task_id"),
