@@ -6,6 +6,7 @@ deadline, and bytes that do not parse are an error of the peer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -80,8 +81,8 @@ class Channel:
         """
         text = json.dumps(header, separators=(",", ":")).encode()
         lengths = b"".join(_LENGTH.pack(len(b)) for b in buffers)
-        self._sock.settimeout(timeout)
         try:
+            self._sock.settimeout(timeout)
             self._sock.sendall(_PREFIX.pack(len(text), len(buffers)) + lengths + text)
             for buffer in buffers:
                 self._sock.sendall(buffer)
@@ -91,7 +92,13 @@ class Channel:
             raise ChannelClosed(f"the pipe is closed: {error}") from error
 
     def wait(self, timeout: float) -> bool:
-        """Waits for the first byte of a message or for the end of the peer; False on a time-out."""
+        """Waits for the first byte of a message or for the end of the peer; False on a time-out.
+
+        Raises:
+            ChannelClosed: This end is closed.
+        """
+        if self._sock.fileno() < 0:
+            raise ChannelClosed("the pipe is closed")
         return bool(select.select([self._sock], [], [], timeout)[0])
 
     def recv(self, timeout: float | None = None, spin: float = 0.0) -> ChannelMessage:
@@ -136,7 +143,8 @@ class Channel:
     def _spin(self, seconds: float) -> None:
         """Polls until there is a byte or an error, which the next read will report."""
         end = time.monotonic() + seconds
-        self._sock.settimeout(0)
+        with contextlib.suppress(OSError):
+            self._sock.settimeout(0)
         while time.monotonic() < end:
             try:
                 self._sock.recv(1, socket.MSG_PEEK)
@@ -152,8 +160,8 @@ class Channel:
             remaining = None if deadline is None else deadline - time.monotonic()
             if remaining is not None and remaining <= 0:
                 raise ChannelTimeout("no answer in time")
-            self._sock.settimeout(remaining)
             try:
+                self._sock.settimeout(remaining)
                 chunk = self._sock.recv(min(size - len(parts), 1 << 20))
             except TimeoutError as error:
                 raise ChannelTimeout("no answer in time") from error

@@ -79,3 +79,19 @@ def test_what_is_no_message_is_refused_before_it_is_read(ends, sent):
     theirs.sendall(sent)
     with pytest.raises(ChannelMalformed):
         channel.recv(timeout=1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda channel: channel.send({}),
+        lambda channel: channel.recv(timeout=1),
+        lambda channel: channel.recv(timeout=1, spin=0.1),
+        lambda channel: channel.wait(1),
+    ],
+)
+def test_an_end_that_was_closed_here_is_closed_too(ends, use):
+    channel, _ = ends
+    channel.close()
+    with pytest.raises(ChannelClosed):
+        use(channel)
