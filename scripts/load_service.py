@@ -55,9 +55,9 @@ def make_pool(folder: Path, devices: int) -> Executor:
 def serve(folder: Path, port: int, devices: int) -> None:
     """Serves; this runs in a process of its own, which is killed."""
     from kernel_gym.commands.serve import run
-    from kernel_gym.service.settings import Settings
+    from kernel_gym.service.settings import ServiceSettings
 
-    run(Settings(folder / "service"), make_pool(folder, devices), "127.0.0.1", port)
+    run(ServiceSettings(folder / "service"), make_pool(folder, devices), "127.0.0.1", port)
 
 
 def start(folder: Path, port: int, devices: int) -> subprocess.Popen[bytes]:

@@ -49,18 +49,6 @@ LONG: dict[str, str] = {
 }
 """Modules (`path`) and functions (`path:name`) that read better long, each with the reason."""
 
-SHARED_NAMES: dict[str, str] = {
-    "Answer": "the service's client answers HTTP requests, the protocol answers messages",
-    "Backend": "a kind of device, and what stands behind the tools of an agent",
-    "Check": "how an output is compared, which verdicts hash, and a statement of the referee",
-    "KernelEnv": "the class that each of two trainers loads by this name",
-    "Reply": "the reply of a policy, and the same one judged, for exchange",
-    "Session": "a candidate in a worker, and an episode on the service",
-    "Settings": "of a service, and of an agent's workspace",
-    "Turn": "a turn of an episode, and its form on the wire",
-}
-"""Names of public classes that two rooms may define, each with the reason."""
-
 
 def modules(room: str) -> list[Path]:
     """Returns the Python files of a room, without kernels, which are sources for a GPU."""
@@ -226,6 +214,4 @@ def test_a_public_class_has_a_name_of_its_own():
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    shared = {name: files for name, files in places.items() if len(files) > 1}
-    assert {name: files for name, files in shared.items() if name not in SHARED_NAMES} == {}
-    assert set(SHARED_NAMES) == set(shared), "a name that is listed is not shared any more"
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}

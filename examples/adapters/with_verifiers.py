@@ -11,10 +11,10 @@ from itertools import islice
 from types import SimpleNamespace
 
 from kernel_gym.envs.adapters.verifiers import (
-    KernelEnv,
     KernelEnvConfig,
     KernelTaskset,
     KernelTasksetConfig,
+    VerifiersKernelEnv,
 )
 from kernel_gym.tasks import get_task
 
@@ -37,7 +37,7 @@ async def interaction(task):
 
 def episode() -> None:
     (row,) = KernelTaskset(KernelTasksetConfig(tasks=(TASK,), seed=0))
-    env = object.__new__(KernelEnv)  # verifiers makes it with its harness and the model
+    env = object.__new__(VerifiersKernelEnv)  # verifiers makes it with its harness and the model
     env.config = KernelEnvConfig(max_turns=1)
     asyncio.run(env.run(row, SimpleNamespace(player=SimpleNamespace(interaction=interaction))))
     endless = KernelTaskset(KernelTasksetConfig(depth=3))

@@ -18,7 +18,7 @@ from kernel_gym.tasks import Task, get_task
 from kernel_gym.tasks.names import UnknownName
 
 
-class Backend(Protocol):
+class ToolBackend(Protocol):
     """The actions behind an agent's tools. Each returns JSON; `error` is "" or a line."""
 
     def list_tasks(self) -> list[dict[str, str]]:
@@ -59,28 +59,28 @@ class LocalTasks:
         self._lock = threading.Lock()
 
     def list_tasks(self) -> list[dict[str, str]]:
-        """As :meth:`Backend.list_tasks`."""
+        """As :meth:`ToolBackend.list_tasks`."""
         return [_summary(task) for task in self._tasks.values()]
 
     def show_task(self, task: str) -> Answer:
-        """As :meth:`Backend.show_task`."""
+        """As :meth:`ToolBackend.show_task`."""
         desk = self._desk(task)
         if isinstance(desk, str):
             return {"error": desk}
         return desk.show() | {"prompt": full_prompt(self._device)(desk.task)}
 
     def submit(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.submit`."""
+        """As :meth:`ToolBackend.submit`."""
         desk = self._desk(task)
         return {"error": desk} if isinstance(desk, str) else desk.submit(source)
 
     def profile(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.profile`."""
+        """As :meth:`ToolBackend.profile`."""
         desk = self._desk(task)
         return {"error": desk} if isinstance(desk, str) else desk.profile(source)
 
     def best(self, task: str) -> Answer:
-        """As :meth:`Backend.best`."""
+        """As :meth:`ToolBackend.best`."""
         desk = self._desk(task)
         return {"error": desk} if isinstance(desk, str) else desk.best()
 
@@ -110,11 +110,11 @@ class ServiceTasks:
         self._lock = threading.Lock()
 
     def list_tasks(self) -> list[dict[str, str]]:
-        """As :meth:`Backend.list_tasks`."""
+        """As :meth:`ToolBackend.list_tasks`."""
         return [_summary(get_task(name)) for name in self._client.tasks()]
 
     def show_task(self, task: str) -> Answer:
-        """As :meth:`Backend.show_task`."""
+        """As :meth:`ToolBackend.show_task`."""
         try:
             info = self._session(task).info
         except ServiceError as error:
@@ -122,7 +122,7 @@ class ServiceTasks:
         return {"error": "", "task": task, "prompt": info.prompt, "submissions": info.max_turns}
 
     def submit(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.submit`."""
+        """As :meth:`ToolBackend.submit`."""
         problem = source_problem(source)
         if problem:
             return {"error": problem}
@@ -146,13 +146,13 @@ class ServiceTasks:
         }
 
     def profile(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.profile`; it costs a submission."""
+        """As :meth:`ToolBackend.profile`; it costs a submission."""
         answer = self.submit(task, source)
         kept = ("error", "submission", "outcome", "profile", "left")
         return {key: answer[key] for key in kept if key in answer}
 
     def best(self, task: str) -> Answer:
-        """As :meth:`Backend.best`, of the submissions through this connection."""
+        """As :meth:`ToolBackend.best`, of the submissions through this connection."""
         speedup, source = self._best.get(task, (0.0, ""))
         return {"error": "", "source": source, "best_speedup": speedup}
 
@@ -179,24 +179,24 @@ class WorkspaceTask:
         self._name = read_settings(folder).task
 
     def list_tasks(self) -> list[dict[str, str]]:
-        """As :meth:`Backend.list_tasks`."""
+        """As :meth:`ToolBackend.list_tasks`."""
         return [_summary(get_task(self._name))]
 
     def show_task(self, task: str) -> Answer:
-        """As :meth:`Backend.show_task`; the prompt is in the file `TASK.md`."""
+        """As :meth:`ToolBackend.show_task`; the prompt is in the file `TASK.md`."""
         answer = self._ask(task, {"do": "show"})
         return answer if answer["error"] else answer | {"prompt": "Read the file TASK.md."}
 
     def submit(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.submit`."""
+        """As :meth:`ToolBackend.submit`."""
         return self._ask(task, {"do": "submit", "source": source})
 
     def profile(self, task: str, source: str) -> Answer:
-        """As :meth:`Backend.profile`."""
+        """As :meth:`ToolBackend.profile`."""
         return self._ask(task, {"do": "profile", "source": source})
 
     def best(self, task: str) -> Answer:
-        """As :meth:`Backend.best`."""
+        """As :meth:`ToolBackend.best`."""
         return self._ask(task, {"do": "best"})
 
     def _ask(self, task: str, request: dict[str, str]) -> Answer:

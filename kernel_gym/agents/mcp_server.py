@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.agents.backends import Backend
+from kernel_gym.agents.backends import ToolBackend
 from kernel_gym.agents.desk import Answer
 from kernel_gym.errors import InputError
 
@@ -24,7 +24,7 @@ class PortInUse(InputError, OSError):
     """The port of the server cannot be used."""
 
 
-def make_server(backend: Backend) -> Any:
+def make_server(backend: ToolBackend) -> Any:
     """The server of a backend, as an object of the official SDK.
 
     Args:
@@ -65,7 +65,7 @@ def serve_http(server: Any, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _add_tools(server: Any, backend: Backend) -> None:
+def _add_tools(server: Any, backend: ToolBackend) -> None:
     """Adds the tools. They run in threads, so that the server answers others meanwhile."""
 
     @server.tool()

@@ -34,7 +34,7 @@ class WorkspaceError(InputError, ValueError):
     """A folder is no workspace, or cannot become one. The message says what is missing."""
 
 
-class Settings(BaseModel):
+class WorkspaceSettings(BaseModel):
     """The file `workspace.json`. The agent may change it: a verdict never depends on it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -81,7 +81,7 @@ def write_workspace(
     folder.mkdir(parents=True, exist_ok=True)
     described = describe(device)
     name = kernel_name(task)
-    settings = Settings(
+    settings = WorkspaceSettings(
         task=task.id,
         device=described.name,
         kernel=name,
@@ -122,7 +122,7 @@ def stub(task: Task) -> str:
     return f"# Write the function and its kernels here:\n# {python_prototype(task.problem)}\n"
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> WorkspaceSettings:
     """Reads the settings of a workspace that a person names.
 
     Raises:
@@ -130,7 +130,7 @@ def read_settings(folder: Path) -> Settings:
     """
     try:
         text = read_regular(folder, SETTINGS, _MAX_SETTINGS)
-        return Settings.model_validate_json(text)
+        return WorkspaceSettings.model_validate_json(text)
     except OSError as error:
         raise WorkspaceError(
             f"{folder} is no workspace: {SETTINGS}: {error.strerror}; "
@@ -184,7 +184,7 @@ def read_regular(folder: Path, name: str, limit: int) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def task_of(settings: Settings) -> Task:
+def task_of(settings: WorkspaceSettings) -> Task:
     """The task of a workspace.
 
     Raises:

@@ -6,18 +6,18 @@ Example:
     >>> client.close()
 """
 
-from kernel_gym.client.clients import AsyncClient, AsyncSession, Client, Session
+from kernel_gym.client.clients import AsyncClient, AsyncRemoteSession, Client, RemoteSession
 from kernel_gym.client.errors import Refused, ServiceError, Unavailable
 from kernel_gym.client.wire import Result, StepResult, Submission
 
 __all__ = [
     "AsyncClient",
-    "AsyncSession",
+    "AsyncRemoteSession",
     "Client",
     "Refused",
+    "RemoteSession",
     "Result",
     "ServiceError",
-    "Session",
     "StepResult",
     "Submission",
     "Unavailable",

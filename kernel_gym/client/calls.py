@@ -30,7 +30,7 @@ from kernel_gym.client.wire import (
     Submission,
     TaskInfo,
     TaskNames,
-    Turn,
+    TurnRequest,
 )
 
 M = TypeVar("M", bound=BaseModel)
@@ -62,7 +62,7 @@ class Pause:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """The answer to a request; status 0 means that none came, and `body` says why."""
 
     status: int
@@ -70,7 +70,7 @@ class Answer:
     retry_after: float = 0.0
 
 
-Call = Generator[Ask | Pause, Answer | None, M]
+Call = Generator[Ask | Pause, HttpAnswer | None, M]
 """Yields requests and pauses, takes answers (None after a pause), and returns a message."""
 
 
@@ -147,7 +147,7 @@ def begin(start: SessionStart, patience: float) -> Call[SessionInfo]:
     return (yield from ask(Ask("POST", "/v1/sessions", start), SessionInfo, patience))
 
 
-def step(session: str, turn: Turn, patience: float) -> Call[StepResult]:
+def step(session: str, turn: TurnRequest, patience: float) -> Call[StepResult]:
     """Submits to an episode and waits for the result.
 
     Raises:
@@ -204,7 +204,7 @@ def _parsed(body: bytes, kind: type[M]) -> M:
         ) from None
 
 
-def _told(answer: Answer) -> str:
+def _told(answer: HttpAnswer) -> str:
     """The message of an answer in one line."""
     import json
 

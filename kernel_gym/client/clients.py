@@ -16,7 +16,7 @@ import httpx
 from pydantic import BaseModel
 
 from kernel_gym.client import calls
-from kernel_gym.client.calls import Answer, Ask, Call, Pause
+from kernel_gym.client.calls import Ask, Call, HttpAnswer, Pause
 from kernel_gym.client.wire import (
     MAX_WAIT,
     Info,
@@ -26,7 +26,7 @@ from kernel_gym.client.wire import (
     StepResult,
     Submission,
     TaskInfo,
-    Turn,
+    TurnRequest,
 )
 
 M = TypeVar("M", bound=BaseModel)
@@ -101,7 +101,7 @@ class Client:
         """A submission by its id, when it is done."""
         return self._drive(calls.finished(name, self._patience))
 
-    def session(self, task: str, **options: Any) -> Session:
+    def session(self, task: str, **options: Any) -> RemoteSession:
         """Begins an episode.
 
         Args:
@@ -110,11 +110,11 @@ class Client:
                 `max_turns`, `seed`, `discount` and `key`.
         """
         start = SessionStart(task=task, **options)
-        return Session(self, self._drive(calls.begin(start, self._patience)))
+        return RemoteSession(self, self._drive(calls.begin(start, self._patience)))
 
     def step(self, session: str, source: str, key: str | None = None) -> StepResult:
         """Submits to an episode by its id, and waits for the result."""
-        turn = Turn(source=source, key=key)
+        turn = TurnRequest(source=source, key=key)
         return self._drive(calls.step(session, turn, self._patience))
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Client:
         self._http.close()
 
     def _drive(self, call: Call[M]) -> M:
-        answer: Answer | None = None
+        answer: HttpAnswer | None = None
         while True:
             try:
                 wanted = call.send(answer)
@@ -193,21 +193,23 @@ class AsyncClient:
         """As :meth:`Client.finished`."""
         return await self._drive(calls.finished(name, self._patience))
 
-    async def session(self, task: str, **options: Any) -> AsyncSession:
+    async def session(self, task: str, **options: Any) -> AsyncRemoteSession:
         """As :meth:`Client.session`."""
         start = SessionStart(task=task, **options)
-        return AsyncSession(self, await self._drive(calls.begin(start, self._patience)))
+        return AsyncRemoteSession(self, await self._drive(calls.begin(start, self._patience)))
 
     async def step(self, session: str, source: str, key: str | None = None) -> StepResult:
         """As :meth:`Client.step`."""
-        return await self._drive(calls.step(session, Turn(source=source, key=key), self._patience))
+        return await self._drive(
+            calls.step(session, TurnRequest(source=source, key=key), self._patience)
+        )
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._http.aclose()
 
     async def _drive(self, call: Call[M]) -> M:
-        answer: Answer | None = None
+        answer: HttpAnswer | None = None
         while True:
             try:
                 wanted = call.send(answer)
@@ -236,7 +238,7 @@ class AsyncClient:
         await self.close()
 
 
-class Session:
+class RemoteSession:
     """An episode on the service.
 
     Attributes:
@@ -251,7 +253,7 @@ class Session:
         return self._client.step(self.info.id, source)
 
 
-class AsyncSession:
+class AsyncRemoteSession:
     """An episode on the service, for the asynchronous client.
 
     Attributes:
@@ -262,7 +264,7 @@ class AsyncSession:
         self._client, self.info = client, info
 
     async def submit(self, source: str) -> StepResult:
-        """As :meth:`Session.submit`."""
+        """As :meth:`RemoteSession.submit`."""
         return await self._client.step(self.info.id, source)
 
 
@@ -290,13 +292,13 @@ def _request(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _answer(response: httpx.Response) -> HttpAnswer:
     try:
         after = max(float(response.headers.get("Retry-After", "0")), 0.0)
     except ValueError:
         after = 0.0
-    return Answer(response.status_code, response.content, after)
+    return HttpAnswer(response.status_code, response.content, after)
 
 
-def _lost(url: str, error: httpx.TransportError) -> Answer:
-    return Answer(0, f"{url}: {type(error).__name__} {error}".encode())
+def _lost(url: str, error: httpx.TransportError) -> HttpAnswer:
+    return HttpAnswer(0, f"{url}: {type(error).__name__} {error}".encode())

@@ -80,7 +80,7 @@ class SessionStart(Message):
     key: Key | None = None
 
 
-class Turn(Message):
+class TurnRequest(Message):
     """A submission to an episode."""
 
     source: Source

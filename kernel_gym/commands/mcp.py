@@ -21,7 +21,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.agents.backends import Backend
+    from kernel_gym.agents.backends import ToolBackend
 
 
 def mcp(
@@ -59,7 +59,7 @@ def mcp(
         from kernel_gym.agents.backends import ServiceTasks, WorkspaceTask
         from kernel_gym.agents.mcp_server import listen, make_server, serve_http
 
-        backend: Backend
+        backend: ToolBackend
         if workspace:
             backend = WorkspaceTask(workspace)
         elif service:
@@ -78,7 +78,7 @@ def mcp(
 @contextmanager
 def _local(
     suite: str, device: str, submissions: int, out: Path | None, reward: str
-) -> Iterator[Backend]:
+) -> Iterator[ToolBackend]:
     """A judge in this process, whose submissions are kept in a run folder."""
     from kernel_gym.agents.backends import LocalTasks
     from kernel_gym.agents.desk import Recorder

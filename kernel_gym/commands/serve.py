@@ -54,14 +54,14 @@ def serve(
         raise typer.Exit(BAD_INPUT)
     with one_line_errors():
         from kernel_gym.executors import is_service, make_executor, require_executor
-        from kernel_gym.service.settings import Settings, read_tokens
+        from kernel_gym.service.settings import ServiceSettings, read_tokens
         from kernel_gym.storage.secret import SECRET, kept_secret
 
         require_executor(executor)
         if is_service(executor):
             raise typer.BadParameter("--executor: found a service, expected inline, local or ray")
         folder.mkdir(parents=True, exist_ok=True)
-        settings = Settings(
+        settings = ServiceSettings(
             folder, read_tokens(tokens) if tokens else (), tuple(task or ()), max_queue
         )
         arguments = executor_arguments(executor, device, None, workers)

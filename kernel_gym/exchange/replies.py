@@ -28,7 +28,7 @@ FENCE = {"triton": "python", "hip": "cpp"}
 
 
 @dataclass(frozen=True)
-class Reply:
+class JudgedReply:
     """A judged reply: the record of its turn, its source and its task's prompt."""
 
     record: TurnRecord
@@ -52,7 +52,7 @@ class Reply:
         return speedup_bound(evaluation), max(high or 0.0, evaluation.speedup or 0.0)
 
 
-ONLY: dict[str, Callable[[Reply], bool]] = {
+ONLY: dict[str, Callable[[JudgedReply], bool]] = {
     "all": lambda reply: True,
     "right": lambda reply: passed(reply.record),
     "gain": lambda reply: speedup_bound(reply.record.evaluation) > 1.0,
@@ -61,7 +61,7 @@ ONLY: dict[str, Callable[[Reply], bool]] = {
 certain, which means by the lower bound of their speedup."""
 
 
-def replies(store: RunStore, only: str = "all") -> list[Reply]:
+def replies(store: RunStore, only: str = "all") -> list[JudgedReply]:
     """The replies of a run, without those on which the machine failed.
 
     Args:
@@ -71,14 +71,14 @@ def replies(store: RunStore, only: str = "all") -> list[Reply]:
     write = full_prompt(store.config.device)
     prompts = {task: write(get_task(task)) for task in store.config.tasks}
     judged = (
-        Reply(record, store.source(record), prompts[record.task])
+        JudgedReply(record, store.source(record), prompts[record.task])
         for record in store.records()
         if record.evaluation.outcome is not Outcome.INFRA
     )
     return [reply for reply in judged if ONLY[only](reply)]
 
 
-def evidence(reply: Reply) -> Row:
+def evidence(reply: JudgedReply) -> Row:
     """The facts that are needed to repeat an evaluation and to compare its record."""
     record, evaluation = reply.record, reply.record.evaluation
     return {
@@ -105,7 +105,7 @@ def record_sha256(evaluation: Evaluation) -> str:
     return hashlib.sha256(evaluation.canonical().encode()).hexdigest()
 
 
-def _messages(rows: Sequence[Reply]) -> Iterator[Row]:
+def _messages(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     for reply in rows:
         yield {
             "messages": [
@@ -117,16 +117,16 @@ def _messages(rows: Sequence[Reply]) -> Iterator[Row]:
         }
 
 
-def _verl(rows: Sequence[Reply]) -> Iterator[Row]:
+def _verl(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     for index, reply in enumerate(rows):
         row = verl_row(index, get_task(reply.record.task), reply.prompt)
         row["extra_info"] |= {"response": reply.text, "evidence": evidence(reply)}
         yield row
 
 
-def _preferences(rows: Sequence[Reply]) -> Iterator[Row]:
+def _preferences(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     """Pairs of one task whose intervals are apart; a wrong kernel is below every right one."""
-    by_task: dict[str, list[Reply]] = {}
+    by_task: dict[str, list[JudgedReply]] = {}
     for reply in rows:
         by_task.setdefault(reply.record.task, []).append(reply)
     for same in by_task.values():
@@ -143,7 +143,7 @@ def _preferences(rows: Sequence[Reply]) -> Iterator[Row]:
                 }
 
 
-def _apex(rows: Sequence[Reply]) -> Iterator[Row]:
+def _apex(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     """The rows of `sft_warmstart.jsonl` of AMD's Apex; the response is the source itself."""
     for reply in rows:
         yield {
@@ -156,7 +156,7 @@ def _apex(rows: Sequence[Reply]) -> Iterator[Row]:
         }
 
 
-REPLY_FORMATS: dict[str, Callable[[Sequence[Reply]], Iterator[Row]]] = {
+REPLY_FORMATS: dict[str, Callable[[Sequence[JudgedReply]], Iterator[Row]]] = {
     "messages": _messages,
     "preferences": _preferences,
     "verl": _verl,

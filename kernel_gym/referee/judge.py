@@ -37,7 +37,7 @@ class Ruling(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class CardStatement:
     """One statement of the card.
 
     Attributes:
@@ -66,7 +66,7 @@ class Card:
     """
 
     ruling: Ruling
-    checks: tuple[Check, ...]
+    checks: tuple[CardStatement, ...]
     evaluations: dict[str, Evaluation]
     claim: Claim
     device: str
@@ -111,43 +111,45 @@ def judge(claim: Claim, evaluator: Evaluator) -> Card:
     )
 
 
-def _controls(claim: Claim) -> Check:
+def _controls(claim: Claim) -> CardStatement:
     """Whether wrong answers are refused on the claim's inputs."""
     name = "the inputs distinguish right from wrong answers"
     try:
         report = check_values(claim.problem, Scale.SIM, 0)
     except Exception as error:  # the reference is code of the person who asks
-        return Check(name, False, f"the reference fails: {type(error).__name__}: {error}")
+        return CardStatement(name, False, f"the reference fails: {type(error).__name__}: {error}")
     weak = [c for c in CONTROLS if report.controls[c].startswith(PASSES)]
     broken = [reason for reason in report.refused if reason.startswith(("the reference fails",
               "the oracle has NaN", "reference or oracle differ"))]  # fmt: skip
     if broken:
-        return Check(name, False, broken[0])
+        return CardStatement(name, False, broken[0])
     if weak:
-        return Check(name, False, f"these wrong answers would pass: {', '.join(weak)}")
-    return Check(name, True, f"refused on them: {', '.join(CONTROLS)}")
+        return CardStatement(name, False, f"these wrong answers would pass: {', '.join(weak)}")
+    return CardStatement(name, True, f"refused on them: {', '.join(CONTROLS)}")
 
 
-def _baseline(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> list[Check]:
+def _baseline(
+    claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]
+) -> list[CardStatement]:
     if claim.baseline is None:
         return []
     evaluation = evaluator.evaluate(claim.against_torch, claim.baseline)
     kept["baseline"] = evaluation
     name = "the baseline is right"
     if evaluation.outcome is not Outcome.PASSED:
-        return [Check(name, False, _why(evaluation))]
+        return [CardStatement(name, False, _why(evaluation))]
     text = f"{factor(evaluation.speedup)} of eager PyTorch's speed on the claimed shapes"
-    return [Check(name, True, text)]
+    return [CardStatement(name, True, text)]
 
 
-def _kernel(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> list[Check]:
+def _kernel(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> list[CardStatement]:
     name = "the kernel is right on fresh data, odd layouts and derived shapes"
     task = claim.against_baseline
     evaluation = evaluator.evaluate(task or claim.against_torch, claim.kernel)
     kept["kernel"] = evaluation
     if evaluation.outcome is not Outcome.PASSED:
-        return [Check(name, False, _why(evaluation))]
-    checks = [Check(name, True, f"{len(evaluation.workloads)} workloads")]
+        return [CardStatement(name, False, _why(evaluation))]
+    checks = [CardStatement(name, True, f"{len(evaluation.workloads)} workloads")]
     other = "the baseline" if task else "eager PyTorch"
     checks += _faster(evaluation, other)
     if task is not None:
@@ -158,7 +160,7 @@ def _kernel(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> 
     if stated is not None:
         reached = (evaluation.speedup or 0.0) >= CLAIM_SHARE * stated
         text = f"claimed {factor(stated)}, found {factor(evaluation.speedup)}"
-        checks.append(Check("the claimed factor is reached", reached, text))
+        checks.append(CardStatement("the claimed factor is reached", reached, text))
     return checks
 
 
@@ -166,7 +168,7 @@ CLAIM_SHARE = 0.95
 """A claimed factor counts as reached from this share of it on."""
 
 
-def _faster(evaluation: Evaluation, other: str) -> list[Check]:
+def _faster(evaluation: Evaluation, other: str) -> list[CardStatement]:
     """Whether the kernel is faster for certain, on the claimed shapes and on derived ones."""
     rows = []
     for name, split, low in (
@@ -179,18 +181,18 @@ def _faster(evaluation: Evaluation, other: str) -> list[Check]:
         if worst is not None:
             text += f"; the worst of {len(each)}: {factor(worst.speedup)} on {describe(worst)}"
         holds = low is not None and low > 1.0
-        rows.append(Check(f"it is faster than {other} on {name} shapes", holds, text))
+        rows.append(CardStatement(f"it is faster than {other} on {name} shapes", holds, text))
     return rows
 
 
-def _against_torch(evaluation: Evaluation) -> Check:
+def _against_torch(evaluation: Evaluation) -> CardStatement:
     """Whether the kernel is faster than PyTorch: beside a slow baseline every kernel is fast."""
     name = "it is faster than eager PyTorch, so that the baseline was not slow"
     if evaluation.outcome is not Outcome.PASSED:
-        return Check(name, False, _why(evaluation))
+        return CardStatement(name, False, _why(evaluation))
     low = evaluation.speedup_low
     text = f"{factor(low)} of eager PyTorch's speed at least, on the claimed shapes"
-    return Check(name, low is not None and low > 1.0, text)
+    return CardStatement(name, low is not None and low > 1.0, text)
 
 
 def _why(evaluation: Evaluation) -> str:
@@ -199,7 +201,7 @@ def _why(evaluation: Evaluation) -> str:
     return f"{text}: {detail}" if detail else text
 
 
-def _ruling(checks: list[Check], evaluations: dict[str, Evaluation]) -> Ruling:
+def _ruling(checks: list[CardStatement], evaluations: dict[str, Evaluation]) -> Ruling:
     if any(e.outcome is Outcome.INFRA for e in evaluations.values()):
         return Ruling.OPEN
     return Ruling.HOLDS if all(check.holds for check in checks) else Ruling.FAILS

@@ -23,14 +23,14 @@ from kernel_gym.client.wire import (
     StepResult,
     Submission,
     TaskInfo,
-    Turn,
+    TurnRequest,
 )
 from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import UnknownReward
 from kernel_gym.service.limits import BodyLimit
 from kernel_gym.service.service import Busy, NotFound, Service
-from kernel_gym.service.settings import Settings, Token
+from kernel_gym.service.settings import ServiceSettings, Token
 from kernel_gym.service.store import KeyConflict
 from kernel_gym.service.trainers import add_trainers
 from kernel_gym.tasks.names import UnknownName
@@ -41,7 +41,7 @@ PING = 30.0
 """Seconds between two looks at a submission whose events are streamed."""
 
 
-def make_app(settings: Settings, executor: Executor) -> FastAPI:
+def make_app(settings: ServiceSettings, executor: Executor) -> FastAPI:
     """The service as an application; `app.state.service` is the service itself.
 
     Args:
@@ -179,7 +179,7 @@ def _add_sessions(app: FastAPI, service: Service, token: Any) -> None:
     @app.post("/v1/sessions/{name}/submit", status_code=202)
     async def submit(
         name: str,
-        turn: Turn,
+        turn: TurnRequest,
         response: Response,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
         token: Token = token,

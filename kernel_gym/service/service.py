@@ -18,7 +18,7 @@ from kernel_gym.client.wire import (
     StepResult,
     Submission,
     TaskInfo,
-    Turn,
+    TurnRequest,
 )
 from kernel_gym.devices import describe
 from kernel_gym.envs.sessions import Sessions
@@ -32,7 +32,7 @@ from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, get_reward, reward_names
 from kernel_gym.service.dispatch import Dispatcher
-from kernel_gym.service.settings import Allowed, Settings, Token
+from kernel_gym.service.settings import Allowed, ServiceSettings, Token
 from kernel_gym.service.store import DAY, Job, Store, StoredSession, digest_of, new_id
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.tasks.small_floats import require_runs_on
@@ -69,7 +69,7 @@ class Service:
         UnknownName: The settings name an unknown task.
     """
 
-    def __init__(self, settings: Settings, executor: Executor) -> None:
+    def __init__(self, settings: ServiceSettings, executor: Executor) -> None:
         self.settings, self.executor = settings, executor
         self.allowed = Allowed(settings.tasks)
         self.store = Store(settings.folder)
@@ -234,7 +234,7 @@ class Service:
             episode_reward=session.reward,
         )
 
-    def submit_turn(self, stored: StoredSession, turn: Turn, token: Token) -> Job:
+    def submit_turn(self, stored: StoredSession, turn: TurnRequest, token: Token) -> Job:
         """Queues a submission to an episode.
 
         Raises:

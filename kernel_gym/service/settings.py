@@ -50,7 +50,7 @@ class _Tokens(BaseModel):
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """The limits and contents of a service.
 
     Attributes:
@@ -79,7 +79,7 @@ class Allowed:
     """The tasks and rewards that requests may name.
 
     Args:
-        tasks: As for :class:`Settings`.
+        tasks: As for :class:`ServiceSettings`.
 
     Raises:
         UnknownName: A task or suite is unknown.

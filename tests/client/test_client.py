@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from kernel_gym.client import Client, Refused, ServiceError, Submission, Unavailable, calls
-from kernel_gym.client.calls import Answer, Ask, Pause
+from kernel_gym.client.calls import Ask, HttpAnswer, Pause
 from kernel_gym.client.wire import Info
 
 
@@ -40,8 +40,8 @@ INFO = Info(
 
 
 def test_a_request_is_sent_again_until_it_is_answered():
-    good = Answer(200, INFO.model_dump_json().encode())
-    lost, busy = Answer(0, b"lost"), Answer(503, b'{"detail": "busy"}', 3.0)
+    good = HttpAnswer(200, INFO.model_dump_json().encode())
+    lost, busy = HttpAnswer(0, b"lost"), HttpAnswer(503, b'{"detail": "busy"}', 3.0)
     result, asked = drive(calls.info(60.0), [lost, busy, good])
     assert result == INFO
     assert [type(one) for one in asked] == [Ask, Pause, Ask, Pause, Ask]
@@ -50,10 +50,13 @@ def test_a_request_is_sent_again_until_it_is_answered():
 
 @pytest.mark.parametrize(
     ("answer", "longest"),
-    [(Answer(0, b"lost"), calls.LONGEST_ABSENCE), (Answer(503, b"busy"), calls.LONGEST_WAIT)],
+    [
+        (HttpAnswer(0, b"lost"), calls.LONGEST_ABSENCE),
+        (HttpAnswer(503, b"busy"), calls.LONGEST_WAIT),
+    ],
 )
 def test_a_service_that_is_started_again_soon_has_its_clients_back(answer, longest):
-    good = Answer(200, INFO.model_dump_json().encode())
+    good = HttpAnswer(200, INFO.model_dump_json().encode())
     _, asked = drive(calls.info(600.0), [*[answer] * 12, good])
     pauses = [one.seconds for one in asked if isinstance(one, Pause)]
     assert longest / 2 <= max(pauses) <= longest
@@ -64,27 +67,27 @@ def test_a_submission_keeps_its_key():
     submission = Submission(task="t", source="x")
     call = calls.submit([submission], 60.0)
     first = call.send(None)
-    assert isinstance(call.send(Answer(0, b"lost")), Pause)
+    assert isinstance(call.send(HttpAnswer(0, b"lost")), Pause)
     assert call.send(None) == first
     assert first.body.evaluations[0].key
 
 
 def test_a_refusal_is_told_at_once():
     with pytest.raises(Refused, match="status 404: no such task") as refusal:
-        drive(calls.info(60.0), [Answer(404, b'{"detail": "no such task"}')])
+        drive(calls.info(60.0), [HttpAnswer(404, b'{"detail": "no such task"}')])
     assert refusal.value.status == 404
 
 
 def test_a_service_that_does_not_answer_is_told():
     with pytest.raises(Unavailable, match="within 0 s: lost"):
-        drive(calls.info(0.0), [Answer(0, b"lost")])
+        drive(calls.info(0.0), [HttpAnswer(0, b"lost")])
     with Client("http://127.0.0.1:1", patience=0.0) as client, pytest.raises(Unavailable):
         client.info()
 
 
 def test_an_answer_of_another_program_is_told():
     with pytest.raises(ServiceError, match="no Info"):
-        drive(calls.info(60.0), [Answer(200, b"<html>")])
+        drive(calls.info(60.0), [HttpAnswer(200, b"<html>")])
 
 
 def test_a_bad_source_is_refused_here():

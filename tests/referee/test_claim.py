@@ -10,7 +10,7 @@ import torch
 
 from kernel_gym.referee.card import card_data, card_html, card_markdown
 from kernel_gym.referee.claim import read_claim, solution_source
-from kernel_gym.referee.judge import Card, Check, Ruling, _controls
+from kernel_gym.referee.judge import Card, CardStatement, Ruling, _controls
 from kernel_gym.referee.pair import pair_statement
 from kernel_gym.referee.problem import SIM_ELEMENTS
 from kernel_gym.referee.statement import ClaimError, read_statement
@@ -158,7 +158,7 @@ def test_texts_of_a_kernel_are_inert_in_cards():
     claim = read_claim(HERE / "gelu_cached.py", HERE / "gelu.toml")
     evil = "<script>x</script> | ![a](http://b) @everyone\n# forged"
     card = Card(
-        Ruling.FAILS, (Check("right", False, evil),), {}, claim, "sim:gfx942", "modelled",
+        Ruling.FAILS, (CardStatement("right", False, evil),), {}, claim, "sim:gfx942", "modelled",
         {"kernel": "0"},
     )  # fmt: skip
     comment, page = card_markdown(card), card_html(card)

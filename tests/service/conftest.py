@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from kernel_gym.executors import make_executor
-from kernel_gym.service.settings import Settings
+from kernel_gym.service.settings import ServiceSettings
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def serve(tmp_path):
 
         def start(executor=None, **settings):
             executor = executor or make_executor("local", device="sim:gfx942", workers=2)
-            allowed = Settings(tmp_path / "service", **settings)
+            allowed = ServiceSettings(tmp_path / "service", **settings)
             return stack.enter_context(serving(allowed, executor))
 
         yield start

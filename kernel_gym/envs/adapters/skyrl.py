@@ -25,7 +25,7 @@ from kernel_gym.episodes.reply import extract_source
 NAME = "kernel_gym"
 
 
-class KernelEnv(BaseTextEnv):
+class SkyRLKernelEnv(BaseTextEnv):
     """One episode: each reply of the model is a submission, and the answer is its feedback.
 
     Args:
@@ -88,4 +88,4 @@ class KernelEnv(BaseTextEnv):
 def register() -> None:
     """Registers the environment in `skyrl_gym` as `kernel_gym`; a second call does nothing."""
     if NAME not in skyrl_gym.registry:
-        skyrl_gym.register(id=NAME, entry_point=f"{__name__}:KernelEnv")
+        skyrl_gym.register(id=NAME, entry_point=f"{__name__}:SkyRLKernelEnv")

@@ -42,7 +42,7 @@ class KernelData(vf.TaskData):
 
 
 class KernelTask(vf.Task[KernelData]):
-    """A task; :class:`KernelEnv` scores it."""
+    """A task; :class:`VerifiersKernelEnv` scores it."""
 
 
 class KernelTaskset(vf.Taskset[KernelTask, KernelTasksetConfig]):
@@ -76,7 +76,7 @@ class KernelEnvConfig(vf.EnvConfig):
     max_turns: int = 3
 
 
-class KernelEnv(vf.Env[KernelEnvConfig]):
+class VerifiersKernelEnv(vf.Env[KernelEnvConfig]):
     """Plays episodes."""
 
     async def run(self, task: KernelTask, agents: vf.Agents) -> None:
@@ -101,4 +101,4 @@ class KernelEnv(vf.Env[KernelEnvConfig]):
         interaction.trace.record_reward("kernel_reward", total)
 
 
-__all__ = ["KernelEnv", "KernelTaskset"]
+__all__ = ["KernelTaskset", "VerifiersKernelEnv"]

@@ -147,7 +147,7 @@ def verifiers(sessions, task, replies, monkeypatch):
     async def interaction(task):
         yield Interaction()
 
-    env = object.__new__(adapter.KernelEnv)
+    env = object.__new__(adapter.VerifiersKernelEnv)
     env.config = adapter.KernelEnvConfig(max_turns=TURNS)
     agents = SimpleNamespace(player=SimpleNamespace(interaction=interaction))
     asyncio.run(env.run(row, agents))
