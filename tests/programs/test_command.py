@@ -138,7 +138,7 @@ def test_make_is_a_command_like_others(tmp_path):
         pytest.skip("no make")
     write(tmp_path, "one.py", COPY)
     write(tmp_path, "Makefile", "run:\n\t@python one.py\n")
-    done = run(tmp_path, "--", "make", "run")
+    done = run(tmp_path, "--", "make", "--no-print-directory", "run")  # `make test` may run this
     assert done.returncode == 0, done.stderr
     assert done.stdout == "copied\n"
 
