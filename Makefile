@@ -1,5 +1,5 @@
 # make demo    from a fresh clone to a report, on any Linux machine, no GPU needed
-# make test    every test
+# make test    every test, on all cores with one thread each
 # make lint    style, types and prose
 # make docs    the documentation site, into build/site; fails on a broken link
 # make setup   only the installation
@@ -26,7 +26,7 @@ demo: setup
 	$(IN)/kernel-gym report runs/demo
 
 test: $(STAMPS)/adapters
-	$(IN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(IN)/python -m pytest -n auto --dist loadfile
 
 lint: setup
 	$(IN)/ruff check .
