@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, load_suite, prompt
 from kernel_gym.tasks.importers.manifest import read_manifest
 from kernel_gym.tasks.names import IMPORTS
+from kernel_gym.tasks.recorded.problem import RecordedProblem
 from tests.tasks.importers import suites
 
 DEVICE = "sim:gfx942"
@@ -82,6 +84,13 @@ def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
         "SiLU": "unsupported",
     }
     assert entries["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+
+
+def test_an_imported_problem_is_found_again_by_another_process(imports):
+    problem = get_task("tritonbench-g/add").problem
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    with pytest.raises(TypeError, match="only imported tasks"):
+        pickle.dumps(RecordedProblem(problem.origin, problem.templates, ()))
 
 
 def test_imported_suites_are_listed(imports):

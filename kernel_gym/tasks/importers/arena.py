@@ -88,8 +88,6 @@ class ArenaReader:
         return problem_of(self._origin(checkout, found, tuple(used)), data)
 
     def _origin(self, checkout: Path, found: FoundTask, functions: tuple[str, ...] = ()) -> Origin:
-        from kernel_gym.tasks.registry import get_problem
-
         return Origin(
             suite=self.suite,
             name=found.name,
@@ -98,7 +96,6 @@ class ArenaReader:
             instruction=found.details["instruction"],
             implementation=read_text(checkout, found.details["file"]),
             functions=functions,
-            find=get_problem,
         )
 
 

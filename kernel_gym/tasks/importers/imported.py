@@ -11,6 +11,7 @@ from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsuppor
 from kernel_gym.tasks.importers.readers import get_reader
 from kernel_gym.tasks.names import UnknownName, imported_ids, imports_folder, split_imported
 from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.recorded.problem import RecordedProblem
 from kernel_gym.tasks.task import Task
 
 
@@ -75,9 +76,12 @@ def _problem(name: str, folder: Path) -> Problem:
     listed = FoundTask(task, entry.category, entry.mode, tuple(entry.files), entry.details)
     reader, data = get_reader(suite), read_data(suite, task)
     try:
-        return reader.problem(Path(manifest.checkout), listed, data)
+        problem = reader.problem(Path(manifest.checkout), listed, data)
     except UnsupportedTask as error:
         raise InputError(f"{name}: unsupported: {error}") from error
+    if isinstance(problem, RecordedProblem):
+        problem.find = imported_problem
+    return problem
 
 
 @cache

@@ -139,8 +139,6 @@ class HalvesReader:
     def _origin(
         self, checkout: Path, found: FoundTask, halves: Halves, used: list[str] | None = None
     ) -> Origin:
-        from kernel_gym.tasks.registry import get_problem
-
         facts = self._listed(checkout).get(Path(found.details["file"]).name, {})
         functions = tuple(used or ())
         if not used and not found.details["functions"]:
@@ -153,7 +151,6 @@ class HalvesReader:
             instruction=_instruction(facts),
             implementation=halves.implementation,
             functions=functions,
-            find=get_problem,
         )
 
 

@@ -99,8 +99,6 @@ def record_launches(
 
 def launched_origin(suite: str, checkout: Path, found: FoundTask, instruction: str) -> Origin:
     """Returns the origin of a task whose candidate is a set of kernels, spliced into its file."""
-    from kernel_gym.tasks.registry import get_problem
-
     name = found.details["file"]
     halves = split_halves(name, read_text(checkout, name))
     kernels = tuple(found.details["functions"])
@@ -112,7 +110,6 @@ def launched_origin(suite: str, checkout: Path, found: FoundTask, instruction: s
         instruction=instruction,
         implementation=halves.implementation,
         functions=kernels,
-        find=get_problem,
         own=kernels_alone(halves.implementation, kernels),
         splice=functools.partial(
             lambda pristine, names, source: splice(pristine, source, names),

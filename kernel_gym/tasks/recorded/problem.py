@@ -50,7 +50,6 @@ class Origin:
         implementation: The suite's own code: the start kernel, or PyTorch.
         functions: The names that a candidate must define.
         splice: Makes a complete source from a candidate's; None to take it as it is.
-        find: Finds the problem again in another process.
     """
 
     suite: str
@@ -60,7 +59,6 @@ class Origin:
     instruction: str
     implementation: str
     functions: tuple[str, ...]
-    find: Callable[[str], Problem]
     splice: Callable[[str], str] | None = None
     own: str | None = None
     """The suite's own code as a candidate writes it; by default the implementation."""
@@ -114,8 +112,13 @@ class RecordedProblem(Problem):
     def __hash__(self) -> int:
         return hash(self.name)
 
+    find: Callable[[str], Problem] | None = None
+    """Finds the problem again in another process; None before it is imported."""
+
     def __reduce__(self) -> tuple[Callable[[str], Problem], tuple[str]]:
-        return self.origin.find, (self.name,)
+        if self.find is None:
+            raise TypeError(f"{self.name}: only imported tasks are sent to other processes")
+        return self.find, (self.name,)
 
     @property
     def entry(self) -> str:
