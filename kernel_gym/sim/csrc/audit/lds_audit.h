@@ -41,7 +41,7 @@ class LdsAudit {
   bool wrote_span(Wave& wave, const Inst* inst, const Span& span, const u8* old);
   bool wrote_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed,
                   u32 word);
-  bool defined(u32 place, u32 bytes);
+  bool is_defined(u32 place, u32 bytes);
   LdsWrite write_of(const Wave& wave, u32 instruction);
   void suspect(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
   bool in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 word);
