@@ -20,7 +20,7 @@ SIM_INLINE u64 bytes_with_any(u64 word) {
 
 }  // namespace
 
-void LdsAudit::begin(u32 lds_size) {
+void LdsAudit::begin_workgroup(u32 lds_size) {
   const u32 words = lds_size / 4 + 1;
   if (words_.size() < words) {
     words_.resize(words);
@@ -28,7 +28,7 @@ void LdsAudit::begin(u32 lds_size) {
   }
   defined_.assign(4 * words, 0);
   defined_until_ = 0;
-  late_reads_.begin(lds_size);
+  late_reads_.begin_workgroup(lds_size);
 }
 
 bool LdsAudit::read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes,

@@ -7,7 +7,7 @@ class LdsAudit {
  public:
   explicit LdsAudit(AuditState& state) : state_(state), late_reads_(state) {}
 
-  void begin(u32 lds_size);
+  void begin_workgroup(u32 lds_size);
   void barrier(const std::vector<Wave>& waves) { late_reads_.barrier(waves); }
   // Before a load that is within bounds and aligned; false after a fault.
   bool read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes, u32 size);
