@@ -13,8 +13,8 @@ __global__ void fft_kernel(const float* x, int inverse, float* out, int size, in
     row[2 * i] = x[base + 2 * source];
     row[2 * i + 1] = x[base + 2 * source + 1];
   }
+  __syncthreads();
   for (int half = 1; half < size; half *= 2) {
-    __syncthreads();
     for (int pair = threadIdx.x; pair < size / 2; pair += kThreads) {
       const int k = pair % half, low = 2 * (pair / half * 2 * half + k), high = low + 2 * half;
       const float angle = (inverse ? 1.0f : -1.0f) * 3.14159265358979f * k / half;
@@ -26,8 +26,8 @@ __global__ void fft_kernel(const float* x, int inverse, float* out, int size, in
       row[low] += real;
       row[low + 1] += imag;
     }
+    __syncthreads();
   }
-  __syncthreads();
   const float factor = inverse ? 1.0f / size : 1.0f;
   for (int i = threadIdx.x; i < 2 * size; i += kThreads) out[base + i] = row[i] * factor;
 }

@@ -17,15 +17,14 @@ def fft_kernel(x_ptr, out_ptr, x_row, sign, factor, SIZE: tl.constexpr, BITS: tl
     real = tl.load(base)
     imag = tl.load(base + 1)
     for bit in tl.static_range(BITS):
-        HALF: tl.constexpr = 1 << bit
-        angle = sign * 3.141592653589793 / HALF * tl.arange(0, HALF).to(tl.float32)
+        angle = sign * 3.141592653589793 / (1 << bit) * tl.arange(0, 1 << bit).to(tl.float32)
         cos = tl.cos(angle)[None, :]
         sin = tl.sin(angle)[None, :]
         low_real, high_real = tl.split(
-            tl.permute(tl.reshape(real, (SIZE // (2 * HALF), 2, HALF)), (0, 2, 1))
+            tl.permute(tl.reshape(real, (SIZE // (2 << bit), 2, 1 << bit)), (0, 2, 1))
         )
         low_imag, high_imag = tl.split(
-            tl.permute(tl.reshape(imag, (SIZE // (2 * HALF), 2, HALF)), (0, 2, 1))
+            tl.permute(tl.reshape(imag, (SIZE // (2 << bit), 2, 1 << bit)), (0, 2, 1))
         )
         turned_real = high_real * cos - high_imag * sin
         turned_imag = high_real * sin + high_imag * cos

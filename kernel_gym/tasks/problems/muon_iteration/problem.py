@@ -64,11 +64,11 @@ class MuonIteration(Problem):
         return dims["batch"] * dims["rows"] ** 2 * (2 * dims["cols"] + dims["rows"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x by the distribution, over its Frobenius norm times three, and coefficients."""
+        """Draws x by the distribution, with a Frobenius norm of at most three, and coefficients."""
         shape = tuple(workload.dims[axis.name] for axis in self.axes)
         x = draw(shape, torch.float32, workload.distribution, generator)
         norm = torch.linalg.matrix_norm(x.double(), keepdim=True).clamp(min=1e-6)
-        return {"x": (3 * x / norm).float(), **self.scalars(workload)}
+        return {"x": (min(3.0, shape[1] ** 0.5) * x / norm).float(), **self.scalars(workload)}
 
     def oracle(self, x: torch.Tensor, a: float, b: float, c: float) -> tuple[torch.Tensor, ...]:
         """In fp64."""

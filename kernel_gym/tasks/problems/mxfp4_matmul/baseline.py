@@ -8,7 +8,7 @@ import triton.language as tl
 @triton.jit
 def widened(code):
     """Returns the values of E2M1 codes as bfloat16, from their bits."""
-    index = (code & 7).to(tl.int32)
+    index = code & 7
     size = tl.where(
         index < 2, 0.5 * index, tl.where((index & 1) == 1, 1.5, 1.0) * (1 << (index >> 1)) * 0.5
     )
@@ -42,7 +42,7 @@ def mxfp4_matmul_kernel(
         packed = tl.load(
             code_ptr + cols[None, :] * code_row + at[:, None] // 2, mask=cols[None, :] < n, other=0
         )
-        w = widened((packed >> (4 * (at[:, None] % 2)).to(tl.uint8)) & 15)
+        w = widened((packed.to(tl.int32) >> (4 * (at[:, None] % 2))) & 15)
         scale = tl.load(scale_ptr + cols * scale_row + block, mask=cols < n, other=127)
         factor = (scale.to(tl.int32) << 23).to(tl.float32, bitcast=True)
         total += tl.dot(x, w) * factor[None, :]

@@ -81,5 +81,6 @@ def paged_mla_decode(
         ROPE=width - rank,
         HEADS=16,
         PAGE=16,
+        num_warps=1,
     )
     return out
