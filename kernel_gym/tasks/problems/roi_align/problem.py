@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
@@ -121,19 +122,19 @@ class RoiAlign(Problem):
     def oracle(
         self, x: torch.Tensor, box: torch.Tensor, scale: float, cells: int, ratio: int
     ) -> tuple[torch.Tensor, ...]:
-        """Box by box, as two products with matrices of weights, in fp64."""
+        """Box by box: rows of samples interpolated, then columns, then means, in fp64."""
         part = (torch.arange(cells * ratio, device=x.device).double() + 0.5) / ratio / cells
-
-        def weights(low: torch.Tensor, high: torch.Tensor, side: int) -> torch.Tensor:
-            at = (low * scale - 0.5 + part * (high - low) * scale).clamp(0, side - 1)
-            near = (1 - (at[:, None] - torch.arange(side, device=x.device)).abs()).clamp(min=0)
-            return near.view(cells, ratio, side).mean(1)
-
         out = []
-        for row in box.double():
-            down = weights(row[2], row[4], x.shape[2])
-            across = weights(row[1], row[3], x.shape[3])
-            out.append(down @ x[int(row[0])].double() @ across.mT)
+        for image, x1, y1, x2, y2 in box.double():
+            view = x[int(image)].double()
+            for low, high in ((y1, y2), (x1, x2)):
+                side = view.shape[1]
+                at = (low * scale - 0.5 + part * (high - low) * scale).clamp(0, side - 1)
+                near = at.floor().long()
+                share = (at - near)[:, None]
+                view = (1 - share) * view[:, near] + share * view[:, (near + 1).clamp(max=side - 1)]
+                view = view.mT
+            out.append(F.avg_pool2d(view[None], ratio)[0])
         return (torch.stack(out),)
 
     def reference(
