@@ -43,19 +43,19 @@ def roi_align_kernel(
         right = x - left
         bottom = tl.minimum(top + 1, height - 1)
         far = tl.minimum(left + 1, width - 1)
-        a = tl.load(base + top * x_row + left, mask=inside, other=0.0)
-        b = tl.load(base + top * x_row + far, mask=inside, other=0.0)
-        c = tl.load(base + bottom * x_row + left, mask=inside, other=0.0)
-        d = tl.load(base + bottom * x_row + far, mask=inside, other=0.0)
+        a = tl.load(base + top * x_row + left, mask=inside, other=0.0).to(tl.float32)
+        b = tl.load(base + top * x_row + far, mask=inside, other=0.0).to(tl.float32)
+        c = tl.load(base + bottom * x_row + left, mask=inside, other=0.0).to(tl.float32)
+        d = tl.load(base + bottom * x_row + far, mask=inside, other=0.0).to(tl.float32)
         total += (1 - down) * ((1 - right) * a + right * b) + down * ((1 - right) * c + right * d)
     out_at = (box * channels + channel) * cells * cells + at
-    tl.store(out_ptr + out_at, total / (ratio * ratio), mask=inside)
+    tl.store(out_ptr + out_at, (total / (ratio * ratio)).to(tl.float16), mask=inside)
 
 
 def roi_align(
     x: torch.Tensor, box: torch.Tensor, scale: float, cells: int, ratio: int
 ) -> torch.Tensor:
-    """Samples x, float32[batch, channels, height, width], whose rows may be padded."""
+    """Samples x, float16[batch, channels, height, width], whose rows may be padded."""
     boxes, channels = box.shape[0], x.shape[1]
     out = torch.empty((boxes, channels, cells, cells), dtype=x.dtype, device=x.device)
     roi_align_kernel[(boxes, channels)](

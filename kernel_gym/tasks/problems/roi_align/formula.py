@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = {"batch": 2, "channels": 2, "height": 5, "width": 6, "boxes": 5, "cells": 2}
-BYTES = 20 * 5 + 4 * 5 * 2 * 4
+BYTES = 20 * 5 + 2 * 5 * 2 * 4
 
 
 def formula(

@@ -42,13 +42,13 @@ class RoiAlign(Problem):
     )
 
     args = (
-        TensorArg("x", torch.float32, shape="batch, channels, height, width"),
+        TensorArg("x", torch.float16, shape="batch, channels, height, width"),
         TensorArg("box", torch.float32, shape="boxes, 5"),
         ScalarArg("scale", float, values=(0.25, 0.0625, 0.125, 0.03125)),
         ScalarArg("cells", int),
         ScalarArg("ratio", int, values=(2, 1, 3)),
     )
-    outputs = (Output("out", torch.float32, shape="boxes, channels, cells, cells"),)
+    outputs = (Output("out", torch.float16, shape="boxes, channels, cells, cells"),)
     axes = (
         Axis("batch", 1, 256),
         Axis("channels", 1, 2048),
@@ -111,7 +111,7 @@ class RoiAlign(Problem):
         image = torch.randint(batch, (boxes, 1), generator=generator).float()
         return {
             "x": draw(
-                (batch, channels, height, width), torch.float32, workload.distribution, generator
+                (batch, channels, height, width), torch.float16, workload.distribution, generator
             ),
             "box": torch.cat((image, low, high), dim=1),
             "scale": chosen["scale"],
@@ -151,13 +151,13 @@ class RoiAlign(Problem):
 
         down = weights(box[:, 2], box[:, 4], x.shape[2])[:, None]
         across = weights(box[:, 1], box[:, 3], x.shape[3])[:, None]
-        maps = x[box[:, 0].long()]
-        return (torch.matmul(torch.matmul(down, maps), across.mT),)
+        maps = x[box[:, 0].long()].float()
+        return (torch.matmul(torch.matmul(down, maps), across.mT).half(),)
 
     def bytes(self, dims: Dims) -> int:
         """Reads the boxes and writes the output; boxes may share one pixel of each channel."""
         boxes, channels = dims["boxes"], dims["channels"]
-        return 20 * boxes + 4 * boxes * channels * dims["cells"] ** 2
+        return 20 * boxes + 2 * boxes * channels * dims["cells"] ** 2
 
     def flops(self, dims: Dims) -> int:
         """Four products and sums for each output, those of one sample."""
