@@ -20,12 +20,12 @@ from kernel_gym.tasks.workload import Workload
 
 
 class BlockSparseMatmul(Problem):
-    """`out[:, strip j]` is the sum of `x[:, strip row[b]] @ w[b]` for b in start[j] .. start[j + 1].
+    """`out[:, strip j]` is the sum of `x[:, strip row[b]] @ w[b]` over the blocks b of strip j.
 
     A strip is `block` columns wide, a block `block` x `block`. `row[b]` is the strip of x that
     block b meets; blocks of one output strip have different rows in any order. A strip of the
-    output may have no blocks; it is zero then. Block start[j + 1] is the first one of the next
-    strip, `start[strips]` is `blocks`.
+    output may have no blocks; it is zero then. Strip j has the blocks from start[j] to start[j + 1]
+    - 1; `start[strips]` is `blocks`.
     """
 
     name = "block_sparse_matmul"

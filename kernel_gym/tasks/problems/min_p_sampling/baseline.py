@@ -1,4 +1,4 @@
-"""Min-p sampling: one program a row; maximum, total of the kept weights, then a walk to the token."""
+"""Min-p sampling: one program a row; maximum, total of kept weights, walk to the token."""
 
 import torch
 import triton

@@ -106,7 +106,8 @@ class MinPSampling(Problem):
         """Another token than the oracle's is right only if rounding can lead to it."""
         wrong = found.long() != expected.long()
         logits, uniform = inputs["logits"], inputs["uniform"]
-        assert isinstance(logits, torch.Tensor) and isinstance(uniform, torch.Tensor)
+        assert isinstance(logits, torch.Tensor)
+        assert isinstance(uniform, torch.Tensor)
         temperature, min_p = inputs["temperature"], inputs["min_p"]
         for i in wrong.nonzero()[:, 0].tolist():
             row = logits[i].double()

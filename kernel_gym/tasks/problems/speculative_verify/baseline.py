@@ -1,4 +1,4 @@
-"""Verification of drafts: one program a row; a walk over the steps, then one over the vocabulary."""
+"""Verification of drafts: one program a row; a walk over steps, then one over the vocabulary."""
 
 import torch
 import triton
