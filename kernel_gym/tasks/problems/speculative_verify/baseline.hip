@@ -46,9 +46,7 @@ __global__ void verify_kernel(const int32_t* drafted, const float* draft, const 
     __syncthreads();
   }
   if (lane != 0) return;
-  for (int64_t t = 0; t <= steps; ++t) {
-    token[row * (steps + 1) + t] = t < done ? drafted[row * steps + t] : t == done ? place[0] : -1;
-  }
+  token[row] = place[0];
   count[row] = (int)done;
 }
 

@@ -25,7 +25,6 @@ def verify_kernel(
 ):
     """Verifies one row."""
     row = tl.program_id(0).to(tl.int64)
-    out = token_ptr + row * (steps + 1)
     count = 0
     open = 1
     for t in range(0, steps):
@@ -34,9 +33,7 @@ def verify_kernel(
         q = tl.load(target_ptr + (row * (steps + 1) + t) * target_row + drafted)
         chance = tl.load(uniform_ptr + row * uniform_row + t) * p
         open = tl.where(chance <= q, open, 0)
-        tl.store(out + t, tl.where(open == 1, drafted, -1))
         count += open
-    tl.store(out + steps, -1)
     target = target_ptr + (row * (steps + 1) + count) * target_row
     draft = draft_ptr + (row * steps + tl.minimum(count, steps - 1)) * draft_row
     best = tl.full([BLOCK], -1.0, tl.float32)
@@ -52,8 +49,7 @@ def verify_kernel(
         best = tl.where(better, score, best)
         best_at = tl.where(better, at, best_at)
     top = tl.max(best, axis=0)
-    tl.debug_barrier()
-    tl.store(out + count, tl.min(tl.where(best == top, best_at, vocab)))
+    tl.store(token_ptr + row, tl.min(tl.where(best == top, best_at, vocab)))
     tl.store(count_ptr + row, count)
 
 
@@ -66,7 +62,7 @@ def speculative_verify(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and counts; rows of all tensors may be padded."""
     rows, steps, vocab = draft.shape
-    token = torch.empty((rows, steps + 1), dtype=torch.int32, device=draft.device)
+    token = torch.empty((rows,), dtype=torch.int32, device=draft.device)
     count = torch.empty((rows,), dtype=torch.int32, device=draft.device)
     verify_kernel[(rows,)](
         drafted,

@@ -21,15 +21,14 @@ from kernel_gym.tasks.workload import Workload
 class SpeculativeVerify(Problem):
     """Draft token t of a row is accepted if `uniform * draft[t, token] <= target[t, token]`.
 
-    Tokens are taken in order until the first that is not accepted, at step t. In its place comes
-    the column j with the largest `max(target[t, j] - draft[t, j], 0) / noise[j]`. If all `steps`
-    tokens are accepted, the column with the largest `target[steps, j] / noise[j]` follows. Of equal
-    ones the lowest column counts. `token` holds these tokens, -1 in the places after them, and
-    `count` the number of accepted tokens.
+    Tokens are taken in order until the first that is not accepted, at step t; `count` is the
+    number of tokens before it. `token` replaces it: the column j with the largest `max(target[t, j]
+    - draft[t, j], 0) / noise[j]`. If all `steps` tokens are accepted, `token` is the column with
+    the largest `target[steps, j] / noise[j]`. Of equal ones the lowest column counts.
     """
 
     name = "speculative_verify"
-    summary = "accepted draft tokens of each row, then one token of the residual or the target"
+    summary = "number of accepted draft tokens of each row, and the token that follows them"
     category = "Fusion"
     level = 4
     tags = ("decoder-llm", "memory-bound", "reduction", "sampling")
@@ -47,7 +46,7 @@ class SpeculativeVerify(Problem):
         TensorArg("noise", torch.float32, shape="rows, vocab"),
     )
     outputs = (
-        Output("token", torch.int32, check=Check.EXACT, shape="rows, steps + 1"),
+        Output("token", torch.int32, check=Check.EXACT, shape="rows"),
         Output("count", torch.int32, check=Check.EXACT, shape="rows"),
     )
     axes = (Axis("rows", 1, 4096), Axis("steps", 1, 16), Axis("vocab", 2, 1 << 18))
@@ -97,8 +96,7 @@ class SpeculativeVerify(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """Row by row, in fp64."""
         rows, steps = drafted.shape
-        token = torch.full((rows, steps + 1), -1, dtype=torch.int64, device=draft.device)
-        count = torch.zeros(rows, dtype=torch.int64, device=draft.device)
+        token, count = torch.zeros(2, rows, dtype=torch.int64, device=draft.device)
         for i, proposal in enumerate(drafted.tolist()):
             p, q = draft[i].double(), target[i].double()
             done = 0
@@ -106,10 +104,9 @@ class SpeculativeVerify(Problem):
                 done < steps
                 and uniform[i, done].double() * p[done, proposal[done]] <= (q[done, proposal[done]])
             ):
-                token[i, done] = proposal[done]
                 done += 1
             rest = q[done] if done == steps else (q[done] - p[done]).clamp(min=0)
-            token[i, done] = (rest / noise[i].double()).argmax()
+            token[i] = (rest / noise[i].double()).argmax()
             count[i] = done
         return token, count
 
@@ -122,24 +119,20 @@ class SpeculativeVerify(Problem):
         noise: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
         """All rows at once; only the step that decides is read whole."""
-        rows, steps = drafted.shape
+        steps = drafted.shape[1]
         at = drafted.long()[:, :, None]
         chance = uniform * torch.gather(draft, 2, at)[:, :, 0]
         accepted = chance <= torch.gather(target[:, :-1], 2, at)[:, :, 0]
         count = torch.cumprod(accepted.int(), dim=1).sum(dim=1)
-        each = torch.arange(rows, device=draft.device)
+        each = torch.arange(len(drafted), device=draft.device)
         known = draft[each, count.clamp(max=steps - 1)] * (count < steps)[:, None]
         rest = torch.clamp(target[each, count] - known, min=0) / noise
-        place = torch.arange(steps + 1, device=draft.device)
-        padded = torch.cat((drafted, drafted[:, :1]), dim=1)
-        token = torch.where(place < count[:, None], padded, -1)
-        token[each, count] = torch.argmax(rest, dim=1).to(torch.int32)
-        return token, count.to(torch.int32)
+        return torch.argmax(rest, dim=1).to(torch.int32), count.to(torch.int32)
 
     def bytes(self, dims: Dims) -> int:
         """Reads the tokens' probabilities and one row of target and noise; writes the outputs."""
         rows, steps, vocab = (dims[axis.name] for axis in self.axes)
-        return 4 * rows * (3 + 2 * vocab + steps + 2)
+        return 4 * rows * (3 + 2 * vocab + 2)
 
     def flops(self, dims: Dims) -> int:
         """A quotient and a comparison for each column of one step."""
