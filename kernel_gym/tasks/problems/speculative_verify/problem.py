@@ -131,7 +131,7 @@ class SpeculativeVerify(Problem):
 
     def bytes(self, dims: Dims) -> int:
         """Reads the tokens' probabilities and one row of target and noise; writes the outputs."""
-        rows, steps, vocab = (dims[axis.name] for axis in self.axes)
+        rows, _, vocab = (dims[axis.name] for axis in self.axes)
         return 4 * rows * (3 + 2 * vocab + 2)
 
     def flops(self, dims: Dims) -> int:
