@@ -25,7 +25,7 @@ class AttentionBackward(Problem):
 
     `dv = p^T dout`, `ds = p * (dout v^T - delta)` with `delta[i] = sum over c of dout[i, c] *
     out[i, c]`, `dq = scale * ds k` and `dk = scale * ds^T q`, by batch and head. If `causal` is 1,
-    p[i, j] is zero for j > i. p and ds may be rounded to float16 before they are multiplied.
+    p[i, j] is zero for j > i. p, ds and dout v^T may be rounded to float16 before they are used.
     """
 
     name = "attention_backward"
@@ -85,12 +85,10 @@ class AttentionBackward(Problem):
         """Draws q, k, v and dout by the distribution; out and lse by the forward pass in fp64."""
         shape, kind = tuple(workload.dims[axis.name] for axis in self.axes), workload.distribution
         chosen = self.scalars(workload)
-        q, k = (draw(shape, torch.float32, kind, generator) for _ in range(2))
-        if kind == "wide":
-            q, k = q / 4, k / 4
         calm = "normal" if kind == "wide" else kind
-        v, dout = (draw(shape, torch.float16, calm, generator) for _ in range(2))
-        q, k = q.half(), k.half()
+        q, k, v, dout = (draw(shape, torch.float16, calm, generator) for _ in range(4))
+        if kind == "wide":  # scores around 100 that differ little, so that gradients do not vanish
+            q, k = q + 2, k + 6
         out, lse = torch.empty_like(v), torch.empty(shape[:3])
         place = torch.arange(shape[2])
         hidden = (place > place[:, None]) & bool(chosen["causal"])
@@ -146,6 +144,26 @@ class AttentionBackward(Problem):
         dv = torch.matmul(p.half().mT, dout)
         dp = torch.matmul(dout.float(), v.float().mT)
         ds = (p * (dp - delta) * scale).half()
+        return torch.matmul(ds, k), torch.matmul(ds.mT, q), dv
+
+    def yardstick(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        out: torch.Tensor,
+        dout: torch.Tensor,
+        lse: torch.Tensor,
+        scale: float,
+        causal: int,
+    ) -> tuple[torch.Tensor, ...]:
+        """With dout v^T rounded to float16, as PyTorch's product of float16 matrices does."""
+        p = torch.exp(torch.matmul(q.float(), k.float().mT) * scale - lse[..., None])
+        if causal:
+            p = torch.tril(p)
+        delta = (dout.float() * out.float()).sum(dim=3, keepdim=True)
+        dv = torch.matmul(p.half().mT, dout)
+        ds = (p * (torch.matmul(dout, v.mT).float() - delta) * scale).half()
         return torch.matmul(ds, k), torch.matmul(ds.mT, q), dv
 
     def flops(self, dims: Dims) -> int:

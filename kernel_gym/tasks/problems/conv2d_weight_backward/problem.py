@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -87,9 +88,15 @@ class Conv2dWeightBackward(Problem):
         }
 
     def oracle(self, grad: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """PyTorch's convolution of channels with gradients as filters, in fp64."""
-        turned = F.conv2d(x.double().transpose(0, 1), grad.double().transpose(0, 1), padding=1)
-        return (turned.transpose(0, 1).contiguous(),)
+        """A product over all pixels for each of nine shifts, in fp64."""
+        height, width = x.shape[2:]
+        padded = F.pad(x.double(), (1, 1, 1, 1)).transpose(0, 1)
+        left = grad.double().transpose(0, 1).flatten(1)
+        taps = [
+            left @ padded[:, :, i : i + height, j : j + width].flatten(1).mT
+            for i, j in itertools.product(range(3), repeat=2)
+        ]
+        return (torch.stack(taps, dim=2).unflatten(2, (3, 3)),)
 
     def reference(self, grad: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The operator that PyTorch's backward pass calls."""

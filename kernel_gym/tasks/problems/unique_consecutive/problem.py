@@ -75,7 +75,7 @@ class UniqueConsecutive(Problem):
         return value, length, head.long().cumsum(0) - 1, head.sum()[None]
 
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Marks, their running sum, and two scatters of fixed size, without a wait for the count."""
+        """Marks, their running sum, and two scatters; no wait for the count."""
         head = torch.ones_like(x)
         head[1:] = (x[1:] != x[:-1]).to(torch.int32)
         inverse = torch.cumsum(head, dim=0) - 1
