@@ -52,7 +52,7 @@ class GroupedConv2d(Problem):
         Axis("filters", 1, 512),
         Axis("height", 1, 512),
         Axis("width", 1, 512),
-        Axis("window", 1, 7),
+        Axis("window", 1, 5),
         Axis("stride", 1, 3),
         Axis("dilation", 1, 8),
     )

@@ -25,7 +25,7 @@ __global__ void encode_kernel(const float* point, const __half* table, const int
                          (dz ? share[2] : 1.0f - share[2]);
     const uint32_t code =
         (cell[0] + dx) ^ (cell[1] + dy) * 2654435761u ^ (cell[2] + dz) * 805459861u;
-    const __half* row = table + (level * size + (code & (uint32_t)(size - 1))) * 2;
+    const __half* row = table + (level * size + code % (uint32_t)size) * 2;
     first += weight * __half2float(row[0]);
     second += weight * __half2float(row[1]);
   }

@@ -41,7 +41,7 @@ def encode_kernel(
         weight = tl.where(dx == 1, x, 1.0 - x) * tl.where(dy == 1, y, 1.0 - y)
         weight *= tl.where(dz == 1, z, 1.0 - z)
         code = (a + dx).to(tl.int64) ^ ((b + dy).to(tl.int64) * 2654435761)
-        code = (code ^ ((c + dz).to(tl.int64) * 805459861)) & (size - 1)
+        code = ((code ^ ((c + dz).to(tl.int64) * 805459861)) & 0xFFFFFFFF) % size
         row = table_ptr + (level * size + code) * table_row
         first += weight * tl.load(row, mask=inside, other=0.0).to(tl.float32)
         second += weight * tl.load(row + 1, mask=inside, other=0.0).to(tl.float32)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-SMALL = {"points": 6, "levels": 3, "size": 32}
+SMALL = {"points": 6, "levels": 3, "size": 29}
 BYTES = 12 * 6 + 8 * 3 + 4 * 18
 
 
@@ -19,7 +19,7 @@ def formula(point: np.ndarray, table: np.ndarray, resolution: np.ndarray) -> tup
         cube = np.zeros((2, 2, 2, 2))
         for a, b, c in np.ndindex(2, 2, 2):
             code = (low[0] + a) ^ (low[1] + b) * 2654435761 ^ (low[2] + c) * 805459861
-            cube[a, b, c] = table[level, code % 2**32 % 32]
+            cube[a, b, c] = table[level, code % 2**32 % 29]
         for x, whole in zip(at, low, strict=True):
             cube = (1 - (x - whole)) * cube[0] + (x - whole) * cube[1]
         out[i, 2 * level : 2 * level + 2] = cube

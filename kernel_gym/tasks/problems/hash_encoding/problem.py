@@ -26,8 +26,8 @@ class HashEncoding(Problem):
 
     With `at = point * resolution[l]`, in float32, the cell is `floor(at)` and the weights are the
     products of `at - cell` or its complement to 1 on each axis. Corner (x, y, z) has row `(x ^ (y *
-    2654435761) ^ (z * 805459861)) % size` of the level's table, in 32 unsigned bits; `size` is a
-    power of two. `out[i, 2 l : 2 l + 2]` are the features of level l.
+    2654435761) ^ (z * 805459861)) % size` of the level's table; the terms before the remainder are
+    reduced to 32 unsigned bits. `out[i, 2 l : 2 l + 2]` are the features of level l.
     """
 
     name = "hash_encoding"
@@ -38,7 +38,7 @@ class HashEncoding(Problem):
     source = "Instant-NGP: 16 levels, tables of 2^14 to 2^19 rows, resolutions of 16 to 2048"
     domain = (
         "Table entries are finite. Coordinates are at least 0 and below 1, resolutions from 1 to "
-        "2048; two levels may have the same one."
+        "2048; two levels may have the same one. The size of a table need not be a power of two."
     )
 
     args = (
@@ -53,10 +53,10 @@ class HashEncoding(Problem):
         full=[
             (262144, 16, 1 << 19),
             (1 << 18, 16, 1 << 14),
-            (65536, 8, 1 << 17),
+            (65536, 8, 100003),
             (1 << 19, 4, 1 << 16),
         ],
-        sim=[(1000, 16, 4096), (2048, 8, 2048), (512, 12, 8192), (4096, 4, 1024)],
+        sim=[(1000, 16, 4096), (2048, 8, 2048), (512, 12, 6000), (4096, 4, 1024)],
     )
     production = points(
         "points levels size",
@@ -70,14 +70,10 @@ class HashEncoding(Problem):
     )
     adversarial = (
         {"points": 3, "levels": 1, "size": 2},
-        {"points": 7, "levels": 3, "size": 64},
+        {"points": 7, "levels": 3, "size": 63},
     )
     distributions = ("normal", "uniform", "sparse", "structured")
     exchangeable = False
-
-    def legal(self, dims: Dims) -> bool:
-        """On its axes, with a power of two as the size."""
-        return super().legal(dims) and dims["size"] & (dims["size"] - 1) == 0
 
     def elements(self, dims: Dims) -> int:
         """Pairs of a point and a level, or rows of the tables if these are more."""
@@ -127,7 +123,8 @@ class HashEncoding(Problem):
         far = far & 1
         factor = torch.tensor([1, 2654435761, 805459861], device=point.device)
         part = (cell.long()[:, :, None, :] + far) * factor
-        row = (part[..., 0] ^ part[..., 1] ^ part[..., 2]) & (size - 1)
+        code = part[..., 0] ^ part[..., 1] ^ part[..., 2]
+        row = (code & 0xFFFFFFFF) % size
         near = torch.where(far == 1, share[:, :, None, :], 1 - share[:, :, None, :])
         weight = near.prod(dim=3)
         row = row + size * torch.arange(levels, device=point.device)[:, None]

@@ -45,7 +45,7 @@ class MuonIteration(Problem):
     train = points(
         "batch rows cols",
         full=[(12, 768, 3072), (4, 2048, 2048), (8, 896, 4864), (1, 2048, 8192)],
-        sim=[(2, 96, 384), (1, 256, 256), (2, 112, 304), (1, 128, 512)],
+        sim=[(2, 96, 384), (1, 128, 128), (2, 112, 304), (1, 128, 512)],
     )
     production = points(
         "batch rows cols",
