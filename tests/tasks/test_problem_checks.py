@@ -1,0 +1,100 @@
+"""The checks of values and the data of problems with more than one right answer."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gym.tasks import Kind, Split, Workload, get_problem, make_inputs
+
+
+def _inputs(name, dims, seed=3, **scalars):
+    problem = get_problem(name)
+    workload = Workload(
+        dims, Split.TRAIN, Kind.TRAIN, distribution=problem.distributions[0], scalars=scalars
+    )
+    return problem, make_inputs(problem, workload, seed)
+
+
+def test_min_p_takes_a_neighbour_only_where_rounding_leads_to_it():
+    problem = get_problem("min_p_sampling")
+    logits = torch.tensor([[0.0, 0.0, -9.0, 0.0]]).expand(3, -1)
+    inputs = {
+        "logits": logits,
+        "uniform": torch.tensor([0.1, 1 / 3, 0.9]),
+        "temperature": 1.0,
+        "min_p": 0.05,
+    }
+    (expected,) = problem.oracle(**inputs)
+
+    def wrong(*token: int) -> list[bool]:
+        return problem.mismatches("token", torch.tensor(token), inputs, expected).tolist()
+
+    assert wrong(0, 1, 3) == [False, False, False]
+    assert wrong(0, 0, 3) == [False, False, False]  # a third is on the border of two tokens
+    assert wrong(1, 3, 2) == [True, True, True]
+    assert wrong(-1, 4, 0) == [True, True, True]
+
+
+def test_forbidden_tokens_are_never_drawn():
+    for name in ("min_p_sampling", "gumbel_sample"):
+        problem, inputs = _inputs(name, {"rows": 200, "vocab": 11})
+        forbidden = torch.isinf(inputs["logits"])
+        assert forbidden.any()
+        for answer in (problem.oracle(**inputs)[0], problem.reference(**inputs)[0]):
+            assert not forbidden.gather(1, answer.long()[:, None]).any()
+
+
+def test_a_gumbel_token_has_the_largest_score():
+    problem, inputs = _inputs("gumbel_sample", {"rows": 50, "vocab": 30})
+    (expected,) = problem.oracle(**inputs)
+    assert not problem.mismatches("token", expected.int(), inputs, expected).any()
+    for other in ((expected + 1) % 30, torch.full_like(expected, -1), expected + 30):
+        assert problem.mismatches("token", other.int(), inputs, expected).all()
+
+
+def test_drafts_are_accepted_in_part_and_whole():
+    problem, inputs = _inputs("speculative_verify", {"rows": 300, "steps": 3, "vocab": 20})
+    count = problem.oracle(**inputs)[1]
+    assert torch.bincount(count, minlength=4).min() > 10
+
+
+def test_slots_of_padding_are_not_written():
+    problem, inputs = _inputs(
+        "kv_cache_write", {"tokens": 90, "heads": 1, "head_dim": 16, "pages": 4}
+    )
+    assert (inputs["slot"] == -1).any()
+    untouched = torch.ones(64, dtype=torch.bool)
+    untouched[inputs["slot"][inputs["slot"] >= 0]] = False
+    assert untouched.any()
+    (new, _) = problem.oracle(**inputs)
+    old = inputs["k_cache"].double().flatten(0, 1)
+    assert torch.equal(new.flatten(0, 1)[untouched], old[untouched])
+
+
+def test_gradients_of_filters_are_those_of_autograd():
+    problem, inputs = _inputs(
+        "conv2d_weight_backward",
+        {"batch": 2, "channels": 3, "filters": 4, "height": 5, "width": 6},
+    )
+    weight = torch.zeros(4, 3, 3, 3, dtype=torch.float64, requires_grad=True)
+    out = F.conv2d(inputs["x"].double(), weight, padding=1)
+    (expected,) = torch.autograd.grad(out, weight, inputs["grad"].double())
+    torch.testing.assert_close(problem.oracle(**inputs)[0], expected)
+
+
+def test_the_furthest_point_of_equal_points_is_the_first():
+    problem = get_problem("furthest_point_sampling")
+    points = torch.zeros(1, 6, 3)
+    points[0, 2:4] = 1.0
+    for answer in (problem.oracle(points, 4)[0], problem.reference(points, 4)[0]):
+        assert answer.tolist() == [[0, 2, 0, 0]]
+
+
+def test_strips_and_experts_without_work_occur():
+    dims = {"rows": 3, "strips_in": 3, "strips": 9, "blocks": 5, "block": 16}
+    problem, inputs = _inputs("block_sparse_matmul", dims)
+    empty = inputs["start"].diff() == 0
+    assert empty.any()
+    (out,) = problem.oracle(**inputs)
+    assert not out.unflatten(1, (9, 16))[:, empty].any()
