@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     candidates = find_sizes(request)
     with Tracer(request, candidates) as tracer:
         explorer = Explorer(tracer, request, candidates)
-        writer = _Writer(explorer.explore(), explorer, tracer, name, source)
+        writer = _Writer(explorer.explore(), explorer, tracer, name, source, request.points)
         text = writer.write()
     space = writer.space
     adapter = adapter_text(name, used_arguments(space), space.how, space.traced.call.paths)
@@ -115,11 +115,17 @@ def write_problem(request: TracingRequest, name: str, parent: Path, source: str)
 
 class _Writer:
     def __init__(
-        self, space: SizeSpace, explorer: Explorer, tracer: Tracer, name: str, source: str
+        self,
+        space: SizeSpace,
+        explorer: Explorer,
+        tracer: Tracer,
+        name: str,
+        source: str,
+        points: Sequence[Mapping[str, int]],
     ) -> None:
         self.space = space
         self._explorer, self._tracer = explorer, tracer
-        self._name, self._source = name, source
+        self._name, self._source, self._points = name, source, points
         self._real = True
 
     def write(self) -> str:
@@ -128,7 +134,7 @@ class _Writer:
         space = self.space
         base = {axis.name: axis.base for axis in space.axes}
         try:
-            full = full_points(space.axes, base)
+            full = full_points(space.axes, base, self._points)
             sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
         except TooDear as error:
             raise CodeError(str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers import kernelbench, of_halves
+from kernel_gym.tasks.importers import kernelbench, of_halves, operators
 from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.importers.rocm_bench import RocmReader
@@ -53,4 +53,8 @@ _READERS: Sequence[Reader] = (
     ArenaReader(),
     kernelbench.TRITON,
     kernelbench.HIP,
+    operators.SOL_TRITON,
+    operators.SOL_HIP,
+    operators.FLASHINFER_TRITON,
+    operators.FLASHINFER_HIP,
 )
