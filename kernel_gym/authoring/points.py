@@ -42,6 +42,8 @@ def full_points(
         for point in stated
         if all(_allows(axis, point.get(axis.name, 0)) for axis in axes)
     ]
+    if len(axes) == 1:  # the least size of an only axis is left for unseen workloads
+        legal = [dims for dims in legal if dims[axes[0].name] > axes[0].low]
     legal = [dims for number, dims in enumerate(legal) if dims not in legal[:number]]
     legal.sort(key=lambda dims: math.prod(dims.values()))
     spread = [legal[number * len(legal) // _ALL] for number in range(_ALL) if legal]

@@ -143,7 +143,11 @@ class _Writer:
             "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
             "adversarial": [{axis.name: axis.low for axis in space.axes}],
         }
-        text = self._text(self._chosen(space))
+        distributions = self._chosen(space)
+        full = full_points(self.space.axes, base, self._points)  # least sizes may have changed
+        self._choice["train"]["full"] = full[:NUMBER]
+        self._choice["production"]["full"] = full[NUMBER:]
+        text = self._text(distributions)
         problem = self._problem(text)
         self._check_unseen(problem)
         self._check_against_original(problem)
