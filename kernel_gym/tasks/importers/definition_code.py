@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from kernel_gym.tasks.importers.definitions import Definition, StatedWorkload
 from kernel_gym.tasks.importers.drawing import drawing
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.importers.recorded_inputs import drawing_like, recorded_tensor
+from kernel_gym.tasks.problem import TensorArg
+from kernel_gym.tasks.traced.file import sizes_of_shapes
+from kernel_gym.tasks.traced.template import NodeTemplate
 
 ENTRY = "run"
 """The function that a candidate defines."""
@@ -102,7 +105,11 @@ def _input_lines(
 
 
 def adapted(
-    source: str, definition: Definition, row: StatedWorkload, used: Collection[str]
+    source: str,
+    definition: Definition,
+    row: StatedWorkload,
+    arguments: Sequence[TensorArg],
+    axes: Collection[str],
 ) -> str:
     """Returns a candidate's source with a `run` that has the arguments of the task.
 
@@ -112,10 +119,12 @@ def adapted(
     Args:
         source: Untrusted text.
         definition: The operator.
-        row: The workload whose scalars are given.
-        used: The tensors that the task gives.
+        row: The workload whose scalars, and sizes that cannot vary, are given.
+        arguments: The tensors that the task gives.
+        axes: The sizes of the task that vary.
     """
-    parameters = _parameters(source)
+    used = [argument.name for argument in arguments]
+    parameters = parameters_of(source)
     tensors, outputs = list(definition.tensors), list(definition.outputs)
     if parameters is None or parameters == [name for name in tensors if name in used]:
         return source
@@ -130,7 +139,7 @@ def adapted(
         return source  # its call fails with the interpreter's own message
     names = inputs if last == len(inputs) else tensors
     given = [name if name in tensors else repr(scalar(row, name)) for name in names]
-    lines = _size_lines(definition, used)
+    lines = _size_lines(definition, row, arguments, axes)
     lines += [_empty(definition, n, used) for n in names if n in tensors and n not in used]
     if passing:
         lines += [_empty(definition, name, used) for name in outputs]
@@ -143,7 +152,7 @@ def adapted(
     return f"{source}\n\n{_KEPT} = run\n\n\ndef run({ordered}):\n    import torch\n{body}\n"
 
 
-def _parameters(source: str) -> list[str] | None:
+def parameters_of(source: str) -> list[str] | None:
     """Returns the parameters of a candidate's `run`, or None if it defines none."""
     try:
         with warnings.catch_warnings():
@@ -162,18 +171,24 @@ def _parameters(source: str) -> list[str] | None:
     return [argument.arg for argument in (*run.args.posonlyargs, *run.args.args)]
 
 
-def _size_lines(definition: Definition, used: Collection[str]) -> list[str]:
-    """Returns lines that read the axes from the shapes of tensors."""
-    lines = {}
-    for name, spec in definition.tensors.items():
-        for place, size in enumerate(spec.shape or ()):
-            if name in used and size in definition.axes and size not in lines:
-                lines[size] = f"{size} = {name}.size({place})"
-    for name, axis in definition.axes.items():
-        if axis.type == "const" and name not in lines:
-            lines[name] = f"{name} = {axis.value}"
-    known = [lines[name] for name in lines if name not in definition.expressions]
-    return known + _expression_lines(definition)
+def _size_lines(
+    definition: Definition,
+    row: StatedWorkload,
+    arguments: Sequence[TensorArg],
+    axes: Collection[str],
+) -> list[str]:
+    """Returns lines that define all axes: from the shapes of tensors if they vary."""
+    sizes = definition.sizes(row.axes)
+    fixed = [n for n in sizes if n not in axes and n not in definition.expressions]
+    nodes = [
+        NodeTemplate("argument", a.name, [], {}, tuple(a.shape.split(", ")), None)
+        for a in arguments
+    ]
+    return [
+        *(f"{name} = {sizes[name]}" for name in fixed),
+        *sizes_of_shapes(set(axes), nodes),
+        *_expression_lines(definition),
+    ]
 
 
 def _empty(definition: Definition, name: str, used: Collection[str]) -> str:

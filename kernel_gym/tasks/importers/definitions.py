@@ -167,6 +167,18 @@ def read_workloads(checkout: Path, name: str, definition: Definition) -> list[St
 
 def _check(name: str, definition: Definition) -> None:
     """Refuses a definition whose parts do not fit together."""
+    _check_axes(name, definition)
+    for tensor, one in (*definition.inputs.items(), *definition.outputs.items()):
+        for size in one.shape or ():
+            if not size.isdigit() and size not in definition.axes:
+                raise CheckoutError(
+                    f"{name}: {tensor}: found the axis {size!r}, expected one of "
+                    f"{sorted(definition.axes)}"
+                )
+    _check_reference(name, definition)
+
+
+def _check_axes(name: str, definition: Definition) -> None:
     axes = definition.axes
     for axis, spec in axes.items():
         if spec.type == "const" and spec.value is None:
@@ -180,12 +192,9 @@ def _check(name: str, definition: Definition) -> None:
             raise CheckoutError(
                 f"{name}: axis {axis!r}: found {unknown[0]!r}, expected const and var axes only"
             )
-    for tensor, one in (*definition.inputs.items(), *definition.outputs.items()):
-        for size in one.shape or ():
-            if not size.isdigit() and size not in axes:
-                raise CheckoutError(
-                    f"{name}: {tensor}: found the axis {size!r}, expected one of {sorted(axes)}"
-                )
+
+
+def _check_reference(name: str, definition: Definition) -> None:
     defined = {
         node.name: node
         for node in parsed(f"{name}: reference", definition.reference).body

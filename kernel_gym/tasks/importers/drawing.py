@@ -59,9 +59,9 @@ def _real(name: str, spec: TensorSpec, shape: Sequence[str], size: str, normal: 
     square = len(shape) > 1 and shape[-1] == shape[-2]
     if match := _NORM.search(name):
         return f"{'1.0 + ' if 'weight' in match[0] else ''}0.3 * {normal}"
-    if square and (name == "causal_mask" or "causal" in text and "attention mask" in text):
+    if square and (name == "causal_mask" or ("causal" in text and "attention mask" in text)):
         return f"torch.full({size}, -1e4).triu(1)"
-    if name in _MASKS or name.endswith("_mask") and "binary" in text:
+    if name in _MASKS or (name.endswith("_mask") and "binary" in text):
         return f"torch.randint(0, 2, {size})"
     if name in ("cos", "cos_cached", "rope_cos"):
         return f"torch.cos({normal})"
@@ -72,7 +72,7 @@ def _real(name: str, spec: TensorSpec, shape: Sequence[str], size: str, normal: 
     if name in _UNIFORM:
         low, high = _UNIFORM[name]
         return f"torch.empty{size if shape else '(())'}.uniform_({low}, {high})"
-    if "softmax" in text and "output" in text or name.endswith("attention_weights"):
+    if ("softmax" in text and "output" in text) or name.endswith("attention_weights"):
         return f"torch.softmax({normal}, -1)"
     if len(shape) > 1 and _MATRIX.search(name):
         return f"{normal} / ({shape[-1]}) ** 0.5"

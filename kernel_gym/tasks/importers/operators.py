@@ -106,7 +106,7 @@ class OperatorReader:
 
 def _assembled(self: Any, source: str, definition: Definition, row: StatedWorkload) -> str:
     """Returns a candidate's source with the code that calls its `run`."""
-    return adapted(source, definition, row, [argument.name for argument in self.args])
+    return adapted(source, definition, row, self.args, [axis.name for axis in self.axes])
 
 
 def _read(checkout: Path, found: FoundTask) -> tuple[Definition, list[StatedWorkload]]:
