@@ -77,6 +77,7 @@ class ImportBench:
         init: str | None,
         entry: str,
         points: Sequence[Mapping[str, int]] = (),
+        called: str = "",
     ) -> dict[str, Any]:
         """Traces a module at many sizes.
 
@@ -88,7 +89,7 @@ class ImportBench:
         from kernel_gym.authoring.write import trace_problem
 
         try:
-            request = TracingRequest(files, target, inputs, init, points=points)
+            request = TracingRequest(files, target, inputs, init, points=points, called=called)
             text = trace_problem(request, entry, "an imported suite")
         except (CodeError, RequestError, SyntaxError) as error:
             raise UnsupportedTask(str(error)) from None

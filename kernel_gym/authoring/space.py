@@ -81,6 +81,7 @@ class Explorer:
         self._tracer = tracer
         self._found = found
         self._fixed = request.fixed
+        self._stated = {name for point in request.points for name in point}
         self._base = dict(found.values)
         self._known: dict[tuple[tuple[str, int], ...], Traced | None] = {}
         self._train = True
@@ -133,7 +134,8 @@ class Explorer:
         """Yields the sizes that alone can vary, the largest first."""
         for name, value in sorted(self._base.items(), key=lambda item: -item[1]):
             small = value < _LEAST and name in ("dim", "axis")
-            if name in self._fixed or small or value < 1 or _NO_SIZES.search(name):
+            operation = bool(_NO_SIZES.search(name)) and name not in self._stated
+            if name in self._fixed or small or value < 1 or operation:
                 continue
             axis = self._axis(name, value, base)
             if axis is not None:

@@ -87,7 +87,8 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
         writer = _Writer(explorer.explore(), explorer, tracer, name, source, request.points)
         text = writer.write()
     space = writer.space
-    adapter = adapter_text(name, used_arguments(space), space.how, space.traced.call.paths)
+    paths = space.traced.call.paths
+    adapter = adapter_text(name, used_arguments(space), space.how, paths, request.called)
     return Text(text, adapter, tuple(space.notes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers import kernelbench, of_halves, operators
+from kernel_gym.tasks.importers import kernelbench, of_halves, operators, reference_kernels
 from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.importers.rocm_bench import RocmReader
@@ -57,4 +57,6 @@ _READERS: Sequence[Reader] = (
     operators.SOL_HIP,
     operators.FLASHINFER_TRITON,
     operators.FLASHINFER_HIP,
+    reference_kernels.TRITON,
+    reference_kernels.HIP,
 )

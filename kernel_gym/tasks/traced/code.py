@@ -137,7 +137,9 @@ class _Writer:
     def _constant(self, node: NodeTemplate) -> str:
         if node.data is None:
             raise GraphError("it holds a tensor that was not made by PyTorch from sizes")
-        data = f"torch.tensor({_plain(node.data)}, dtype=torch.{node.dtype})"
+        known = sorted(self._code.arguments)
+        maker = f"{known[0]}.new_tensor" if known else "torch.tensor"  # on the argument's device
+        data = f"{maker}({_plain(node.data)}, dtype=torch.{node.dtype})"
         return data if node.shape is None else f"{data}.reshape({_tuple(node.shape)})"
 
     def _text(self, value: Any) -> str:

@@ -10,6 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.tracing.built import Built
+from kernel_gym.worker.tracing.on_cpu import Reserved
 
 MOST_NODES = 4000
 MOST_CONSTANTS = 4096
@@ -164,6 +165,9 @@ def _path(built: Built, places: Any) -> str:
 def _plain(value: Any, names: dict[int, str]) -> Any:
     if isinstance(value, torch.Tensor):
         return {"tensor": names.get(id(value), "")}
+    if isinstance(value, Reserved):
+        fill = {"fill": value.fill} if value.fill is not None else {}
+        return {"reserved": list(value.shape), "of": str(value.dtype)[6:], **fill}
     if isinstance(value, list | tuple):
         return [_plain(one, names) for one in value]
     if isinstance(value, dict):
