@@ -25,6 +25,8 @@ _NO_SIZES = re.compile(
     r"^k$|top_?k|iterations|steps$"
 )
 """Names of integers that say what to compute, not how much."""
+_NEVER_SIZES = re.compile(r"kernel|stride|pad|dilat")
+"""The same for sizes that a suite states."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COMBINATIONS = 5
 _LEAST = 8
@@ -134,7 +136,8 @@ class Explorer:
         """Yields the sizes that alone can vary, the largest first."""
         for name, value in sorted(self._base.items(), key=lambda item: -item[1]):
             small = value < _LEAST and name in ("dim", "axis")
-            operation = bool(_NO_SIZES.search(name)) and name not in self._stated
+            pattern = _NEVER_SIZES if name in self._stated else _NO_SIZES
+            operation = bool(pattern.search(name))
             if name in self._fixed or small or value < 1 or operation:
                 continue
             axis = self._axis(name, value, base)

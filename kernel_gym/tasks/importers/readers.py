@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers import kernelbench, of_halves, operators, reference_kernels
+from kernel_gym.tasks.importers import (
+    kernelbench,
+    of_halves,
+    operators,
+    reference_kernels,
+    robust_kbench,
+)
 from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.importers.rocm_bench import RocmReader
@@ -59,4 +65,6 @@ _READERS: Sequence[Reader] = (
     operators.FLASHINFER_HIP,
     reference_kernels.TRITON,
     reference_kernels.HIP,
+    robust_kbench.TRITON,
+    robust_kbench.HIP,
 )

@@ -127,6 +127,8 @@ class _Writer:
         if self._random and node.op in _RANDOM:
             return self._draw(node, args)
         kwargs = [f"{key}={self._text(value)}" for key, value in node.kwargs.items()]
+        if self._code.arguments and _creates(node):
+            kwargs.append(f"device={min(self._code.arguments)}.device")
         return f"{node.op}({', '.join([*args, *kwargs])})"
 
     def _draw(self, node: NodeTemplate, args: list[str]) -> str:
@@ -238,6 +240,12 @@ def _writes(node: NodeTemplate | Node) -> bool:
     if node.op in VALUES:
         return False
     return operator(node.op)._schema.is_mutable
+
+
+def _creates(node: NodeTemplate) -> bool:
+    """Whether an operator makes a tensor from numbers alone, on a device."""
+    takes = any(argument.name == "device" for argument in operator(node.op)._schema.arguments)
+    return takes and not any(True for _ in _sources(node.args, node.kwargs))
 
 
 def _without_statistics(node: NodeTemplate | Node) -> list[Any]:

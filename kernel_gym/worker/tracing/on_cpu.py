@@ -26,6 +26,7 @@ _FILLS: dict[Any, float | None] = {
 """Functions that make a tensor of one value, and the value; None if it is left open."""
 _FILL = "_kernel_gym_fill"
 _PlainGenerator = torch.Generator
+_plain_to = torch.nn.Module.to
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,15 @@ class OnCpu(TorchFunctionMode):
         self._draws = draws
 
     def __enter__(self) -> OnCpu:
-        """Replaces generators of a GPU as well."""
+        """Replaces generators of a GPU, and moves of modules, as well."""
         torch.Generator = _CpuGenerator  # type: ignore[misc,assignment]
+        torch.nn.Module.to = _module_to  # type: ignore[method-assign,assignment]
         return super().__enter__()
 
     def __exit__(self, *details: Any) -> None:
-        """Undoes the replacement."""
+        """Undoes the replacements."""
         torch.Generator = _PlainGenerator  # type: ignore[misc]
+        torch.nn.Module.to = _plain_to  # type: ignore[method-assign]
         super().__exit__(*details)
 
     def __torch_function__(
@@ -106,6 +109,14 @@ class OnCpu(TorchFunctionMode):
 class _CpuGenerator(_PlainGenerator):
     def __new__(cls, device: Any = None) -> _CpuGenerator:
         return super().__new__(cls, "cpu")
+
+
+def _module_to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+    """Moves a module to another dtype; it is on the CPU already."""
+    if not kwargs and all(isinstance(one, str | torch.device) for one in args):
+        return module
+    kwargs = {k: _on_cpu(v) for k, v in kwargs.items()}
+    return _plain_to(module, *map(_on_cpu, args), **kwargs)
 
 
 def _on_cpu(value: Any) -> Any:

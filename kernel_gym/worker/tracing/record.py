@@ -38,7 +38,17 @@ def of_forward(built: Built) -> dict[str, Any]:
             if "grad" not in str(error):
                 raise
             graph = make_fx(forward)(*built.values.values())
+        if _has_hidden_values(graph):
+            graph = make_fx(forward)(*built.values.values())
     return _recorded(graph, names)
+
+
+def _has_hidden_values(graph: GraphModule) -> bool:
+    """Whether the graph takes tensors from elsewhere, such as derivatives that it did not see."""
+    attributes = (n.target for n in graph.graph.nodes if n.op == "get_attr")
+    return any(
+        isinstance(getattr(graph, str(name)), torch._subclasses.FakeTensor) for name in attributes
+    )
 
 
 def of_construction(built: Built) -> dict[str, Any]:
