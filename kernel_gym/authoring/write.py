@@ -24,6 +24,7 @@ from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
 from kernel_gym.tasks.traced.loading import load_text
+from kernel_gym.tasks.traced.memory import BoundedMemory, TooMuchMemory
 from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
@@ -85,7 +86,11 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     with Tracer(request, candidates) as tracer:
         explorer = Explorer(tracer, request, candidates)
         writer = _Writer(explorer.explore(), explorer, tracer, name, source, request.points)
-        text = writer.write()
+        try:
+            with BoundedMemory():
+                text = writer.write()
+        except TooMuchMemory as error:
+            raise CodeError(str(error)) from None
     space = writer.space
     paths = space.traced.call.paths
     adapter = adapter_text(name, used_arguments(space), space.how, paths, request.called)
