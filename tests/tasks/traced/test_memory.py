@@ -71,7 +71,7 @@ def hold(x):
     ("function", "maker", "found"),
     [
         ("double", "make", "you tried to allocate 2199023255552 bytes"),  # in its own process
-        ("hold", "make_small", "aten.new_empty.default needs 2,199,023,255,552 bytes"),
+        ("hold", "make_small", "aten.new_empty.default needs"),
     ],
 )
 @pytest.mark.timeout(300)
