@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_gym.tasks.importers import (
+    fastkernels,
     kernelbench,
     of_halves,
     operators,
@@ -67,4 +68,6 @@ _READERS: Sequence[Reader] = (
     reference_kernels.HIP,
     robust_kbench.TRITON,
     robust_kbench.HIP,
+    fastkernels.TRITON,
+    fastkernels.HIP,
 )
