@@ -118,12 +118,12 @@ def our_verdicts(rows: Candidates, folder: Path) -> dict[str, str]:
         (level / f"{name.partition('/')[0]}.py").write_text(module)
     with ImportBench(DEVICE) as bench:
         list(import_suite(TRITON, folder / "checkout", [bench]))
-    found = {}
+    outcomes = {}
     with Evaluator(DEVICE, seed=1) as evaluator:
         for name, (_, source) in rows.items():
             task = get_task(f"kernelbench/level1/{name.partition('/')[0]}")
-            found[name] = str(evaluator.evaluate(task, source).outcome)
-    return found
+            outcomes[name] = str(evaluator.evaluate(task, source).outcome)
+    return outcomes
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers.definitions import Definition, StatedWorkload
+from kernel_gym.tasks.importers.definitions import Definition, WorkloadRow
 from kernel_gym.tasks.importers.drawing import drawing
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.importers.recorded_inputs import drawing_like, recorded_tensor
@@ -22,7 +22,7 @@ TRACED = "problem.py"
 _KEPT = "_kernel_gym_run"
 
 
-def tracing_files(checkout: Path, definition: Definition, row: StatedWorkload) -> dict[str, str]:
+def tracing_files(checkout: Path, definition: Definition, row: WorkloadRow) -> dict[str, str]:
     """Returns the files to trace: the reference, and one with the axes as integers.
 
     Args:
@@ -58,7 +58,7 @@ def tracing_files(checkout: Path, definition: Definition, row: StatedWorkload) -
     return {REFERENCE: definition.reference, TRACED: "\n".join(lines)}
 
 
-def scalar(row: StatedWorkload, name: str) -> float | int | bool:
+def scalar(row: WorkloadRow, name: str) -> float | int | bool:
     """Returns the value of a scalar input.
 
     Raises:
@@ -80,7 +80,7 @@ def _expression_lines(definition: Definition) -> list[str]:
 
 
 def _input_lines(
-    checkout: Path, definition: Definition, row: StatedWorkload, sizes: Mapping[str, int]
+    checkout: Path, definition: Definition, row: WorkloadRow, sizes: Mapping[str, int]
 ) -> list[str]:
     custom = definition.custom_inputs_entrypoint
     lines = []
@@ -107,7 +107,7 @@ def _input_lines(
 def adapted(
     source: str,
     definition: Definition,
-    row: StatedWorkload,
+    row: WorkloadRow,
     arguments: Sequence[TensorArg],
     axes: Collection[str],
 ) -> str:
@@ -173,7 +173,7 @@ def parameters_of(source: str) -> list[str] | None:
 
 def _size_lines(
     definition: Definition,
-    row: StatedWorkload,
+    row: WorkloadRow,
     arguments: Sequence[TensorArg],
     axes: Collection[str],
 ) -> list[str]:

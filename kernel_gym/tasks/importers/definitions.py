@@ -61,7 +61,7 @@ class InputSource(BaseModel):
     tensor_key: str = ""
 
 
-class StatedWorkload(BaseModel):
+class WorkloadRow(BaseModel):
     """One row of the workloads: sizes of the axes, and the source of each input."""
 
     model_config = ConfigDict(frozen=True)
@@ -137,7 +137,7 @@ def read_definition(checkout: Path, name: str) -> Definition:
     return definition
 
 
-def read_workloads(checkout: Path, name: str, definition: Definition) -> list[StatedWorkload]:
+def read_workloads(checkout: Path, name: str, definition: Definition) -> list[WorkloadRow]:
     """Reads the workloads of a definition; a row of a trace holds its workload under `workload`.
 
     Raises:
@@ -150,7 +150,7 @@ def read_workloads(checkout: Path, name: str, definition: Definition) -> list[St
             value: Any = json.loads(line)
             if isinstance(value, dict) and isinstance(value.get("workload"), dict):
                 value = value["workload"]
-            row = StatedWorkload.model_validate(value)
+            row = WorkloadRow.model_validate(value)
             definition.sizes(row.axes)
         except ValidationError as error:
             raise CheckoutError(f"{name}: row {number}: {_first(error)}") from None

@@ -262,18 +262,19 @@ def _drawn(spec: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
 
 def _closure(checkout: Path, module: str) -> list[str]:
     """Returns a module and the modules of its package that it imports, directly or not."""
-    found, waiting = [], [module]
-    while waiting and len(found) < _MOST_FILES:
+    files: list[str] = []
+    waiting = [module]
+    while waiting and len(files) < _MOST_FILES:
         name = waiting.pop(0)
-        if name in found:
+        if name in files:
             continue
-        found.append(name)
+        files.append(name)
         parts = name.split("/")[:-1]
         waiting += [f"{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
         for node in ast.walk(parsed(name, read_text(checkout, name))):
             waiting += _imported(node)
         waiting = [one for one in waiting if (checkout / one).is_file()]
-    return found
+    return files
 
 
 def _imported(node: ast.AST) -> list[str]:

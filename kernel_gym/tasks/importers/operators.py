@@ -13,7 +13,7 @@ from typing import Any
 from kernel_gym.tasks.importers.definition_code import ENTRY, TRACED, adapted, tracing_files
 from kernel_gym.tasks.importers.definitions import (
     Definition,
-    StatedWorkload,
+    WorkloadRow,
     read_definition,
     read_workloads,
 )
@@ -91,7 +91,7 @@ class OperatorReader:
             raise UnsupportedTask("what was prepared lacks its text: import it again")
         definition, rows = _read(checkout, found)
         kind = type(load_text(found.name, str(data["text"])))
-        own = {
+        own: dict[str, Any] = {
             "name": f"{self.suite}/{found.name}",
             "suite": self.suite,
             "entry": ENTRY,
@@ -104,29 +104,29 @@ class OperatorReader:
         return type(kind.__name__, (kind,), own)()
 
 
-def _assembled(self: Any, source: str, definition: Definition, row: StatedWorkload) -> str:
+def _assembled(self: Any, source: str, definition: Definition, row: WorkloadRow) -> str:
     """Returns a candidate's source with the code that calls its `run`."""
     return adapted(source, definition, row, self.args, [axis.name for axis in self.axes])
 
 
-def _read(checkout: Path, found: FoundTask) -> tuple[Definition, list[StatedWorkload]]:
+def _read(checkout: Path, found: FoundTask) -> tuple[Definition, list[WorkloadRow]]:
     definition = read_definition(checkout, found.files[0])
     return definition, read_workloads(checkout, found.files[1], definition)
 
 
-def _largest(definition: Definition, rows: list[StatedWorkload]) -> StatedWorkload:
+def _largest(definition: Definition, rows: list[WorkloadRow]) -> WorkloadRow:
     """Returns the workload with the largest sizes."""
     return max(rows, key=lambda row: math.prod(definition.sizes(row.axes).values()))
 
 
 def _folders(checkout: Path) -> list[Place]:
     """Folders with `definition.json` and `workload.jsonl`, as in SOL-ExecBench."""
-    found = []
+    places = []
     for path in sorted(checkout.glob("**/definition.json")):
         parts = [p for p in path.parent.relative_to(checkout).parts if p not in _PLAIN]
         if (path.parent / "workload.jsonl").is_file() and parts:
-            found.append(("/".join(parts), path, path.parent / "workload.jsonl"))
-    return found
+            places.append(("/".join(parts), path, path.parent / "workload.jsonl"))
+    return places
 
 
 _PLAIN = frozenset({"examples", "data", "tests", "sol_execbench", "benchmark"})
@@ -134,16 +134,16 @@ _PLAIN = frozenset({"examples", "data", "tests", "sol_execbench", "benchmark"})
 
 def _trace_set(checkout: Path) -> list[Place]:
     """Files in `definitions/` and `workloads/`, as in flashinfer-bench."""
-    found = []
+    places = []
     for folder in sorted(checkout.glob("**/definitions")):
         workloads = folder.parent / "workloads"
         for path in sorted(folder.rglob("*.json")) if workloads.is_dir() else ():
             inside = path.relative_to(folder).with_suffix(".jsonl")
-            places = [workloads / inside, *sorted(workloads.rglob(inside.name))]
-            stated = next((place for place in places if place.is_file()), places[0])
+            rows = [workloads / inside, *sorted(workloads.rglob(inside.name))]
+            stated = next((one for one in rows if one.is_file()), rows[0])
             if _is_definition(path):
-                found.append((inside.with_suffix("").as_posix(), path, stated))
-    return found
+                places.append((inside.with_suffix("").as_posix(), path, stated))
+    return places
 
 
 def _is_definition(path: Path) -> bool:

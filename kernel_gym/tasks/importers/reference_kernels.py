@@ -148,13 +148,13 @@ def _modules(checkout: Path, folder: Path, task: Mapping[str, Any]) -> list[str]
         raise CheckoutError(f"{folder}/task.yml: files: found no {_REFERENCE}, expected one")
     skipped = {"submission.py", "eval.py"}
     names = [_REFERENCE, *sorted(n for n in named if n.endswith(".py") and n not in skipped)]
-    found = []
+    modules = []
     for name in dict.fromkeys(names):
         inside = (checkout / folder / named[name]).resolve()
         if not inside.is_relative_to(checkout.resolve()):
             raise CheckoutError(f"{folder}/task.yml: {named[name]}: leads out of the checkout")
-        found.append(inside.relative_to(checkout.resolve()).as_posix())
-    return found
+        modules.append(inside.relative_to(checkout.resolve()).as_posix())
+    return modules
 
 
 def _specs(name: str, task: Mapping[str, Any], taken: list[str]) -> list[Spec]:

@@ -133,10 +133,10 @@ def _configurations(checkout: Path, module: str, config: str) -> list[Configurat
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckoutError(f"{config}: found no lists of configurations: {error}") from None
-    found = [_configuration(config, row, taken) for row in rows[:_MOST_CONFIGURATIONS]]
-    if not found:
+    stated = [_configuration(config, row, taken) for row in rows[:_MOST_CONFIGURATIONS]]
+    if not stated:
         raise CheckoutError(f"{config}: found no configuration, expected one in single_*")
-    return [one for one in found if _operation(one) == _operation(found[0])]
+    return [one for one in stated if _operation(one) == _operation(stated[0])]
 
 
 def _arguments(function: ast.FunctionDef | None) -> dict[str, Any]:

@@ -56,10 +56,9 @@ def restored(data: Any) -> Any:
 
 
 def _reserved(tensor: torch.Tensor) -> torch.Tensor | Reserved:
-    fill = getattr(tensor, _FILL, "")
-    if fill == "" or tensor._version:
+    if not hasattr(tensor, _FILL) or tensor._version:
         return tensor
-    return Reserved(tuple(tensor.shape), tensor.dtype, fill)
+    return Reserved(tuple(tensor.shape), tensor.dtype, getattr(tensor, _FILL))
 
 
 class OnCpu(TorchFunctionMode):
@@ -76,8 +75,8 @@ class OnCpu(TorchFunctionMode):
 
     def __enter__(self) -> OnCpu:
         """Replaces generators of a GPU, and moves of modules, as well."""
-        torch.Generator = _CpuGenerator  # type: ignore[misc,assignment]
-        torch.nn.Module.to = _module_to  # type: ignore[method-assign,assignment]
+        torch.Generator = _CpuGenerator  # type: ignore[misc]
+        torch.nn.Module.to = _module_to  # type: ignore[assignment]
         return super().__enter__()
 
     def __exit__(self, *details: Any) -> None:
@@ -108,7 +107,7 @@ class OnCpu(TorchFunctionMode):
 
 class _CpuGenerator(_PlainGenerator):
     def __new__(cls, device: Any = None) -> _CpuGenerator:
-        return super().__new__(cls, "cpu")
+        return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
 def _module_to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:

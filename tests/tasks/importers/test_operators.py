@@ -15,7 +15,7 @@ from kernel_gym.tasks import get_task
 from kernel_gym.tasks.importers.definition_code import adapted, tracing_files
 from kernel_gym.tasks.importers.definitions import (
     Definition,
-    StatedWorkload,
+    WorkloadRow,
     read_definition,
     read_workloads,
 )
@@ -117,7 +117,7 @@ def checkout_of(folder, definition=DEFINITION, rows=(ROW,)):
 
 @pytest.fixture
 def parts():
-    return Definition.model_validate(DEFINITION), StatedWorkload.model_validate(ROW)
+    return Definition.model_validate(DEFINITION), WorkloadRow.model_validate(ROW)
 
 
 def reason(folder, definition=DEFINITION, rows=(ROW,)):
@@ -200,15 +200,15 @@ def test_recorded_inputs_keep_their_class(tmp_path, parts):
     }
     source = {"type": "safetensors", "path": "data/blob/one.safetensors", "tensor_key": "offsets"}
     row = {"uuid": "a", "axes": {"rows": 96, "length": 4}, "inputs": {"x": source}}
-    definition, stated = Definition.model_validate(changed), StatedWorkload.model_validate(row)
+    definition, stated = Definition.model_validate(changed), WorkloadRow.model_validate(row)
     text = tracing_files(tmp_path, definition, stated)["problem.py"]
     assert "torch.arange(length) * (rows) // (length - 1)" in text
     gone = {**row, "inputs": {"x": {**source, "path": "two.safetensors"}}}
     with pytest.raises(CheckoutError, match="git lfs pull"):
-        tracing_files(tmp_path, definition, StatedWorkload.model_validate(gone))
+        tracing_files(tmp_path, definition, WorkloadRow.model_validate(gone))
     other = {**row, "inputs": {"x": {**source, "tensor_key": "pages"}}}
     with pytest.raises(CheckoutError, match="expected 'pages'"):
-        tracing_files(tmp_path, definition, StatedWorkload.model_validate(other))
+        tracing_files(tmp_path, definition, WorkloadRow.model_validate(other))
 
 
 @pytest.mark.parametrize("text", ["def run(x, y: broken", "x = 1", TENSORS_ONLY])

@@ -87,13 +87,13 @@ def test_configurations_of_one_operation_are_taken(checkout):
     assert TRITON.detect(checkout)
     forward, backward = TRITON.entries(checkout)
     assert (forward.name, backward.name) == ("gain/forward", "gain/backward")
-    found = forward.details["configurations"]
-    assert [(one["inputs"]["rows"], one["init"]["width"]) for one in found] == [
+    stated = forward.details["configurations"]
+    assert [(one["inputs"]["rows"], one["init"]["width"]) for one in stated] == [
         (32, 64),
         (32, 128),
         (48, 128),
     ]
-    assert {one["init"]["way"] for one in found} == {"plain"}
+    assert {one["init"]["way"] for one in stated} == {"plain"}
 
 
 @pytest.mark.parametrize(
