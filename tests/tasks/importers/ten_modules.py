@@ -1,7 +1,8 @@
 """Ten problems in KernelBench's layout, each with right kernels in Triton and HIP and a wrong one.
 
 The problems are stated by us. Kernels are written per row: an expression of a row `x` with its
-parameters, which may be followed by `tl.sum` and the like.
+parameters, which may be followed by `tl.sum` and the like. In HIP one thread adds a whole row in
+fp64: in fp32 the error of a sum in order is some times that of PyTorch, which the judge refuses.
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,12 @@ import torch
 import torch.nn as nn
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def tanh_of(v):
+    e = tl.exp(-2 * tl.abs(v))
+    return tl.where(v < 0, -(1 - e) / (1 + e), (1 - e) / (1 + e))
 
 
 @triton.jit
@@ -147,7 +154,7 @@ class RowModule:
         return {"init": ", width" * bool(self.parameters), "own": own}
 
 
-SUM = "float total = 0.f;\n  for (int64_t i = 0; i < width; ++i) total += {};\n  "
+SUM = "double total = 0;\n  for (int64_t i = 0; i < width; ++i) total += {};\n  "
 TEN = {
     "1_Relu": RowModule(
         "torch.relu(x - 0.5)",
@@ -160,21 +167,22 @@ TEN = {
         "tl.exp(x - tl.max(x, 0)) / tl.sum(tl.exp(x - tl.max(x, 0)), 0)",
         "float top = in[0];\n  for (int64_t i = 1; i < width; ++i) top = fmaxf(top, in[i]);\n  "
         + SUM.format("expf(in[i] - top)")
-        + EACH.format("expf(in[i] - top) / total"),
+        + EACH.format("expf(in[i] - top) / (float)total"),
         ("/ tl.sum(tl.exp(x - tl.max(x, 0)), 0)", "/ (1 + tl.sum(tl.exp(x - tl.max(x, 0)), 0))"),
         other="float('-inf')",
     ),
     "3_RMSNorm": RowModule(
         "x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-5) * self.gain",
         "x * tl.rsqrt(tl.sum(x * x, 0) / width + 1e-5) * gain",
-        SUM.format("in[i] * in[i]") + EACH.format("in[i] / sqrtf(total / width + 1e-5f) * gain[i]"),
+        SUM.format("in[i] * in[i]")
+        + EACH.format("in[i] / sqrtf((float)(total / width) + 1e-5f) * gain[i]"),
         (" * gain", " * 1.0"),
         parameters=("gain",),
     ),
     "4_Sum": RowModule(
         "x.sum(dim=1, keepdim=True)",
         "tl.sum(x, 0)",
-        SUM.format("in[i]") + "y[row] = total;",
+        SUM.format("in[i]") + "y[row] = (float)total;",
         ("tl.sum(x, 0)", "tl.sum(tl.where(at < width - 1, x, 0.0), 0)"),
         reduced=True,
     ),
@@ -187,15 +195,15 @@ TEN = {
     "6_L1Norm": RowModule(
         "x / (x.abs().sum(1, keepdim=True) + 1.0)",
         "x / (tl.sum(tl.abs(x), 0) + 1.0)",
-        SUM.format("fabsf(in[i])") + EACH.format("in[i] / (total + 1.f)"),
+        SUM.format("fabsf(in[i])") + EACH.format("in[i] / ((float)total + 1.f)"),
         ("tl.abs(x)", "x"),
     ),
     "7_Cumsum": RowModule(
         "torch.cumsum(x, dim=1)",
-        "tl.cumsum(x, 0)",
-        "float total = 0.f;\n  float* out = y + row * width;\n"
-        "  for (int64_t i = 0; i < width; ++i) { total += in[i]; out[i] = total; }",
-        ("tl.cumsum(x, 0)", "tl.cumsum(x, 0) - x"),
+        "tl.cumsum(x.to(tl.float64), 0).to(tl.float32)",
+        "double total = 0;\n  float* out = y + row * width;\n"
+        "  for (int64_t i = 0; i < width; ++i) { total += in[i]; out[i] = (float)total; }",
+        (".to(tl.float32)", ".to(tl.float32) - x"),
     ),
     "8_Affine": RowModule(
         "x * self.gain + self.shift",
@@ -215,8 +223,8 @@ TEN = {
     ),
     "10_Center": RowModule(
         "torch.tanh(x - x.mean(dim=1, keepdim=True))",
-        "2 * tl.sigmoid(2 * (x - tl.sum(x, 0) / width)) - 1",
-        SUM.format("in[i]") + EACH.format("tanhf(in[i] - total / width)"),
+        "tanh_of(x - tl.sum(x, 0) / width)",
+        SUM.format("in[i]") + EACH.format("tanhf(in[i] - (float)(total / width))"),
         ("tl.sum(x, 0) / width", "tl.sum(x, 0) / BLOCK"),
     ),
 }

@@ -67,4 +67,7 @@ def test_a_wrong_kernel_is_refused_with_the_element(evaluator, name):
     evaluation = evaluator.evaluate(task, TEN[name].wrong_triton)
     assert evaluation.outcome is Outcome.WRONG_VALUES, evaluation.message
     assert evaluation.speedup is None
-    assert re.search(r"out\[\d+, \d+\]", evaluation.message), evaluation.message
+    if name == "10_Center":  # it is right at powers of two; hidden workloads show their kind
+        assert evaluation.message == "fails on adversarial workloads: wrong values"
+    else:
+        assert re.search(r"'out'\[\d+, \d+\]", evaluation.message), evaluation.message
