@@ -195,7 +195,8 @@ def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
             return None
     if not any(isinstance(one, dict) for one in inputs.values()):
         return None
-    return {"init": {k: v for k, v in init.items() if k in taken}, "inputs": inputs}
+    alone = {k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in init.items()}
+    return {"init": {k: v for k, v in alone.items() if k in taken}, "inputs": inputs}
 
 
 def _sizes(scenario: Scenario) -> dict[str, int]:
