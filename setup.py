@@ -93,7 +93,7 @@ def hip_runtime() -> Extension:
     return Extension(
         "kernel_gym.worker.hip._hip_runtime",
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
-        depends=[str(HIP_RUNTIME / "hip_runtime.h")],
+        depends=[str(path) for path in HIP_RUNTIME.glob("*.h")],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
         extra_link_args=["-ldl", "-pthread"],
         language="c++",

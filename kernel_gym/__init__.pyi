@@ -5,6 +5,7 @@ from .evaluator import Evaluator as Evaluator, evaluate as evaluate
 from .executors import make_executor as make_executor
 from .policies import make_policy as make_policy
 from .policies.evaluate import evaluate_policy as evaluate_policy
+from .programs.enabling import enable_simulation as enable_simulation
 from .records import Evaluation as Evaluation, Outcome as Outcome
 from .rewards import get_reward as get_reward, register_reward as register_reward
 from .storage.run_store import RunStore as RunStore

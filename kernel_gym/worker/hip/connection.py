@@ -44,7 +44,7 @@ _TYPES = {
     "variable": ctypes.CFUNCTYPE(_INT, _TEXT, _LONGS, _LONGS),
     "module": ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _TEXT),
     "synchronize": ctypes.CFUNCTYPE(_INT),
-}  # in the order of Callbacks in hip_runtime.h
+}  # in the order of Callbacks in hip_process.h
 _NOT_FOR_CANDIDATES = 6
 """Callbacks at the end that are null: for memory of the host that kernels reach, for example."""
 

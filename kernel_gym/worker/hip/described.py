@@ -9,7 +9,7 @@ from kernel_gym.worker.sim.properties import HostProperties
 
 
 class HipDevice(ctypes.Structure):
-    """`HipDevice` of hip_runtime.h."""
+    """`HipDevice` of hip_process.h."""
 
     _fields_ = [
         *(("name", ctypes.c_char * 64), ("arch", ctypes.c_char * 64)),

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "hip_runtime.h"
+#include "hip_process.h"
 
 namespace {
 
@@ -576,9 +576,7 @@ __attribute__((constructor)) void watch_exit() { on_exit(at_exit, nullptr); }
 
 std::string hip_compiler() { return installation().compiler; }
 
-void hip_start_process() {
-  Lock hold(state().lock);
-  if (gpu_is_connected()) return;
+Callbacks hip_start_process(Device* device) {
   State& s = state();
   s.file = memfd_create("kernel-gym-device", MFD_CLOEXEC);
   if (s.file < 0 || ftruncate(s.file, kSize)) give_up("no memory file");
@@ -592,11 +590,9 @@ void hip_start_process() {
   s.view = static_cast<char*>(view);
   s.socket = spawn(s.file);
   s.owner = getpid();
-  Device found;
-  if (!receive_all(reinterpret_cast<char*>(&found), sizeof found)) {
+  if (!receive_all(reinterpret_cast<char*>(device), sizeof *device)) {
     give_up("its process ended at once, see above");
   }
-  hip_connect({launch, allocate, release, copy, fill, clock_now, facts, variable, module,
-               synchronize, allocate_visible, range, share, unshare, available, missing},
-              found);
+  return {launch,      allocate,         release, copy,  fill,    clock_now, facts,  variable, module,
+          synchronize, allocate_visible, range,   share, unshare, available, missing};
 }

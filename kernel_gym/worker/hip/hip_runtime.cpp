@@ -61,6 +61,20 @@ std::map<const void*, Named>& variables() {
 thread_local Configuration pending;
 thread_local int last_error = kSuccess;
 
+void connect(const Callbacks& given, const Device& device) {
+  callbacks = given;
+  described = device;
+  connected = true;
+}
+
+void start_process() {
+  std::lock_guard<std::recursive_mutex> hold(table_lock());
+  if (connected) return;
+  Device device;
+  const Callbacks given = hip_start_process(&device);
+  connect(given, device);
+}
+
 // Device code that is not in the file is module 0: the source of a candidate.
 bool is_elsewhere(const void* image) { return !image || !*static_cast<const char*>(image); }
 
@@ -87,18 +101,12 @@ const char* full_name(Named& named) {
 }  // namespace
 
 Callbacks& gpu() {
-  if (!connected) hip_start_process();
+  if (!connected) start_process();
   return callbacks;
 }
 const Device& device() {
   gpu();
   return described;
-}
-bool gpu_is_connected() { return connected; }
-void hip_connect(const Callbacks& given, const Device& device) {
-  callbacks = given;
-  described = device;
-  connected = true;
 }
 
 int hip_note(int error) {
@@ -125,7 +133,7 @@ int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
 extern "C" {
 
 void kernel_gym_hip_connect(const Callbacks* given, const Device* device) {
-  hip_connect(*given, *device);
+  connect(*given, *device);
 }
 
 // -- what the compiler emits ---------------------------------------------------------------------

@@ -94,7 +94,7 @@ def enable(
     bounds: str = "fault",
     observer: Observer | None = None,
 ) -> Simulation:
-    """Implements `kernel_gym.sim.enable`, which documents it.
+    """Implements `kernel_gym.enable_simulation`, which documents it.
 
     With an observer the device does not keep its launches.
     """

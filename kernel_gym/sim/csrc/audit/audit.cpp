@@ -9,11 +9,11 @@ std::unique_ptr<Audit> AuditPool::start(AuditLaunch& launch, u64 workgroup, u32 
   if (spare_.empty()) spare_.emplace_back(new Audit);
   std::unique_ptr<Audit> audit = std::move(spare_.back());
   spare_.pop_back();
-  audit->begin(launch, workgroup, waves, lds_size);
+  audit->begin_workgroup(launch, workgroup, waves, lds_size);
   return audit;
 }
 
-void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
+void Audit::begin_workgroup(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
   state_.launch = &launch;
   state_.table = launch.table.data();
   state_.workgroup = workgroup;
@@ -34,7 +34,7 @@ void Audit::begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size) {
     fresh.local.clear();
     state = std::move(fresh);
   }
-  lds_.begin(lds_size);
+  lds_.begin_workgroup(lds_size);
 }
 
 void Audit::barrier(const std::vector<Wave>& waves) {

@@ -16,7 +16,7 @@
 // The audit of one resident workgroup.
 class Audit {
  public:
-  void begin(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size);
+  void begin_workgroup(AuditLaunch& launch, u64 workgroup, u32 waves, u32 lds_size);
 
   // Around the operations of a wave; false after a fault.
   bool before(Wave& wave, const Inst* inst) {

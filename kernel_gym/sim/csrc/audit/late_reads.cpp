@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-void LateReads::begin(u32 lds_size) {
+void LateReads::begin_workgroup(u32 lds_size) {
   any_ = false;
   lds_size_ = lds_size;
   if (waves_.size() < state_.waves.size()) waves_.resize(state_.waves.size());

@@ -10,7 +10,7 @@ class LateReads {
  public:
   explicit LateReads(AuditState& state) : state_(state) {}
 
-  void begin(u32 lds_size);
+  void begin_workgroup(u32 lds_size);
   // A read of `wave`, the last operation that it has issued.
   void note(u32 wave, u32 instruction, const u32* places, const Runs& runs, u32 size);
   // All waves have arrived; `waves` says which have ended and use no result any more.

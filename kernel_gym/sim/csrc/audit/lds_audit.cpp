@@ -20,7 +20,7 @@ SIM_INLINE u64 bytes_with_any(u64 word) {
 
 }  // namespace
 
-void LdsAudit::begin(u32 lds_size) {
+void LdsAudit::begin_workgroup(u32 lds_size) {
   const u32 words = lds_size / 4 + 1;
   if (words_.size() < words) {
     words_.resize(words);
@@ -28,7 +28,7 @@ void LdsAudit::begin(u32 lds_size) {
   }
   defined_.assign(4 * words, 0);
   defined_until_ = 0;
-  late_reads_.begin(lds_size);
+  late_reads_.begin_workgroup(lds_size);
 }
 
 bool LdsAudit::read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes,
@@ -65,7 +65,7 @@ void LdsAudit::suspect(const Wave& wave, u32 instruction, u32 lane, u32 place, u
   for (u32 b = place; b < place + size; b++) map[b] |= !defined_[b];
 }
 
-bool LdsAudit::defined(u32 place, u32 bytes) {
+bool LdsAudit::is_defined(u32 place, u32 bytes) {
   if (LIKELY(place + bytes <= defined_until_)) return true;
   const u8* all = defined_.data();
   const size_t size = defined_.size();
@@ -117,7 +117,7 @@ bool LdsAudit::read_words(const Wave& wave, u32 instruction, const u32* places, 
   u64 others = 0;
   for (u64 rest = runs.starts; rest; rest &= rest - 1) {
     const u32 l = __builtin_ctzll(rest), start = places[l], end = start + runs.length(l) * size;
-    if (!this->defined(start, end - start)) return false;
+    if (!is_defined(start, end - start)) return false;
     if (alone) continue;
     if ((start | end) & 3) return false;
     for (u32 w = start / 4; w < end / 4; w++) {
@@ -139,11 +139,11 @@ bool LdsAudit::read_words(const Wave& wave, u32 instruction, const u32* places, 
 
 bool LdsAudit::read_span(Wave& wave, const Inst* inst, const Span& span) {
   const u32 start = (u32)span.start, end = start + span.bytes, size = span.size;
-  const bool defined = this->defined(start, span.bytes);
+  const bool defined = is_defined(start, span.bytes);
   const bool private_ = state_.waves.size() == 1 || atomic_only(state_.table[inst->index].kind);
   u32 lane = span.lane;
   for (u32 place = start; place < end; place += size, lane++) {
-    if (UNLIKELY(!defined) && !this->defined(place, size)) {
+    if (UNLIKELY(!defined) && !is_defined(place, size)) {
       suspect(wave, inst->index, lane, place, size);
     }
     for (u32 w = place / 4; w <= (place + size - 1) / 4 && !private_; w++) {

@@ -7,7 +7,7 @@ class LdsAudit {
  public:
   explicit LdsAudit(AuditState& state) : state_(state), late_reads_(state) {}
 
-  void begin(u32 lds_size);
+  void begin_workgroup(u32 lds_size);
   void barrier(const std::vector<Wave>& waves) { late_reads_.barrier(waves); }
   // Before a load that is within bounds and aligned; false after a fault.
   bool read(Wave& wave, const Inst* inst, const u32* places, const Runs& runs, u64 lanes, u32 size);
@@ -41,7 +41,7 @@ class LdsAudit {
   bool wrote_span(Wave& wave, const Inst* inst, const Span& span, const u8* old);
   bool wrote_word(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 changed,
                   u32 word);
-  bool defined(u32 place, u32 bytes);
+  bool is_defined(u32 place, u32 bytes);
   LdsWrite write_of(const Wave& wave, u32 instruction);
   void suspect(const Wave& wave, u32 instruction, u32 lane, u32 place, u32 size);
   bool in_flight_at_barrier(Wave& wave, const Inst* inst, u32 lane, u32 place, u32 size, u32 word);

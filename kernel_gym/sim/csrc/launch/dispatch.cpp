@@ -72,7 +72,7 @@ void Launch::run_workgroups(Worker& worker) {
   }
 }
 
-void Launch::work(u32 number) {
+void Launch::run_worker(u32 number) {
   workers_[number] = std::make_unique<Worker>();
   Worker& worker = *workers_[number];
   worker.free_slots = std::move(engine_.free_slots[number]);
@@ -150,7 +150,7 @@ void Launch::run() {
   if (request_.sample_count) engine_.bins.begin(workgroups_, program_.blocks);
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
   workers_.resize(workers);
-  engine_.pool.run(workers, [this](u32 number) { work(number); });
+  engine_.pool.run(workers, [this](u32 number) { run_worker(number); });
   merge();
 }
 

@@ -104,7 +104,7 @@ class Launch {
   void choose_samples();
   void number_threads();
   void fill_lds();
-  void work(u32 number);
+  void run_worker(u32 number);
   void run_workgroups(Worker& worker);
   bool start_next(Worker& worker);
   bool take_workgroups(Worker& worker);
