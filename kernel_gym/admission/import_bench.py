@@ -70,7 +70,14 @@ class ImportBench:
         return statement.stated
 
     def trace(
-        self, files: Mapping[str, str], target: str, inputs: str, init: str | None, entry: str
+        self,
+        files: Mapping[str, str],
+        target: str,
+        inputs: str,
+        init: str | None,
+        entry: str,
+        points: Sequence[Mapping[str, int]] = (),
+        called: str = "",
     ) -> dict[str, Any]:
         """Traces a module at many sizes.
 
@@ -82,9 +89,8 @@ class ImportBench:
         from kernel_gym.authoring.write import trace_problem
 
         try:
-            text = trace_problem(
-                TracingRequest(files, target, inputs, init), entry, "an imported suite"
-            )
+            request = TracingRequest(files, target, inputs, init, points=points, called=called)
+            text = trace_problem(request, entry, "an imported suite")
         except (CodeError, RequestError, SyntaxError) as error:
             raise UnsupportedTask(str(error)) from None
         return {"text": text.problem, "adapter": text.adapter, "notes": list(text.notes)}

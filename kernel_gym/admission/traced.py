@@ -10,6 +10,7 @@ from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import CPU, make_inputs, train_workloads
 from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.traced.memory import BoundedMemory, TooMuchMemory
 
 FLAGS = {
     "changes no output": "ignored input",
@@ -47,7 +48,11 @@ def head_room_of(problem: Problem, device: Device) -> float | None:
 def admit_traced(task: Task, device: Device) -> DeviceVerdict:
     """Runs the controls of values on a traced task."""
     problem = task.problem
-    report = check_values(problem, Scale.SIM, SEED)
+    try:
+        with BoundedMemory():
+            report = check_values(problem, Scale.SIM, SEED)
+    except TooMuchMemory as error:
+        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=str(error))
     flags = tuple(dict.fromkeys(map(flag_of, report.refused)))
     room = head_room_of(problem, device)
     return DeviceVerdict(

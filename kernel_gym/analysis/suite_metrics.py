@@ -14,6 +14,7 @@ from typing import Any
 from kernel_gym.analysis.estimators import pass_at_k
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.rewards.speed import speed_of_light
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks.workload import Split
 
@@ -173,6 +174,7 @@ def suite_metrics(
         arena_score(called[task], right[task], speedup_of_rows(rows.get(task, [])))
         for task in by_task
     ]
+    light = [speed_of_light(turn.evaluation) if turn is not None else 0.0 for turn in best.values()]
     explained = explained_deviance([(categories[task], right[task]) for task in by_task])
     solved = {
         task: sum(best_turn(attempt) is not None for attempt in attempts)
@@ -186,6 +188,7 @@ def suite_metrics(
         "speedup_of_sums": sum(sums) / len(sums) if sums else None,
         "speedup_of_rows": _mean([speedup_of_rows(one) for one in rows.values() if one]),
         "arena_score": _mean(scores),
+        "sol_score": _mean(light),
         "explained_by_category": vars(explained),
         **{
             f"pass@{k}": _mean([pass_at_k(n, count, k) for count in solved.values()])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kernel_gym.authoring.space import FreeAxis
 
@@ -25,9 +26,34 @@ class TooDear(ValueError):
     """The smallest sizes cost too much for the simulator."""
 
 
-def full_points(axes: Sequence[FreeAxis], base: Dims) -> list[Dims]:
-    """Returns the sizes of the code, and others near them, smaller ones above all."""
-    return _varied(axes, base, (0.5, 0.75, 0.25, 1.0, 0.375, 1.25), lambda dims: True)
+def full_points(
+    axes: Sequence[FreeAxis], base: Dims, stated: Sequence[Mapping[str, int]] = ()
+) -> list[Dims]:
+    """Returns stated sizes, and others near those of the code, smaller ones above all.
+
+    Args:
+        axes: The free sizes.
+        base: The sizes of the code.
+        stated: Sizes to prefer, which may have other names as well. They are taken evenly, from
+            the smallest to the largest. Those that an axis does not allow are left out.
+    """
+    legal = [
+        {axis.name: point[axis.name] for axis in axes}
+        for point in stated
+        if all(_allows(axis, point.get(axis.name, 0)) for axis in axes)
+    ]
+    if len(axes) == 1:  # the least size of an only axis is left for unseen workloads
+        legal = [dims for dims in legal if dims[axes[0].name] > axes[0].low]
+    legal = [dims for number, dims in enumerate(legal) if dims not in legal[:number]]
+    legal.sort(key=lambda dims: math.prod(dims.values()))
+    spread = [legal[number * len(legal) // _ALL] for number in range(_ALL) if legal]
+    chosen = [dims for number, dims in enumerate(spread) if dims not in spread[:number]]
+    near = _varied(axes, base, (0.5, 0.75, 0.25, 1.0, 0.375, 1.25), lambda dims: True)
+    return [*chosen, *(dims for dims in near if dims not in chosen)][:_ALL]
+
+
+def _allows(axis: FreeAxis, size: int) -> bool:
+    return axis.low <= size <= 4 * max(axis.base, axis.low) and size % axis.multiple == 0
 
 
 def sim_points(axes: Sequence[FreeAxis], base: Dims, cost: Cost) -> list[Dims]:

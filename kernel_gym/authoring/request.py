@@ -58,6 +58,8 @@ class TracingRequest:
         shapes: The inputs, if no function makes them.
         sizes: Sizes that the user gives, by name.
         fixed: Sizes that must not vary.
+        points: Sizes to use on GPUs; without any, sizes near those of the code are chosen.
+        called: The function of a candidate with the target's parameters; a class has `ModelNew`.
     """
 
     files: Mapping[str, str]
@@ -67,6 +69,8 @@ class TracingRequest:
     shapes: Sequence[Shape] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
+    points: Sequence[Mapping[str, int]] = ()
+    called: str = ""
 
     @property
     def text(self) -> str:

@@ -25,6 +25,8 @@ _NO_SIZES = re.compile(
     r"^k$|top_?k|iterations|steps$"
 )
 """Names of integers that say what to compute, not how much."""
+_NEVER_SIZES = re.compile(r"kernel|stride|pad|dilat")
+"""The same for sizes that a suite states."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COMBINATIONS = 5
 _LEAST = 8
@@ -81,6 +83,7 @@ class Explorer:
         self._tracer = tracer
         self._found = found
         self._fixed = request.fixed
+        self._stated = {name for point in request.points for name in point}
         self._base = dict(found.values)
         self._known: dict[tuple[tuple[str, int], ...], Traced | None] = {}
         self._train = True
@@ -133,7 +136,9 @@ class Explorer:
         """Yields the sizes that alone can vary, the largest first."""
         for name, value in sorted(self._base.items(), key=lambda item: -item[1]):
             small = value < _LEAST and name in ("dim", "axis")
-            if name in self._fixed or small or value < 1 or _NO_SIZES.search(name):
+            pattern = _NEVER_SIZES if name in self._stated else _NO_SIZES
+            operation = bool(pattern.search(name))
+            if name in self._fixed or small or value < 1 or operation:
                 continue
             axis = self._axis(name, value, base)
             if axis is not None:

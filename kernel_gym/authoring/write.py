@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
 from kernel_gym.tasks.traced.loading import load_text
+from kernel_gym.tasks.traced.memory import BoundedMemory, TooMuchMemory
 from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
@@ -84,10 +85,15 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     candidates = find_sizes(request)
     with Tracer(request, candidates) as tracer:
         explorer = Explorer(tracer, request, candidates)
-        writer = _Writer(explorer.explore(), explorer, tracer, name, source)
-        text = writer.write()
+        writer = _Writer(explorer.explore(), explorer, tracer, name, source, request.points)
+        try:
+            with BoundedMemory():
+                text = writer.write()
+        except TooMuchMemory as error:
+            raise CodeError(str(error)) from None
     space = writer.space
-    adapter = adapter_text(name, used_arguments(space), space.how, space.traced.call.paths)
+    paths = space.traced.call.paths
+    adapter = adapter_text(name, used_arguments(space), space.how, paths, request.called)
     return Text(text, adapter, tuple(space.notes))
 
 
@@ -115,11 +121,17 @@ def write_problem(request: TracingRequest, name: str, parent: Path, source: str)
 
 class _Writer:
     def __init__(
-        self, space: SizeSpace, explorer: Explorer, tracer: Tracer, name: str, source: str
+        self,
+        space: SizeSpace,
+        explorer: Explorer,
+        tracer: Tracer,
+        name: str,
+        source: str,
+        points: Sequence[Mapping[str, int]],
     ) -> None:
         self.space = space
         self._explorer, self._tracer = explorer, tracer
-        self._name, self._source = name, source
+        self._name, self._source, self._points = name, source, points
         self._real = True
 
     def write(self) -> str:
@@ -128,7 +140,7 @@ class _Writer:
         space = self.space
         base = {axis.name: axis.base for axis in space.axes}
         try:
-            full = full_points(space.axes, base)
+            full = full_points(space.axes, base, self._points)
             sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
         except TooDear as error:
             raise CodeError(str(error)) from None
@@ -137,7 +149,11 @@ class _Writer:
             "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
             "adversarial": [{axis.name: axis.low for axis in space.axes}],
         }
-        text = self._text(self._chosen(space))
+        distributions = self._chosen(space)
+        full = full_points(self.space.axes, base, self._points)  # least sizes may have changed
+        self._choice["train"]["full"] = full[:NUMBER]
+        self._choice["production"]["full"] = full[NUMBER:]
+        text = self._text(distributions)
         problem = self._problem(text)
         self._check_unseen(problem)
         self._check_against_original(problem)

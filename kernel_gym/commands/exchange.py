@@ -35,7 +35,8 @@ def export(
         typer.Option(
             "--format",
             help="messages, preferences, verl or apex; for imported suites geak-eval, "
-            "kernelbenchx, tritonbench, aka, or kernelbench (a folder).",
+            "kernelbenchx, tritonbench, aka; as a folder kernelbench, sol-execbench or "
+            "flashinfer-bench.",
         ),
     ] = "messages",
     only: Annotated[
@@ -50,21 +51,24 @@ def export(
     from kernel_gym.exchange.predictions import (
         KERNELBENCH,
         PREDICTION_FORMATS,
+        SOLUTIONS,
         prediction_rows,
         write_run_folder,
+        write_solutions,
     )
     from kernel_gym.exchange.replies import ONLY, REPLY_FORMATS, reply_rows
     from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import UnknownName
 
-    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS, KERNELBENCH]
+    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS, KERNELBENCH, *SOLUTIONS]
     with one_line_errors():
         for what, name, known in (("format", form, formats), ("filter", only, ONLY)):
             if name not in known:
                 raise UnknownName(what, name, known)
         store = RunStore(folder)
-        if form == KERNELBENCH:
-            number = write_run_folder(store, out)
+        if form == KERNELBENCH or form in SOLUTIONS:
+            folder = form == KERNELBENCH
+            number = write_run_folder(store, out) if folder else write_solutions(store, form, out)
             console.print(f"{number} files: {out}", highlight=False, soft_wrap=True)
             return
         predictions = form in PREDICTION_FORMATS

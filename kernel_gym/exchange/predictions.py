@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from kernel_gym.exchange.files import Row
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
+from kernel_gym.tasks.importers.definitions import read_definition
 from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.importers.manifest import read_manifest
 from kernel_gym.tasks.importers.predictions import kernelbench_key
+from kernel_gym.tasks.importers.solutions import solution_json
 
 
 def _by_file(details: Mapping[str, Any], instruction: str, source: str) -> Row:
@@ -99,4 +103,41 @@ def write_run_folder(store: RunStore, folder: Path) -> int:
                 written += 1
     if not written:
         raise StoreError(f"{store.folder}: found no reply to a task of KernelBench")
+    return written
+
+
+SOLUTIONS = ("sol-execbench", "flashinfer-bench")
+"""The formats that are folders of solutions, named like their suites."""
+
+
+def write_solutions(store: RunStore, form: str, folder: Path) -> int:
+    """Writes the best reply for each definition as a solution, and returns their number.
+
+    Args:
+        store: The run.
+        form: One of `SOLUTIONS`.
+        folder: The folder to write to.
+
+    Raises:
+        StoreError: The run has no reply in Triton to a task of the suite.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for name in store.config.tasks:
+        suite, _, task = name.partition("/")
+        turns = [
+            turn
+            for sample in range(1, store.config.samples + 1)
+            for turn in (store.turns(name, sample) if suite == form else ())
+        ]
+        if turns:
+            source = store.source(best_turn(turns) or turns[-1])
+            checkout = Path(read_manifest(suite).checkout)
+            definition = read_definition(checkout, next(iter(entry_of(name).files)))
+            value = solution_json(definition, source, store.config.device, form == SOLUTIONS[1])
+            path = folder / f"{task.replace('/', '.')}.json"
+            path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+            written += 1
+    if not written:
+        raise StoreError(f"{store.folder}: found no reply to a task of {form}")
     return written

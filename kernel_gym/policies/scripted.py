@@ -11,7 +11,7 @@ from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
 from kernel_gym.tasks import Task
 from kernel_gym.tasks.importers.predictions import (
-    PredictionError,
+    UNUSABLE,
     prediction_for,
     read_predictions,
 )
@@ -102,7 +102,7 @@ class Predictions(Scripted):
     """Submits the predictions of a file for tasks of imported suites, in their formats.
 
     Args:
-        path: JSON lines or a JSON list.
+        path: JSON lines, a JSON list, a solution as JSON, or a folder of solutions or of samples.
 
     Raises:
         PolicyError: The file cannot be used.
@@ -111,7 +111,7 @@ class Predictions(Scripted):
     def __init__(self, path: Path) -> None:
         try:
             self.sources = read_predictions(path)
-        except PredictionError as error:
+        except UNUSABLE as error:
             raise PolicyError(str(error)) from error
 
     def submit(self, episode: Episode) -> str | None:

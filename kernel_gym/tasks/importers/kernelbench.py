@@ -94,12 +94,12 @@ class KernelBenchReader:
             "code": read_text(checkout, found.files[0]),
             "source": "KernelBench, github.com/ScalingIntelligence/KernelBench",
             "adapter": adapter,
-            "assembled": _assembled,
+            "assembled": with_adapter,
         }
         return type(kind.__name__, (kind,), own)()
 
 
-def _assembled(self: Any, source: str) -> str:
+def with_adapter(self: Any, source: str) -> str:
     """Returns a candidate's source with the code that calls its `ModelNew`, if it has one."""
     if self.adapter and CLASS.search(source):
         return f"{source}\n{self.adapter}"

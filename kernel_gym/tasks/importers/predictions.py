@@ -10,6 +10,7 @@ from typing import Any
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.importers.imported import entry_of
+from kernel_gym.tasks.importers.solutions import SolutionError, read_solution
 from kernel_gym.tasks.names import split_imported
 
 
@@ -17,18 +18,27 @@ class PredictionError(InputError, ValueError):
     """A file of predictions cannot be used. The message names the row and the reason."""
 
 
+UNUSABLE = (PredictionError, SolutionError)
+"""The errors of `read_predictions`."""
+
+
 def read_predictions(path: Path) -> dict[str, str]:
     """Returns sources by the file that they are for: a name, or a path in the checkout.
 
     Rows have `file` and `predict` (TritonBench, GEAK-eval, KernelBenchX), or `path` and `content`
     (AgentKernelArena). A folder is a run folder of KernelBench: it holds a file for each sample,
-    of which the first one of a problem is taken.
+    of which the first one of a problem is taken. A folder of JSON files, or one such file, holds
+    solutions of SOL-ExecBench or flashinfer-bench; their key is the name of the definition.
 
     Raises:
         PredictionError: The file is missing or malformed.
+        SolutionError: A solution is malformed, or is not one Python file.
     """
     if path.is_dir():
-        return _of_run_folder(path)
+        solutions = sorted(path.rglob("*.json")) if not any(path.glob("*_kernel.*")) else []
+        return dict(map(read_solution, solutions)) if solutions else _of_run_folder(path)
+    if path.suffix == ".json" and _is_solution(path):
+        return dict([read_solution(path)])
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -50,10 +60,19 @@ def read_predictions(path: Path) -> dict[str, str]:
 def prediction_for(sources: Mapping[str, str], name: str) -> str | None:
     """Returns the source for an imported task, or None if there is none."""
     _, task = split_imported(name)
-    file = str(entry_of(name).details.get("file", task))
-    short = file.rpartition("/")[2]
-    keys = (file, short, task, f"{task}.py", kernelbench_key(task))
+    details = entry_of(name).details
+    file = str(details.get("file", task))
+    short, definition = file.rpartition("/")[2], str(details.get("definition", task))
+    keys = (file, short, task, f"{task}.py", kernelbench_key(task), definition)
     return next((sources[key] for key in keys if key in sources), None)
+
+
+def _is_solution(path: Path) -> bool:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(value, dict) and {"definition", "spec", "sources"} <= value.keys()
 
 
 _SAMPLE = re.compile(r"(level_\d_problem_\d+)_sample_(\d+)_kernel\.(?:py|hip)")

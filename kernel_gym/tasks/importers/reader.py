@@ -76,7 +76,14 @@ class ConfinedRunner(Protocol):
         """
 
     def trace(
-        self, files: Mapping[str, str], target: str, inputs: str, init: str | None, entry: str
+        self,
+        files: Mapping[str, str],
+        target: str,
+        inputs: str,
+        init: str | None,
+        entry: str,
+        points: Sequence[Mapping[str, int]] = (),
+        called: str = "",
     ) -> dict[str, Any]:
         """Traces a module at many sizes; see `kernel_gym.authoring`.
 
@@ -86,6 +93,8 @@ class ConfinedRunner(Protocol):
             inputs: `file:name` of the function that makes its inputs.
             init: `file:name` of the function that returns the arguments of the class, or None.
             entry: The name of the problem and of the function that a candidate defines.
+            points: Sizes that the suite states, for workloads on GPUs.
+            called: The function of a candidate with the target's parameters, for the adapter.
 
         Returns:
             `text`, that of a `problem.py`, `adapter` and `notes`.

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_gym.tasks.importers import kernelbench, of_halves
+from kernel_gym.tasks.importers import (
+    fastkernels,
+    kernelbench,
+    of_halves,
+    operators,
+    reference_kernels,
+    robust_kbench,
+)
 from kernel_gym.tasks.importers.arena import ArenaReader
 from kernel_gym.tasks.importers.reader import CheckoutError, Reader
 from kernel_gym.tasks.importers.rocm_bench import RocmReader
@@ -53,4 +60,14 @@ _READERS: Sequence[Reader] = (
     ArenaReader(),
     kernelbench.TRITON,
     kernelbench.HIP,
+    operators.SOL_TRITON,
+    operators.SOL_HIP,
+    operators.FLASHINFER_TRITON,
+    operators.FLASHINFER_HIP,
+    reference_kernels.TRITON,
+    reference_kernels.HIP,
+    robust_kbench.TRITON,
+    robust_kbench.HIP,
+    fastkernels.TRITON,
+    fastkernels.HIP,
 )

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_gym.tasks.traced.file import NotInShapes, sizes_of_shapes
+from kernel_gym.tasks.traced.graph import DTYPES
 from kernel_gym.tasks.traced.template import Expression, NodeTemplate
 
+_WORDS = frozenset("None True False float math torch empty full dtype device".split()) | DTYPES
 _PATH = re.compile(r"[A-Za-z0-9_.]+")
 
 
@@ -22,21 +24,27 @@ class _NoNumber(ValueError):
 
 
 def adapter_text(
-    entry: str, arguments: Sequence[NodeTemplate], how: Mapping[str, Any], paths: Mapping[str, str]
+    entry: str,
+    arguments: Sequence[NodeTemplate],
+    how: Mapping[str, Any],
+    paths: Mapping[str, str],
+    function: str = "",
 ) -> str:
     """Returns the code of a function `entry`, or an empty text if there can be none.
 
     Args:
-        entry: The name of the function.
+        entry: The name of the function that is written.
         arguments: The arguments of the task.
         how: `init` and `args` with expressions of sizes in place of numbers.
         paths: The path in the module of each parameter and buffer.
+        function: The function of the candidate that is called; without it, the class `ModelNew`.
     """
     names = [str(argument.name) for argument in arguments]
     try:
         init, keywords = _constructor(how["init"])
         args, kwargs = how["args"]
         call = ", ".join([*map(_text, args), *(f"**{_text(kwargs)}",)])
+        call = call.replace(_DEVICE, f"{names[0]}.device")
         sizes = {w for text in (init, keywords, call) for w in _sizes(text)}
         known = {axis for a in arguments for t in a.shape or () for axis in _sizes(t)}
         lines = sizes_of_shapes(sizes & known, arguments)
@@ -47,13 +55,15 @@ def adapter_text(
         return ""
     call = re.sub(r"<(\w+)>", r"\1", call)
     given = ", ".join(f"{paths[name]!r}: {name}" for name in names if name in paths)
-    body = [
-        *lines,
+    called = [
         f"_model = _kernel_gym_model({init}, {keywords}, {{{given}}})",
         f"return _model({call})",
     ]
-    inner = "\n".join(f"    {line}" for line in body)
-    return f"{_HELPER}\n\ndef {entry}({', '.join(names)}):\n{inner}\n"
+    if function:
+        called = ["import torch", f"return {function}({call})"]
+    inner = "\n".join(f"    {line}" for line in [*lines, *called])
+    helper = "" if function else _HELPER
+    return f"{helper}\n\ndef {entry}({', '.join(names)}):\n{inner}\n"
 
 
 _HELPER = """
@@ -93,6 +103,8 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         if "tensor" in value and value["tensor"].isidentifier():
             return f"<{value['tensor']}>"
+        if "reserved" in value:
+            return _reserved(value)
         if "float" in value:
             return f'float("{float(value["float"])}")'
         if "dict" in value:
@@ -103,6 +115,16 @@ def _text(value: Any) -> str:
     raise _NoNumber
 
 
+_DEVICE = "<device>"
+"""Stands for the device of the first tensor."""
+
+
+def _reserved(value: Mapping[str, Any]) -> str:
+    shape = "".join(f"{_text(size)}, " for size in value["reserved"])
+    maker, fill = ("full", f"{_text(value['fill'])}, ") if "fill" in value else ("empty", "")
+    return f"torch.{maker}(({shape}), {fill}dtype=torch.{value['of']}, device={_DEVICE})"
+
+
 def _sizes(text: str) -> set[str]:
     bare = re.sub(r"'[^']*'|\"[^\"]*\"|<\w+>", "", text)
-    return set(re.findall(r"[A-Za-z_]\w*", bare)) - {"None", "True", "False", "float", "math"}
+    return set(re.findall(r"[A-Za-z_]\w*", bare)) - _WORDS

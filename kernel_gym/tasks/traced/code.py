@@ -127,6 +127,8 @@ class _Writer:
         if self._random and node.op in _RANDOM:
             return self._draw(node, args)
         kwargs = [f"{key}={self._text(value)}" for key, value in node.kwargs.items()]
+        if self._code.arguments and _creates(node):
+            kwargs.append(f"device={min(self._code.arguments)}.device")
         return f"{node.op}({', '.join([*args, *kwargs])})"
 
     def _draw(self, node: NodeTemplate, args: list[str]) -> str:
@@ -137,7 +139,9 @@ class _Writer:
     def _constant(self, node: NodeTemplate) -> str:
         if node.data is None:
             raise GraphError("it holds a tensor that was not made by PyTorch from sizes")
-        data = f"torch.tensor({_plain(node.data)}, dtype=torch.{node.dtype})"
+        known = sorted(self._code.arguments)
+        maker = f"{known[0]}.new_tensor" if known else "torch.tensor"  # on the argument's device
+        data = f"{maker}({_plain(node.data)}, dtype=torch.{node.dtype})"
         return data if node.shape is None else f"{data}.reshape({_tuple(node.shape)})"
 
     def _text(self, value: Any) -> str:
@@ -236,6 +240,12 @@ def _writes(node: NodeTemplate | Node) -> bool:
     if node.op in VALUES:
         return False
     return operator(node.op)._schema.is_mutable
+
+
+def _creates(node: NodeTemplate) -> bool:
+    """Whether an operator makes a tensor from numbers alone, on a device."""
+    takes = any(argument.name == "device" for argument in operator(node.op)._schema.arguments)
+    return takes and not any(True for _ in _sources(node.args, node.kwargs))
 
 
 def _without_statistics(node: NodeTemplate | Node) -> list[Any]:

@@ -16,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.worker.tracing.on_cpu import OnCpu
 from kernel_gym.worker.tracing.sources import Opened, Sources
 
 _TAKEN = frozenset({"self", "torch", "aten", "math", "inputs"})
@@ -69,6 +70,7 @@ class Built:
                     continue
                 for owner, attribute in place:
                     stack.enter_context(_attribute(owner, attribute, values[name]))
+            stack.enter_context(OnCpu())
             args, kwargs = tree_unflatten(flat, spec)
             result = self.function(*args, **kwargs)
         outputs = _tensors(result)
@@ -123,7 +125,7 @@ def build(sources: Sources, sizes: dict[str, int], train: bool, fake: bool) -> B
     """
     torch.manual_seed(0)
     if not fake:
-        with torch.no_grad():
+        with torch.no_grad(), OnCpu(draws=True):
             return _collected(_construct(sources.open(sizes), train), None)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     made: list[Built] = []
@@ -133,7 +135,7 @@ def build(sources: Sources, sizes: dict[str, int], train: bool, fake: bool) -> B
         made.append(built)
         return [built.values[n] for n, kind in built.kinds.items() if kind != "parameter"]
 
-    with torch.no_grad(), mode:
+    with torch.no_grad(), mode, OnCpu(draws=True):
         graph = make_fx(construct)()
     made[0].graph = graph
     return made[0]

@@ -10,6 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.tracing.built import Built
+from kernel_gym.worker.tracing.on_cpu import Reserved
 
 MOST_NODES = 4000
 MOST_CONSTANTS = 4096
@@ -37,7 +38,17 @@ def of_forward(built: Built) -> dict[str, Any]:
             if "grad" not in str(error):
                 raise
             graph = make_fx(forward)(*built.values.values())
+        if _has_hidden_values(graph):
+            graph = make_fx(forward)(*built.values.values())
     return _recorded(graph, names)
+
+
+def _has_hidden_values(graph: GraphModule) -> bool:
+    """Whether the graph takes tensors from elsewhere, such as derivatives that it did not see."""
+    attributes = (n.target for n in graph.graph.nodes if n.op == "get_attr")
+    return any(
+        isinstance(getattr(graph, str(name)), torch._subclasses.FakeTensor) for name in attributes
+    )
 
 
 def of_construction(built: Built) -> dict[str, Any]:
@@ -164,6 +175,9 @@ def _path(built: Built, places: Any) -> str:
 def _plain(value: Any, names: dict[int, str]) -> Any:
     if isinstance(value, torch.Tensor):
         return {"tensor": names.get(id(value), "")}
+    if isinstance(value, Reserved):
+        fill = {"fill": value.fill} if value.fill is not None else {}
+        return {"reserved": list(value.shape), "of": str(value.dtype)[6:], **fill}
     if isinstance(value, list | tuple):
         return [_plain(one, names) for one in value]
     if isinstance(value, dict):

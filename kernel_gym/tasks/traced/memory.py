@@ -1,0 +1,83 @@
+"""A bound on the memory of traced operators, which a hostile graph must not fill."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+MOST_MEMORY = 4 << 30
+"""Bytes of the tensors that the operators of one problem may hold at a time on the host."""
+
+
+class TooMuchMemory(Exception):
+    """An operator asks for more memory than a problem may hold. The message names it."""
+
+
+class BoundedMemory(TorchDispatchMode):
+    """Refuses an operator on the host whose result would exceed the bound, before it runs.
+
+    Sizes are found on meta tensors. An operator that has no size without values is let through:
+    its result is no larger than a few times its input.
+
+    Args:
+        most: Bytes that may be held at a time.
+    """
+
+    def __init__(self, most: int = MOST_MEMORY) -> None:
+        super().__init__()
+        self._most, self._held = most, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Checks the size of an operator's result and runs it."""
+        kwargs = kwargs or {}
+        if func.is_view or func._schema.is_mutable or not _is_on_host(args, kwargs):
+            return func(*args, **kwargs)
+        needed = _result_bytes(func, args, kwargs)
+        if self._held + needed > self._most:
+            raise TooMuchMemory(
+                f"the operator {func} needs {needed:,} bytes beside {self._held:,}, at most "
+                f"{self._most:,} are given: use smaller sizes"
+            )
+        result = func(*args, **kwargs)
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                size = tensor.untyped_storage().nbytes()
+                self._held += size
+                weakref.finalize(tensor, self._release, size)
+        return result
+
+    def _release(self, size: int) -> None:
+        self._held -= size
+
+
+def _is_on_host(args: Any, kwargs: Any) -> bool:
+    tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+    device = kwargs.get("device")
+    kinds = {one.device.type for one in tensors} | (
+        {torch.device(device).type} if device else set()
+    )
+    return kinds <= {"cpu"}
+
+
+def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
+    """Returns the bytes of an operator's result, or 0 if they depend on values."""
+    given, named = tree_map(_as_meta, (args, dict(kwargs)))
+    named.pop("generator", None)
+    named.pop("pin_memory", None)
+    if any(argument.name == "device" for argument in func._schema.arguments):
+        named["device"] = "meta"
+    try:
+        results = tree_leaves(func(*given, **named))
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+        return 0  # the operator itself says what is wrong
+    return sum(one.numel() * one.itemsize for one in results if isinstance(one, torch.Tensor))
+
+
+def _as_meta(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

@@ -1,0 +1,106 @@
+"""A tiny checkout in the layout of FastKernels, with its registry of shapes."""
+
+import pytest
+
+from kernel_gym.admission.import_bench import ImportBench
+from kernel_gym.admission.importing import import_suite
+from kernel_gym.tasks import get_task
+from kernel_gym.tasks.importers.fastkernels import TRITON, traced_text
+from kernel_gym.tasks.importers.manifest import ImportStatus
+from kernel_gym.tasks.importers.reader import FoundTask, Unsupported
+from kernel_gym.tasks.names import IMPORTS
+
+MODULE = '''
+import torch
+import torch.nn as nn
+from fastkernels.infra.numbers import HALF
+
+
+class RowGate(nn.Module):
+    """Gates the first half of a row by the second."""
+
+    def __init__(self, hidden_size: int, eps: float = 1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(hidden_size))
+
+    def forward(self, x, scale):
+        first, second = x.chunk(2, dim=-1)
+        return first * torch.sigmoid(second) * self.weight * HALF
+'''
+REGISTRY = """
+row_gate:
+  scenarios:
+  - name: tokens-64/a
+    init_args: {training: false, hidden_size: 96}
+    inputs:
+      x: {shape: [64, 192], dtype: float32}
+      scale: 2
+other:
+  scenarios:
+  - name: tokens-1/b
+    inputs: {x: {shape: [1, 8], dtype: float32}}
+shapeless:
+  scenarios:
+  - name: tokens-1/c
+    inputs: {x: 3}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    files = {
+        "__init__.py": "",
+        "infra/__init__.py": "",
+        "infra/numbers.py": "HALF = 0.5\n",
+        "tasks/__init__.py": "",
+        "tasks/reference/__init__.py": "",
+        "tasks/reference/L1/__init__.py": "",
+        "tasks/reference/L1/row_gate.py": MODULE,
+        "tasks/reference/L1/other.py": "class A: pass\nclass B: pass\n",
+        "tasks/reference/L1/shapeless.py": "class Shapeless: pass\n",
+        "bench/kernels/benchmark_scenarios/small/shape_registry.yaml": REGISTRY,
+    }
+    for name, text in files.items():
+        path = tmp_path / "checkout" / "fastkernels" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "checkout"
+
+
+def test_operations_with_shapes_are_listed_with_their_imports(checkout):
+    assert TRITON.detect(checkout)
+    other, gate, shapeless = TRITON.entries(checkout)
+    assert isinstance(gate, FoundTask)
+    assert gate.details["class"] == "RowGate"
+    assert "fastkernels/infra/numbers.py" in gate.files
+    assert isinstance(other, Unsupported)
+    assert "found no class like 'other'" in other.reason
+    assert isinstance(shapeless, Unsupported)
+    assert "found no inputs with shapes" in shapeless.reason
+
+
+def test_equal_sizes_are_one_axis():
+    scenario = {
+        "init": {"hidden_size": 96},
+        "inputs": {
+            "x": {"shape": [64, 96], "dtype": "bfloat16"},
+            "y": {"shape": [96], "dtype": "int64"},
+        },
+    }
+    text = traced_text(scenario, "fastkernels/a.py", "A")
+    assert "'hidden_size': size_96" in text
+    assert "torch.randn((size_64, size_96, ))" in text
+    assert "torch.randint(0, 2, (size_96, )" in text
+    assert "torch.set_default_dtype(torch.bfloat16)" in text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
+    with ImportBench("sim:gfx942") as bench:
+        (step,) = import_suite(TRITON, checkout, [bench], None, "L1/row_gate")
+    (verdict,) = step.entry.verdicts.values()
+    assert verdict.status is ImportStatus.ADMITTED, verdict.reason
+    names = {argument.name for argument in get_task("fastkernels/L1/row_gate").problem.args}
+    assert names == {"x", "weight"}
