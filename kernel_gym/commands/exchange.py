@@ -67,8 +67,10 @@ def export(
                 raise UnknownName(what, name, known)
         store = RunStore(folder)
         if form == KERNELBENCH or form in SOLUTIONS:
-            folder = form == KERNELBENCH
-            number = write_run_folder(store, out) if folder else write_solutions(store, form, out)
+            as_folder = form == KERNELBENCH
+            number = (
+                write_run_folder(store, out) if as_folder else write_solutions(store, form, out)
+            )
             console.print(f"{number} files: {out}", highlight=False, soft_wrap=True)
             return
         predictions = form in PREDICTION_FORMATS
