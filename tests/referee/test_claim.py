@@ -49,8 +49,7 @@ def test_statements_are_checked(tmp_path, old, new, message):
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("", "no key 'reference'"),
-        ("import torch\n", "defines no 'gelu'"),
+        ("", "defines no 'gelu'"),
         ("def gelu(x:\n", "SyntaxError"),
         ("raise RuntimeError('no')\n", "RuntimeError: no"),
         ("gelu = 3\n", "is a int, expected a class or function"),
