@@ -31,6 +31,7 @@ from kernel_gym.tasks.workload import Workload
 SIM_ELEMENTS = 1 << 20
 """Most elements of a workload on the simulator; larger claims are scaled down to it."""
 
+
 class ClaimedProblem(Problem):
     """A problem of a statement and a PyTorch reference.
 

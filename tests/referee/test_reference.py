@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.hardware import SIMULATED
+from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.referee.reference import ConfinedReference
 from kernel_gym.referee.statement import ClaimError, InputPart
 
@@ -89,7 +89,10 @@ def test_a_text_for_sizes_at_which_it_does_other_work_is_refused():
 
 def test_attention_costs_one_kernel_as_in_eager_pytorch():
     """The timing model knows fused functions by their names, which a list of operators keeps."""
-    code = "import torch.nn.functional as F\n\n\ndef entry(q):\n    return F.scaled_dot_product_attention(q, q, q)\n"
+    code = (
+        "import torch.nn.functional as F\n\n\n"
+        "def entry(q):\n    return F.scaled_dot_product_attention(q, q, q)\n"
+    )
     part = InputPart(name="q", dtype="float16", shape="b, h, n, d")
     reference = ConfinedReference(code, "entry", [part], 1)
 

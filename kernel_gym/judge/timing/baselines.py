@@ -31,7 +31,7 @@ def _is_ours(task: Task) -> bool:
 
 
 def _stays(task: Task) -> bool:
-    """Whether a baseline that is not ours is timed again and again, without a candidate's limits."""
+    """Whether a worker with code that is not ours stays, without the time budget of a candidate."""
     return task.problem.recorded or (task.problem.claimed and not _is_ours(task))
 
 

@@ -18,6 +18,7 @@ from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.traced.counting import CountedOperations
 from kernel_gym.tasks.traced.exact import InDouble, widened
 
+
 class TracedProblem(Problem):
     """A problem whose `reference` is a list of operators.
 
@@ -125,4 +126,3 @@ class TracedProblem(Problem):
 class _Measured:
     def __init__(self, shapes: dict[str, tuple[int, ...]], size: int, flops: int) -> None:
         self.shapes, self.bytes, self.flops = shapes, size, flops
-

@@ -59,9 +59,7 @@ def run_graph(graph: TracedGraph, arguments: Arguments) -> tuple[torch.Tensor, .
         GraphError: A node cannot be run, or an output is no tensor.
         RuntimeError: An operator refuses its arguments.
     """
-    live: dict[int, Any] = {}
-    for live in _steps(graph, arguments):
-        pass
+    *_, live = _steps(graph, arguments)
     outputs = tuple(live[number] for number in graph.outputs)
     if not all(isinstance(output, torch.Tensor) for output in outputs):
         raise GraphError("an output is no tensor")
