@@ -59,8 +59,8 @@ def run_graph(graph: TracedGraph, arguments: Arguments) -> tuple[torch.Tensor, .
         GraphError: A node cannot be run, or an output is no tensor.
         RuntimeError: An operator refuses its arguments.
     """
-    *_, live = _steps(graph, arguments)
-    outputs = tuple(live[number] for number in graph.outputs)
+    states = list(_steps(graph, arguments))  # all are the same dictionary
+    outputs = tuple(states[-1][number] for number in graph.outputs)
     if not all(isinstance(output, torch.Tensor) for output in outputs):
         raise GraphError("an output is no tensor")
     return outputs
