@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What a profile in its prompts is worth to the trained small policy (profile on, off).
+"""Trains the small policy with and without a profile in its prompts, and compares both.
 
     python scripts/ablate_profile.py --out runs/ablation
 

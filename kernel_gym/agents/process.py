@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.5
 GRACE_SECONDS = 2.0
 _PATTERN_BYTES = 1 << 16
 _HINTS = {127: ": a program was not found; install it, and give its folder with --read"}
-"""What to do about a status of a shell."""
+"""Advice on a status of a shell."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,8 @@ def _require_free(host: str, port: int) -> None:
     try:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        note(f"error: --host {host} --port {port}: {os.strerror(error.errno or 0)}; name another port")
+        reason = os.strerror(error.errno or 0)
+        note(f"error: --host {host} --port {port}: {reason}; name another port")
         raise typer.Exit(BAD_INPUT) from None
 
 

@@ -118,7 +118,7 @@ def _controls(claim: Claim, scale: Scale) -> CardStatement:
         report = check_values(claim.problem, Scale.SIM, 0)
         if scale is Scale.FULL:  # a GPU runs the reference, for which it must be one text
             claim.problem.reference_source()
-    except Exception as error:  # whoever claims may have written inputs and reference
+    except Exception as error:  # the author of the claim may have written all of it
         return CardStatement(name, False, f"the reference fails: {type(error).__name__}: {error}")
     weak = [c for c in CONTROLS if report.controls[c].startswith(PASSES)]
     broken = [reason for reason in report.refused if reason.startswith(("the reference fails",

@@ -1,4 +1,4 @@
-"""The PyTorch function of a claim, which whoever claims may have written.
+"""The PyTorch function of a claim, which the author of the claim may have written.
 
 Its code runs in a confined process only, on tensors without values. That process sends a list of
 PyTorch's operators, one for each combination of shapes. The judge checks the list, bounds its cost
@@ -89,7 +89,7 @@ class ConfinedReference:
     def text_for(self, points: Sequence[Dims]) -> str:
         """Returns the text of a module that calls the operators, for all sizes.
 
-        It holds nothing but these calls, so that a process with the rights of the judge may run it.
+        It holds these calls only, so that a process with the rights of the judge may run it.
 
         Args:
             points: Sizes at which the function is traced.

@@ -135,7 +135,7 @@ def test_a_folder_with_other_files_is_not_attended(tmp_path):
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "notes.txt").write_text("mine")
     with (
-        pytest.raises(WorkspaceError, match="found other files .* name another folder"),
+        pytest.raises(WorkspaceError, match=r"found other files .* name another folder"),
         attended(get_task(TASK), tmp_path / "w", tmp_path / "run", DEVICE, 3),
     ):
         pass

@@ -130,10 +130,10 @@ import os, pathlib
 place = pathlib.Path({cache!r}) / "planted"
 try:
     place.write_text("x")
-    found = "REACHED"
+    answer = "REACHED"
 except OSError as error:
-    found = type(error).__name__
-raise RuntimeError(f"{{found}} {{os.getuid()}} {{os.environ['TRITON_CACHE_DIR']}}")
+    answer = type(error).__name__
+raise RuntimeError(f"{{answer}} {{os.getuid()}} {{os.environ['TRITON_CACHE_DIR']}}")
 """
 
 

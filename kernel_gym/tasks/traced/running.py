@@ -1,6 +1,6 @@
 """Runs a checked graph on tensors, in the process of the caller.
 
-Graphs hold operators that touch nothing but their tensors, so only their cost must be bounded: see
+Graphs hold operators that touch only their tensors, so that their cost alone must be bounded: see
 `cost_of`.
 """
 
