@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 from kernel_gym.analysis.estimators import paired
 from kernel_gym.executors import Executor, make_executor
@@ -28,7 +29,7 @@ from kernel_gym.training.scoring import Scored, Scorer
 from kernel_gym.training.train import FINAL, START, Training
 
 CONFIG = Path(__file__).parent.parent / "kernel_gym/training/configs/tiny_cpu.toml"
-PROMPTS = {"off": "launch", "on": "profiled"}
+PROMPTS: dict[str, Literal["launch", "profiled"]] = {"off": "launch", "on": "profiled"}
 
 
 class FixedDraws(Scorer):
@@ -116,7 +117,8 @@ def compared(
             for off, on in zip(runs["off"], runs["on"], strict=True)
         ],
         "on - off, paired over tasks": [
-            round(value, 4) for value in (difference.value, difference.low, difference.high)
+            None if value is None else round(value, 4)
+            for value in (difference.value, difference.low, difference.high)
         ],
     }
 

@@ -112,7 +112,7 @@ def _value(
     node: Node, live: Mapping[int, Any], arguments: Arguments, device: torch.device
 ) -> torch.Tensor | Any:
     if node.op == "argument":
-        if node.name not in arguments:
+        if node.name is None or node.name not in arguments:
             raise GraphError(f"found no argument {node.name!r}, expected {[*arguments]}")
         return arguments[node.name]
     args = _decoded(node.args, live)
