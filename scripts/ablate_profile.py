@@ -5,8 +5,8 @@
 
 Both policies are trained from nothing with the same budget and the same seeds: `off` reads the
 launch of a kernel, `on` the launch and five lines of its profile. The difference of the mean reward
-on held-out tasks is paired over tasks and seeds. Evaluations are shared by all runs, so draws are
-the same in every step. A finished run is not repeated.
+on held-out tasks is paired over tasks; that of each seed is beside it. All runs share evaluations,
+so draws are the same in every step. A finished run is not repeated.
 """
 
 from __future__ import annotations
