@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_gym.agents.desk import Desk, Recorder
 from kernel_gym.agents.serve import desk_server, mcp_server
-from kernel_gym.agents.workspace import WorkspaceError, read_settings, write_workspace
+from kernel_gym.agents.workspace import SETTINGS, WorkspaceError, read_settings, write_workspace
 from kernel_gym.devices import resolve
 from kernel_gym.executors import make_executor
 from kernel_gym.rewards import get_reward
@@ -49,6 +49,11 @@ def attended(
     if folder.resolve() in (run.resolve(), *run.resolve().parents):
         raise WorkspaceError(f"{run} lies in the workspace; give --out another folder")
     if folder.is_dir() and any(folder.iterdir()):
+        if not (folder / SETTINGS).exists():
+            raise WorkspaceError(
+                f"{folder} is no workspace: found other files and no {SETTINGS}, expected a "
+                "workspace, an empty folder or none; name another folder"
+            )
         stated = read_settings(folder).task
         if stated != task.id:
             raise WorkspaceError(f"{folder}: found a workspace of {stated!r}, not of {task.id!r}")

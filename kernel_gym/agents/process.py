@@ -26,6 +26,8 @@ MAX_ENTRIES = 100_000
 LOOK_SECONDS = 0.5
 GRACE_SECONDS = 2.0
 _PATTERN_BYTES = 1 << 16
+_HINTS = {127: ": a program was not found; install it, and give its folder with --read"}
+"""Advice on a status of a shell."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def run_agent(
     if status == NOT_CONFINED:
         reason = "the agent did not start: see its transcript"
     elif status:
-        reason = f"the agent exited with status {status}"
+        reason = f"the agent exited with status {status}{_HINTS.get(status, '')}"
     return Ended(status, reason, time.monotonic() - started, output.tokens)
 
 

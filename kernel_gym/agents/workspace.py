@@ -76,8 +76,7 @@ def write_workspace(
     Raises:
         WorkspaceError: The folder is not empty, or a file has its name.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise WorkspaceError(f"{folder}: found files, expected an empty folder or none")
+    require_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     described = describe(device)
     name = kernel_name(task)
@@ -113,6 +112,18 @@ def write_workspace(
     for script, source in scripts.items():
         (folder / script).write_text(_text(source), encoding="utf-8")
         (folder / script).chmod(0o755)
+
+
+def require_empty(folder: Path) -> None:
+    """Checks that a workspace can be written to a folder.
+
+    Raises:
+        WorkspaceError: The folder is not empty, or a file has its name.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise WorkspaceError(
+            f"{folder}: found files, expected an empty folder or none; name another folder"
+        )
 
 
 def stub(task: Task) -> str:

@@ -158,8 +158,10 @@ _ADVICE = {
 }
 
 
-def _explained(error: Mapping[str, Any]) -> str:
+def _explained(error: Any) -> str:
     """Returns one line on a failure of the user's code, with what to do about it."""
+    if not isinstance(error, Mapping):
+        return "the process answers with something else than a message of the tracer"
     kind, message = inert_line(error.get("type", ""), 60), inert_line(error.get("message", ""), 300)
     text = message if kind == "BuildError" else f"{kind}: {message}"
     return f"{text} ({_ADVICE[kind]})" if kind in _ADVICE else text

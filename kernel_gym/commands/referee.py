@@ -39,8 +39,8 @@ def referee(
 ) -> None:
     """Judge a claim: is the kernel right, and faster than what it is compared with?
 
-    Exit code 0 if the claim holds, 1 if it does not, 2 if it cannot be judged. The kernel is
-    untrusted. Baseline and inputs are run by the referee: take them from a branch that you trust.
+    Exit code 0 if the claim holds, 1 if it does not, 2 if it cannot be judged. Kernel, baseline and
+    inputs run in confined processes. They decide what is claimed: read them before you believe it.
 
     Example: kernel-gym referee --kernel new.py --baseline old.py --inputs softmax.toml --out card
     """

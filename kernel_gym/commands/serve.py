@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import socket
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +54,7 @@ def serve(
     if tokens is None and not _is_loopback(host):
         note(f"error: --host {host} can be reached from elsewhere: give --tokens FILE")
         raise typer.Exit(BAD_INPUT)
+    _require_free(host, port)
     with one_line_errors():
         from kernel_gym.executors import is_service, make_executor, require_executor
         from kernel_gym.service.settings import ServiceSettings, read_tokens
@@ -111,6 +114,17 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _require_free(host: str, port: int) -> None:
+    """Ends the command if nothing can listen there, before workers are started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        note(f"error: --host {host} --port {port}: {reason}; name another port")
+        raise typer.Exit(BAD_INPUT) from None
 
 
 def _require_installed() -> None:

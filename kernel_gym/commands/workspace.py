@@ -70,9 +70,10 @@ def _write_remote(task: Task, folder: Path, service: str, reward: str, submissio
     """Writes a workspace whose submissions go to a session of a service."""
     import os
 
-    from kernel_gym.agents.workspace import Remote, write_workspace
+    from kernel_gym.agents.workspace import Remote, require_empty, write_workspace
     from kernel_gym.client import Client, ServiceError
 
+    require_empty(folder)  # before a session is opened
     try:
         with Client(service, os.environ.get("KERNEL_GYM_TOKEN"), patience=30) as client:
             session = client.session(task.id, reward=reward, max_turns=submissions)

@@ -5,7 +5,7 @@
   `get_init_inputs`.
 - A solution in JSON (`{"spec": {"entry_point": ...}, "sources": [{"path", "content"}]}`) as kernel.
 
-The kernel is untrusted text. Baseline and inputs belong to the person who asks.
+No text of a claim is executed in this process.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def judge(claim: Claim, evaluator: Evaluator) -> Card:
         UnfitDevice: The device lacks instructions for the claim's types.
     """
     description = evaluator.device.description
-    checks = [_controls(claim)]
+    checks = [_controls(claim, description.scale)]
     evaluations: dict[str, Evaluation] = {}
     ruling = Ruling.OPEN
     if checks[-1].holds:
@@ -111,12 +111,14 @@ def judge(claim: Claim, evaluator: Evaluator) -> Card:
     )
 
 
-def _controls(claim: Claim) -> CardStatement:
-    """Whether wrong answers are refused on the claim's inputs."""
+def _controls(claim: Claim, scale: Scale) -> CardStatement:
+    """Whether wrong answers are refused on the claim's inputs, and PyTorch can be timed."""
     name = "the inputs distinguish right from wrong answers"
     try:
         report = check_values(claim.problem, Scale.SIM, 0)
-    except Exception as error:  # the reference is code of the person who asks
+        if scale is Scale.FULL:  # a GPU runs the reference, for which it must be one text
+            claim.problem.reference_source()
+    except Exception as error:  # the author of the claim may have written all of it
         return CardStatement(name, False, f"the reference fails: {type(error).__name__}: {error}")
     weak = [c for c in CONTROLS if report.controls[c].startswith(PASSES)]
     broken = [reason for reason in report.refused if reason.startswith(("the reference fails",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
-from kernel_gym.judge.screen import screen
+from kernel_gym.referee.reference import ConfinedReference
 from kernel_gym.referee.statement import ClaimError, InputPart, Statement
 from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import (
@@ -32,10 +30,6 @@ from kernel_gym.tasks.workload import Workload
 
 SIM_ELEMENTS = 1 << 20
 """Most elements of a workload on the simulator; larger claims are scaled down to it."""
-_NARROW = re.compile(r"\.(float|half|bfloat16)\(\)")
-_NARROW_TYPE = re.compile(r"\btorch\.(float16|bfloat16|float32|half|float)\b")
-
-Reference = Callable[..., tuple[torch.Tensor, ...]]
 
 
 class ClaimedProblem(Problem):
@@ -43,8 +37,8 @@ class ClaimedProblem(Problem):
 
     Args:
         statement: The statement.
-        reference: The text of a module that defines the entry in PyTorch. It runs in this process:
-            it belongs to the person who asks, and must not come from the one who claims.
+        reference: The text of a module that defines the entry in PyTorch. It runs in a confined
+            process only, see :mod:`kernel_gym.referee.reference`.
         kernels: The baseline kernel by language.
 
     Raises:
@@ -54,10 +48,11 @@ class ClaimedProblem(Problem):
     category = "Fusion"
     level = 1
     source = "a claim"
+    claimed = True
 
     def __init__(self, statement: Statement, reference: str, kernels: dict[str, str]) -> None:
         self.statement, self._reference_text, self._kernels = statement, reference, kernels
-        self.name = statement.entry
+        self.name = f"{statement.entry}_{self._digest()}"
         self.summary = f"{statement.entry}, as the reference defines it"
         self.distributions = statement.distributions
         self.args = tuple(map(_argument, statement.input))
@@ -74,14 +69,22 @@ class ClaimedProblem(Problem):
             {scale: self._further(dims) for scale, dims in self.train.items()}
         )
         self.adversarial = (self._tiny(),)
-        self._run = _function(reference, statement.entry)
-        self._run_exactly = _function(exact_source(reference), statement.entry)
+        self._require_small()
+        self._reference = ConfinedReference(
+            reference, statement.entry, statement.input, len(statement.output)
+        )
+        self._require_stated_outputs()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ClaimedProblem) and list(self.content()) == list(other.content())
 
     def __hash__(self) -> int:
         return hash(tuple(self.content()))
+
+    @property
+    def entry(self) -> str:
+        """The function that kernel, baseline and reference define."""
+        return self.statement.entry
 
     @property
     def folder(self) -> Path | None:
@@ -98,8 +101,12 @@ class ClaimedProblem(Problem):
         return self._kernels.get(language)
 
     def reference_source(self) -> str:
-        """The text of the reference."""
-        return self._reference_text
+        """The operators of the reference as a module, for processes that are not confined.
+
+        Raises:
+            ClaimError: They depend on the sizes in a way that is not understood.
+        """
+        return self._reference.text_for(self._varied())
 
     def content(self) -> Iterator[str]:
         """Yields statement, reference and baselines."""
@@ -115,19 +122,12 @@ class ClaimedProblem(Problem):
         }
 
     def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The reference in fp64, with every cast to a narrow type removed."""
-        wide = {
-            name: value.double()
-            if isinstance(value, torch.Tensor) and value.is_floating_point()
-            else value
-            for name, value in inputs.items()
-        }
-        outputs = _tuple(self._run_exactly(**wide))
-        return tuple(out.double() if out.is_floating_point() else out for out in outputs)
+        """The operators of the reference in fp64."""
+        return self._reference.run(inputs, exact=True)
 
     def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
-        """The reference as it is."""
-        return _tuple(self._run(**inputs))
+        """The operators of the reference."""
+        return self._reference.run(inputs)
 
     def flops(self, dims: Dims) -> int:
         """One operation for each element of an output: a bound that no claim can undercut."""
@@ -147,6 +147,52 @@ class ClaimedProblem(Problem):
 
     def _held(self, dims: Dims) -> int:
         return sum(math.prod(shape_of(t.shape, dims)) for t in self.tensors)
+
+    def _digest(self) -> str:
+        """Distinguishes claims with the same entry, for caches of times and values."""
+        return hashlib.sha256("\0".join(self.content()).encode()).hexdigest()[:8]
+
+    def _require_small(self) -> None:
+        """Refuses sizes whose data the judge could not hold."""
+        for dims in (*self.train[Scale.SIM], *self.adversarial):
+            sizes = [size for tensor in self.tensors for size in shape_of(tensor.shape, dims)]
+            if min(sizes, default=0) < 0:
+                raise ClaimError(f"axes: found a negative size at {dict(dims)}; raise the least "
+                                 "legal sizes")  # fmt: skip
+            if self._held(dims) > SIM_ELEMENTS:
+                raise ClaimError(
+                    f"axes: found {self._held(dims):,} elements at the smallest legal sizes "
+                    f"{dict(dims)}, expected at most {SIM_ELEMENTS:,}: lower the least legal sizes"
+                )
+
+    def _require_stated_outputs(self) -> None:
+        """Compares what the reference returns, without values, with the stated outputs."""
+        dims = self.train[Scale.SIM][0]
+        meta: dict[str, Value] = {}
+        for part in self.statement.input:
+            shape = shape_of(part.shape, dims)
+            meta[part.name] = (
+                torch.empty(shape, dtype=part.torch_dtype, device="meta")
+                if part.value is None
+                else part.value
+            )
+        for output, found in zip(self.outputs, self.reference(**meta), strict=True):
+            expected = (output.dtype, shape_of(output.shape, dims))
+            if (found.dtype, tuple(found.shape)) != expected:
+                raise ClaimError(
+                    f"reference: {output.name!r}: found {found.dtype} {tuple(found.shape)}, "
+                    f"expected {expected[0]} {expected[1]} at {dict(dims)}"
+                )
+
+    def _varied(self) -> list[Dims]:
+        """Sizes that differ in one axis only, which show how operators depend on it."""
+        points = [dict(self.train[Scale.FULL][0])]
+        for axis in self.axes:
+            for size in (axis.low, axis.low + axis.multiple, axis.low + 4 * axis.multiple):
+                point = {**points[0], axis.name: size}
+                if self.legal(point) and point not in points:
+                    points.append(point)
+        return list(points)
 
     def _further(self, train: Sequence[Dims]) -> tuple[Dims, ...]:
         """Further sizes around the claimed ones: three quarters and five quarters of an axis."""
@@ -170,16 +216,6 @@ class ClaimedProblem(Problem):
         return {a.name: min(a.high, max(a.low, 3 * a.multiple)) for a in self.axes}
 
 
-def exact_source(reference: str) -> str:
-    r"""A reference without casts to types narrower than fp64.
-
-    Example:
-        >>> exact_source("def f(x):\n    return x.float().to(torch.bfloat16)\n").splitlines()[1]
-        '    return x.double().to(torch.float64)'
-    """
-    return _NARROW_TYPE.sub("torch.float64", _NARROW.sub(".double()", reference))
-
-
 def _argument(part: InputPart) -> TensorArg | ScalarArg:
     if part.value is not None:
         return ScalarArg(part.name, type(part.value))
@@ -196,28 +232,3 @@ def _value(part: InputPart, workload: Workload, generator: torch.Generator) -> t
         return draw(shape, dtype, workload.distribution, generator)
     below = shape_of(part.below, workload.dims)[0] if part.below else 2
     return torch.randint(0, below, shape, generator=generator).to(dtype)
-
-
-def _tuple(answer: Any) -> tuple[torch.Tensor, ...]:
-    return tuple(answer) if isinstance(answer, list | tuple) else (answer,)
-
-
-def _function(source: str, entry: str) -> Reference:
-    """Loads the reference. The screen of candidates refuses files, processes and the like.
-
-    Raises:
-        ClaimError: It is refused, does not run, or does not define the entry.
-    """
-    refused = screen(source, "triton").rejection
-    if refused:
-        raise ClaimError(f"reference: {refused}")
-    name = hashlib.sha256(source.encode()).hexdigest()[:8]
-    scope: dict[str, Any] = {"torch": torch, "F": F, "__name__": f"reference_{name}"}
-    try:
-        exec(compile(source, f"<reference {name}>", "exec"), scope)
-    except Exception as error:
-        raise ClaimError(f"reference: {type(error).__name__}: {error}") from None
-    function = scope.get(entry)
-    if not callable(function):
-        raise ClaimError(f"reference: found no function {entry!r}")
-    return function

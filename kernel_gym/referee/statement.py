@@ -62,6 +62,7 @@ class _Part(BaseModel):
 
 
 Name = Annotated[str, Field(pattern=NAME)]
+ShapeText = Annotated[str, Field(max_length=200)]
 
 
 class InputPart(_Part):
@@ -69,8 +70,8 @@ class InputPart(_Part):
 
     name: Name
     dtype: str = ""
-    shape: str = ""
-    below: str = ""
+    shape: ShapeText = ""
+    below: ShapeText = ""
     value: int | float | None = None
 
     @model_validator(mode="after")
@@ -93,7 +94,7 @@ class OutputPart(_Part):
 
     name: Name
     dtype: str
-    shape: str
+    shape: ShapeText
 
     @property
     def torch_dtype(self) -> torch.dtype:

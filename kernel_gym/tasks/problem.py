@@ -186,6 +186,10 @@ class Problem(ABC):
     """Whether it is made of recorded calls (`kernel_gym/tasks/recorded`): a reference worker runs
     the suite's own code for oracle and baseline."""
 
+    claimed: bool = False
+    """Whether its kernels come from somebody who may gain by them: the baseline of a claim. They
+    run as confined as a candidate."""
+
     def __eq__(self, other: object) -> bool:
         """Instances of one class are the same problem, also after pickling."""
         return type(self) is type(other)

@@ -31,7 +31,7 @@ class Gym:
     reward: str = "kernel-opt"
     seed: int = 0
     """Seed of unseen workloads and data, together with the step and the secret of the run."""
-    prompt: Literal["full", "brief", "launch"] = "full"
+    prompt: Literal["full", "brief", "launch", "profiled"] = "full"
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,11 @@ class TrainConfig:
         )
         _expect(grpo.turns == 1 or grpo.vllm == "off", "grpo.vllm", grpo.vllm, "'off' with turns")
         _expect(
-            grpo.starts == "given" or self.gym.prompt == "launch",
+            grpo.starts == "given" or self.gym.prompt in ("launch", "profiled"),
             "grpo.starts",
             grpo.starts,
-            f"'given' with gym.prompt = {self.gym.prompt!r}: 'launch' alone shows what is edited",
+            f"'given' with gym.prompt = {self.gym.prompt!r}: only 'launch' and 'profiled' show "
+            "what is edited",
         )
         both = set(self.tasks.train) & set(self.tasks.held_out)
         _expect(not both, "tasks.held_out", sorted(both), "no task that is trained on")

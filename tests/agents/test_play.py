@@ -122,7 +122,7 @@ def test_the_network_is_open_if_asked_for(play):
     [
         ("exit 3", "exited with status 3"),
         ("kill -SEGV $$", "exited with status 139"),
-        ("no-such-agent", "exited with status 127"),
+        ("no-such-agent", "status 127: a program was not found; install it, and give"),
         ("rm -rf ./* ./.mcp.json", "kernel.py is missing"),
         ("rm kernel.py; ln -s /etc/passwd kernel.py", "kernel.py cannot be read"),
         ("rm kernel.py; mkfifo kernel.py", "found no regular file"),

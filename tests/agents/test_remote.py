@@ -41,3 +41,14 @@ def test_a_service_that_is_not_there_is_one_line(tmp_path):
     assert "http://127.0.0.1:1" in run.stderr
     assert "Traceback" not in run.stderr
     assert not (tmp_path / "w").exists()
+
+
+def test_no_session_is_opened_for_a_folder_with_other_files(serve, tmp_path):  # noqa: F811
+    url, service = serve()
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "notes.txt").write_text("mine")
+    command = [sys.executable, "-m", "kernel_gym", "workspace", TASK, str(tmp_path / "w")]
+    run = subprocess.run([*command, "--service", url], capture_output=True, text=True, timeout=110)
+    assert run.returncode == 2
+    assert "found files, expected an empty folder or none" in run.stderr
+    assert service.store._rows("SELECT id FROM sessions") == []

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from kernel_gym.agents.attend import attended
 from kernel_gym.agents.serve import CONNECTIONS, MAX_REQUEST, answer_to, desk_server
 from kernel_gym.agents.workspace import (
     WorkspaceError,
@@ -119,6 +120,26 @@ def test_a_kernel_file_that_is_no_file_is_no_source(tmp_path, kind, monkeypatch)
     source, problem = read_kernel(folder, get_task(TASK))
     assert source is None
     assert problem.startswith("kernel.py ")
+
+
+def test_a_check_without_its_workspace_is_one_line(tmp_path):
+    write_workspace(tmp_path / "w", get_task(TASK), DEVICE, 3)
+    (tmp_path / "w" / "workspace.json").unlink()
+    run = subprocess.run([str(tmp_path / "w" / "check")], capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "is no workspace: workspace.json" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_a_folder_with_other_files_is_not_attended(tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "notes.txt").write_text("mine")
+    with (
+        pytest.raises(WorkspaceError, match=r"found other files .* name another folder"),
+        attended(get_task(TASK), tmp_path / "w", tmp_path / "run", DEVICE, 3),
+    ):
+        pass
+    assert [path.name for path in (tmp_path / "w").iterdir()] == ["notes.txt"]
 
 
 def test_folders_that_are_no_workspaces_are_refused(tmp_path):

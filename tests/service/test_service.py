@@ -406,3 +406,19 @@ def test_a_trainer_that_only_speaks_http_learns(serve):
     assert best.startswith("best: ")
     assert "import kernel_gym" not in program.read_text(encoding="utf-8")
     assert service.store.used("anybody") == 8
+
+
+def test_a_port_in_use_is_one_line(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "kernel_gym", "serve", "--device", "sim:gfx942"]
+        run = subprocess.run(
+            [*command, "--port", str(port), "--folder", str(tmp_path / "service")],
+            capture_output=True,
+            text=True,
+            timeout=110,
+        )
+    assert run.returncode == 2
+    assert f"--port {port}: Address already in use; name another port" in run.stderr
+    assert run.stderr.count("\n") == 1
+    assert not (tmp_path / "service").exists()

@@ -1,4 +1,4 @@
-"""Times of baselines: a trusted kernel in a resident worker, or PyTorch by the timing model."""
+"""Times of baselines: a kernel in a resident worker, or PyTorch by the timing model."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ def tuned(problem: Problem, call: Call) -> bool:
     The kernels of suites may be tuned again for each size with machine codes that are known.
     """
     return call.retuned or (problem.recorded and len(call.codes) > 1)
+
+
+def _is_ours(task: Task) -> bool:
+    """Whether a baseline is the project's own code. The PyTorch of a claim was rewritten by us."""
+    if task.problem.claimed:
+        return task.baseline_source is None
+    return not task.problem.suite
+
+
+def _stays(task: Task) -> bool:
+    """Whether a worker with code that is not ours stays, without the time budget of a candidate."""
+    return task.problem.recorded or (task.problem.claimed and not _is_ours(task))
 
 
 class BaselineTimes:
@@ -129,10 +141,7 @@ class BaselineRunner:
         if self._session is not None and self._task_id == task.id:
             return self._session
         self.close()
-        if task.problem.recorded:
-            session = self._device.open(task, resident=True)
-        else:
-            session = self._device.open(task, trusted=not task.problem.suite)
+        session = self._device.open(task, trusted=_is_ours(task), resident=_stays(task))
         try:
             if task.baseline_source is None:
                 failed = session.load(task.reference_source, "torch")

@@ -211,7 +211,7 @@ def needed_nodes(nodes: Sequence[NodeTemplate | Node], outputs: Sequence[int]) -
     return needed
 
 
-def written_arguments(nodes: Sequence[NodeTemplate]) -> list[str]:
+def written_arguments(nodes: Sequence[NodeTemplate | Node]) -> list[str]:
     """Returns the arguments that operators write to, directly or through a view."""
     roots = _roots(nodes)
     written = {roots[number] for number, node in enumerate(nodes) if _writes(node)}

@@ -133,29 +133,36 @@ def parse_trace(data: dict[str, Any]) -> Traced:
         GraphError: It is malformed, or holds an operator that is not taken.
     """
     for part in ("construction", "forward"):
-        outputs = data.get(part, {}).get("outputs")
-        values = outputs.values() if isinstance(outputs, dict) else outputs or ()
+        if not isinstance(data.get(part), dict):
+            raise GraphError(f"found no {part}")
+        outputs = data[part].get("outputs")
+        values = list(outputs.values()) if isinstance(outputs, dict) else outputs
+        if not isinstance(values, list):
+            raise GraphError(f"found no outputs in {part}")
         if not all(isinstance(one, dict) and set(one) == {"v"} for one in values):
             raise GraphError("an output is no tensor of the graph")
         data[part]["outputs"] = (
             {k: v["v"] for k, v in outputs.items()}
             if isinstance(outputs, dict)
-            else [one["v"] for one in outputs or ()]
+            else [one["v"] for one in values]
         )
     try:
         traced = Traced.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise GraphError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    for graph in (traced.construction, traced.forward):
-        _check(graph)
+    try:
+        for graph in (traced.construction, traced.forward):
+            _check(graph)
+    except RecursionError:
+        raise GraphError("an argument is nested too deeply") from None
     return traced
 
 
 def _check(graph: TracedGraph | Construction) -> None:
     for number, node in enumerate(graph.nodes):
-        references = [*_references(node.args), *_references(list(node.kwargs.values()))]
-        if any(not isinstance(r, int) or not 0 <= r < number for r in references):
+        sources = references([*node.args, *node.kwargs.values()])
+        if any(type(source) is not int or not 0 <= source < number for source in sources):
             raise GraphError(f"node {number} refers to a later one")
         if node.op == "argument" and node.name is None:
             raise GraphError(f"node {number}: an argument has no name")
@@ -166,10 +173,11 @@ def _check(graph: TracedGraph | Construction) -> None:
         raise GraphError("an output is no node")
 
 
-def _references(value: Any) -> Iterator[Any]:
+def references(value: Any) -> Iterator[Any]:
+    """Yields the numbers of the nodes that an argument refers to."""
     if isinstance(value, list):
         for one in value:
-            yield from _references(one)
+            yield from references(one)
     elif isinstance(value, dict) and "v" in value:
         yield value["v"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -11,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.tasks.codes import wrong_codes
 from kernel_gym.tasks.names import ORIGINAL
 from kernel_gym.tasks.problem import Dims, Problem, TensorArg, Value
 from kernel_gym.tasks.shapes import shape_of
+from kernel_gym.tasks.traced.counting import CountedOperations
 from kernel_gym.tasks.traced.exact import InDouble, widened
-
-_aten = torch.ops.aten
-_FREE = frozenset({_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty})
 
 
 class TracedProblem(Problem):
@@ -118,36 +112,17 @@ class TracedProblem(Problem):
                 for arg in self.args
                 if isinstance(arg, TensorArg)
             }
-            with _Counter() as counter:
+            with CountedOperations() as counted:
                 outputs = self.reference(**inputs)
         tensors = [t for t in (*inputs.values(), *outputs) if isinstance(t, torch.Tensor)]
         names = [output.name for output in self.outputs]
         return _Measured(
             dict(zip(names, (tuple(out.shape) for out in outputs), strict=True)),
             sum(t.numel() * t.itemsize for t in tensors),
-            counter.flops,
+            counted.operations,
         )
 
 
 class _Measured:
     def __init__(self, shapes: dict[str, tuple[int, ...]], size: int, flops: int) -> None:
         self.shapes, self.bytes, self.flops = shapes, size, flops
-
-
-class _Counter(TorchDispatchMode):
-    """Counts the operations of a run on meta tensors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flops = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs one operator and counts it."""
-        out = func(*args, **(kwargs or {}))
-        counter = flop_registry.get(func.overloadpacket)
-        if counter is not None:
-            self.flops += counter(*args, **(kwargs or {}), out_val=out)
-        elif not func.is_view and func.overloadpacket not in _FREE:
-            results = (t for t in tree_leaves(out) if isinstance(t, torch.Tensor))
-            self.flops += sum(math.prod(t.shape) for t in results)
-        return out
