@@ -41,6 +41,13 @@ _RULES = (
 )
 """Patterns in what a program printed, and the class of each; the first one that matches counts."""
 
+_CASE_RULES = (
+    (r"^Failed: Timeout|Timeout \(>", "time limit"),
+    (r"a kernel faulted|DeviceError", "kernel fault"),
+    (r"the process ended in it", "the process ended"),
+)
+"""The same for a case of pytest; they come before the others."""
+
 
 def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
     """Returns the class and the line that explain a failure.
@@ -60,6 +67,18 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         lack = result["missing"][0]
         return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[:LONGEST]
     return of_text(printed) or _status(result["status"], printed)
+
+
+def case_reason(text: str) -> tuple[str, str]:
+    """Returns the class and the first line of what a failed or skipped case of pytest says."""
+    line = inert_line(text.strip().partition("\n")[0], LONGEST)
+    for pattern, name in _CASE_RULES:
+        if re.search(pattern, text):
+            return name, line
+    known = of_text(text)
+    if known is not None:
+        return known
+    return ("its own assertion" if line.startswith("assert ") else "an exception"), line
 
 
 def of_text(printed: str) -> tuple[str, str] | None:

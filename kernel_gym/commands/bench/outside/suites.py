@@ -16,6 +16,8 @@ CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
 HECBENCH_PROGRAMS = 40
 SEED = 25
 """Seed of the draw of HeCBench's programs."""
+PLUGIN = "kernel_gym.commands.bench.outside.cases"
+"""The plugin that draws and records the cases of a test file."""
 MOST_OF_AN_ARGUMENT = 1024
 """HeCBench's arguments are meant for seconds of a GPU. Larger ones become this on the simulator."""
 _FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
@@ -35,7 +37,7 @@ class Program:
         folder: Where its commands run.
         command: The words that run it.
         build: The words that build it first.
-        has_cases: Whether the command is pytest, whose cases count.
+        has_cases: Whether the command is pytest with the plugin `cases`.
         paths: Further folders for Python's modules.
     """
 
@@ -64,8 +66,9 @@ def missing(checkouts: Path) -> list[str]:
 
 
 def _pytest(suite: str, folder: Path, file: Path, *paths: Path) -> Program:
-    words = ("python", "-m", "pytest", "-v", "--tb=line", "-rfEs", "-p", "no:cacheprovider")
     name = str(file.relative_to(folder))
+    options = ("-q", "--tb=line", "-o", "addopts=", "-p", "no:cacheprovider", "-p", PLUGIN)
+    words = ("python", "-m", "pytest", *options)
     return Program(suite, name, folder, (*words, name), has_cases=True, paths=paths)
 
 
