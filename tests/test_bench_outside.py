@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from kernel_gym.cli import app
 from kernel_gym.commands.bench.outside.cases import NONE, draw
 from kernel_gym.commands.bench.outside.reasons import case_reason, of_text
-from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced
+from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced, run_line
 from kernel_gym.commands.bench.outside.table import BEGIN, END, markdown, write_into
 from kernel_gym.errors import InputError
 from tests.programs.running import COPY, FAULT, KERNEL
@@ -70,7 +70,8 @@ def test_programs_run_once_and_each_failure_has_its_reason(tmp_path, monkeypatch
         "operators.py": ("failed", "nothing computed on the GPU"),
     }
     assert "| TritonBench-G | 1 of 5 |" in page.read_text()
-    assert page.read_text().startswith("before\n") and page.read_text().endswith("after\n")
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("after\n")
     assert "old" not in page.read_text()
     assert str(tmp_path) not in page.read_text()
     assert "1/" not in CliRunner().invoke(app, words).output  # nothing is left to run
@@ -92,7 +93,8 @@ def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
         "skipped": skipped,
         "not_run": 0,
     }
-    assert failed and records["test_one.py"]["reason"] == f"{failed} its own assertion"
+    assert failed
+    assert records["test_one.py"]["reason"] == f"{failed} its own assertion"
     ends = records["test_ends.py"]
     assert ends["cases"] == {**NONE, "collected": 3, "drawn": 3, "passed": 1, "failed": 1} | {
         "not_run": 1
@@ -101,7 +103,8 @@ def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
     assert records["test_computes_nothing.py"]["reason"] == "nothing computed on the GPU"
     passed = 5 - failed - skipped + 2
     share = f"{passed} of {passed + failed + 1} ("
-    assert share in done.output and "; 9 drawn of 12 collected" in done.output
+    assert share in done.output
+    assert "; 9 drawn of 12 collected" in done.output
 
 
 def test_without_checkouts_it_says_what_is_expected(tmp_path, monkeypatch):
@@ -152,7 +155,14 @@ def test_the_draw_is_fixed_and_ordered():
 
 def test_arguments_are_reduced():
     assert reduced(["./main", "-n", "65536", "0.5", "100"]) == ("./main", "-n", "1024", "0.5", "1")
+    assert reduced(["./main", "-n", "65536"]) == ("./main", "-n", "1024")
     assert reduced(["./main"]) == ("./main",)
+
+
+def test_the_command_is_what_the_makefile_runs(tmp_path):
+    text = "NAME = sorts\nsorts: ; touch sorts\nrun: sorts\n\t$(LAUNCHER) ./bin/$(NAME) r 9000\n"
+    (tmp_path / "Makefile").write_text(text)
+    assert run_line(tmp_path) == ["./bin/sorts", "r", "9000"]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,12 @@ def test_arguments_are_reduced():
         ("a.cu:3:10: fatal error: 'hipcub/hipcub.hpp' file not found", "needs a header"),
         ("ld.lld: error: unable to find library -lrocrand", "needs a library"),
         ("AssertionError: Tensor-likes are not close!", "values differ"),
+        (
+            "triton.compiler.errors.CompilationError: at 3:9:\n  x = f(1)\n      ^\nTypeError()\n",
+            "Triton does not compile it",
+        ),
+        ("No module named 'triton.ops'", "Triton lacks it"),
+        ("RuntimeError: CUDA __nv_powf device function", "calls a function of CUDA's library"),
         ("assert False\nE   AssertionError: x", "its own assertion"),
         ("main.cu:5:3: error: use of undeclared identifier", "does not compile"),
         ("TypeError: unexpected", "an exception"),

@@ -106,6 +106,11 @@ y[0, i] = 5.0
 y[:2] = torch.ones(2, 5)
 assert y[:2].sum() == 10 and y[2].sum() == 0
 """,
+    "code that the compiler of PyTorch has written": """
+make = torch._C._dynamo.guards._empty_strided_cuda
+x = make((3, 4), (1, 3), torch.float16)
+assert x.is_cuda and x.stride() == (1, 3) and x.dtype == torch.float16
+""",
     "views alias": """
 x = torch.zeros(2, 2, dtype=torch.complex64, device="cuda")
 torch.view_as_real(x)[..., 1] = 3

@@ -9,6 +9,7 @@ from typing import Any
 from kernel_gym.inert import inert_line
 
 LONGEST = 240
+_COMPILING = "CompilationError"
 _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
 )
@@ -21,13 +22,14 @@ _RULES = (
         "needs a tool or a file",
     ),
     (r"make.*: \*\*\* No rule to make target.*", "cannot be built here"),
-    (r"No module named '?([\w.]+)'?", "needs a package"),
+    (r"No module named '?(?!triton)([\w.]+)'?", "needs a package"),
     (r"cannot import name .*", "needs another version of a package"),
     (r"libhip\w+\.so|librocblas|libhipblas\w*", "needs a library"),
     (r"out of device memory.*", "out of device memory"),
     (r"make_block_ptr.*|block pointer.*|has no attribute 'advance'.*", "Triton lacks it"),
-    (r"module 'triton[\w.]*' has no attribute .*", "Triton lacks it"),
-    (r"CompilationError.*|PassManager::run failed.*|error: failed to legalize.*", "Triton"),
+    (r"module 'triton[\w.]*' has no attribute .*|No module named 'triton.*", "Triton lacks it"),
+    (r"__nv_\w+.*", "calls a function of CUDA's library"),
+    (r"PassManager::run failed.*|error: failed to legalize.*", "Triton does not compile it"),
     (r"error: (?!.*Error 1).*", "does not compile"),
     (r"NotImplementedError.*|.*not implemented for.*", "missing operator"),
     (r"UnsupportedCodeError.*|UnsupportedInstruction.*", "missing instruction"),
@@ -86,8 +88,10 @@ def of_text(printed: str) -> tuple[str, str] | None:
 
     The last exception counts alone, if there is one: warnings come before it.
     """
-    errors = _EXCEPTION.findall(printed)
-    printed = errors[-1] if errors else printed
+    errors = list(_EXCEPTION.finditer(printed))
+    if errors and _COMPILING in errors[-1].group():
+        return _of_compiler(printed[errors[-1].start() :])
+    printed = errors[-1].group() if errors else printed
     for pattern, name in _RULES:
         match = re.search(pattern, printed, re.MULTILINE)
         if match:
@@ -95,6 +99,13 @@ def of_text(printed: str) -> tuple[str, str] | None:
             line = printed[start:].split("\n", 1)[0]
             return name, inert_line(line.strip(), LONGEST)
     return None
+
+
+def _of_compiler(message: str) -> tuple[str, str]:
+    """Returns the class and the last line of an error of Triton, which shows the source first."""
+    lines = [line.strip() for line in message.splitlines() if line.strip(" ^\t")]
+    last = inert_line(lines[-1], LONGEST)
+    return (of_text(last) if "__nv_" in last else None) or ("Triton does not compile it", last)
 
 
 def _status(status: int, printed: str) -> tuple[str, str]:
