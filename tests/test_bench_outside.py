@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from kernel_gym.cli import app
 from kernel_gym.commands.bench.outside.cases import NONE, draw
 from kernel_gym.commands.bench.outside.reasons import case_reason, of_text
+from kernel_gym.commands.bench.outside.run import is_interrupted
 from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced, run_line
 from kernel_gym.commands.bench.outside.table import BEGIN, END, markdown, write_into
 from kernel_gym.errors import InputError
@@ -144,6 +145,14 @@ def test_a_page_without_marks_is_refused(tmp_path):
 )
 def test_failed_cases_have_a_class(text, reason):
     assert case_reason(text) == (reason, text.partition("\n")[0])
+
+
+@pytest.mark.parametrize(
+    ("status", "printed", "interrupted"),
+    [(-2, "", True), (2, "x\n!!!!!! KeyboardInterrupt !!!!!!\n", True), (2, "errors", False)],
+)
+def test_ctrl_c_ends_the_command_and_not_only_one_program(status, printed, interrupted):
+    assert is_interrupted(status, printed) is interrupted
 
 
 def test_the_draw_is_fixed_and_ordered():

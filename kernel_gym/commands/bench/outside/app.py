@@ -18,6 +18,8 @@ from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_
 from kernel_gym.errors import InputError
 
 RECORDS, RESULT, TABLE = "records.jsonl", "outside.json", "outside.md"
+DEVICE_MEMORY = 14 << 30
+"""Bytes of the simulated GPU, where the host has them: Liger-Kernel's largest cases need 12 GiB."""
 VERSIONS = ("triton", "torch")
 """The packages whose versions the table states."""
 
@@ -52,7 +54,7 @@ def outside(
 
     with one_line_errors():
         programs = suites.programs(_checkouts())
-        settings = SimSettings(device=device)
+        settings = SimSettings(device=device, memory=DEVICE_MEMORY)
         out.mkdir(parents=True, exist_ok=True)
         records = _read(out)
     chosen = [p for p in programs if _is_chosen(p, only, records, again)]

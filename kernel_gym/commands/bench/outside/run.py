@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sysconfig
 import tempfile
 from dataclasses import dataclass, replace
@@ -20,8 +22,8 @@ from kernel_gym.worker.sim.settings import SimSettings
 
 MOST_OUTPUT = 1 << 18
 """Bytes of a program's output that are searched for a reason."""
-LIMITS_OF_A_FILE = 5
-"""A test file has the time of so many programs."""
+LIMITS_OF_A_LONG_ONE = 5
+"""A test file, and a tutorial, has the time of so many programs."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _run(
     results = Path(tempfile.mkdtemp(dir=folder))
     log = results / "output.txt"
     settings = replace(settings, results=results, launch_limit=limits.timeout)
-    timeout = limits.timeout * (LIMITS_OF_A_FILE if program.has_cases else 1)
+    timeout = limits.timeout * (LIMITS_OF_A_LONG_ONE if program.is_long else 1)
     with log.open("wb") as output:
         try:
             ended = run_command(
@@ -127,7 +129,15 @@ def _run(
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - MOST_OUTPUT))
         printed = file.read().decode(errors="replace")
+    if is_interrupted(ended.status, printed):
+        raise KeyboardInterrupt
     return result | {"exit_code": exit_code(result, audit=False)}, printed
+
+
+def is_interrupted(status: int, printed: str) -> bool:
+    """Whether Ctrl-C has ended a program: it goes to the program, which has the terminal."""
+    of_pytest = status == 2 and re.search(r"^!+ KeyboardInterrupt !+$", printed, re.MULTILINE)
+    return status == -signal.SIGINT or bool(of_pytest)
 
 
 def _variables(program: Program, limits: OutsideLimits, folder: Path) -> dict[str, str]:

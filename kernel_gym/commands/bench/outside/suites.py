@@ -47,6 +47,8 @@ class Program:
         command: The words that run it.
         build: The words that build it first.
         has_cases: Whether the command is pytest with the plugin `cases`.
+        is_long: Whether it has the time of several programs, as a test file and a tutorial with
+            its series of measurements have.
         paths: Further folders for Python's modules.
     """
 
@@ -56,6 +58,7 @@ class Program:
     command: tuple[str, ...]
     build: tuple[str, ...] = ()
     has_cases: bool = False
+    is_long: bool = False
     paths: tuple[Path, ...] = field(default=())
 
 
@@ -78,7 +81,7 @@ def _pytest(suite: str, folder: Path, file: Path, *paths: Path) -> Program:
     name = str(file.relative_to(folder))
     options = ("-q", "--tb=line", "-o", "addopts=", "-p", "no:cacheprovider", "-p", PLUGIN)
     words = ("python", "-m", "pytest", *options)
-    return Program(suite, name, folder, (*words, name), has_cases=True, paths=paths)
+    return Program(suite, name, folder, (*words, name), has_cases=True, is_long=True, paths=paths)
 
 
 def _tutorials(checkout: Path) -> Iterator[Program]:
@@ -88,7 +91,9 @@ def _tutorials(checkout: Path) -> Iterator[Program]:
         if "def test_" in text and "__main__" not in text.partition("def test_")[2].split("\n")[-1]:
             yield _pytest("Triton tutorials", folder, file)
         else:
-            yield Program("Triton tutorials", file.name, folder, ("python", file.name))
+            yield Program(
+                "Triton tutorials", file.name, folder, ("python", file.name), is_long=True
+            )
 
 
 def _examples(checkout: Path) -> Iterator[Program]:

@@ -65,8 +65,8 @@ def _how(result: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     return (
         f"Run on `{result['device']}` with {versions}. Limits: {result['timeout']:.0f} s for a "
-        f"program, a build and a case, five times as much for a test file. Of a test file at most "
-        f"{result['cases']} cases are run, by a fixed draw (seed {result['seed']})."
+        "program, a build and a case, five times as much for a tutorial and a test file. Of a test "
+        f"file at most {result['cases']} cases are run, by a fixed draw (seed {result['seed']})."
     )
 
 
