@@ -17,10 +17,13 @@ from typing import Any
 import torch
 import triton
 
+from kernel_gym.worker.sim import mixed_products
 from kernel_gym.worker.sim.properties import HostProperties
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 HIP_VERSION = "6.4.0"
+_LIBRARIES: list[torch.library.Library] = []
+"""Operators that are registered in this process; they end with their library."""
 
 
 def properties_of(device: HostProperties) -> SimpleNamespace:
@@ -333,6 +336,7 @@ def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
 def install_for_program(runtime: SimRuntime) -> None:
     """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
     install(runtime)
+    _LIBRARIES.append(mixed_products.install())
     _run_eagerly()
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
