@@ -135,10 +135,10 @@ SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
 
 @dataclass(frozen=True)
 class TimedBlock:
-    """Several timed calls or graph replays between two synchronisations."""
+    """Several timed calls, or one graph replay, between two synchronisations."""
 
     call_seconds: tuple[float, ...]
-    """The stamps: seconds of each call or replay, by event times that the worker read. Not
+    """The stamps: seconds of each call or of the replay, by event times that the worker read. Not
     trusted."""
     wall_seconds: float
     """Seconds of the whole block by the judge's clock."""
@@ -231,8 +231,8 @@ class TimedSession(Session, Protocol):
     def capture_graph(self) -> Failed | None:
         """Captures one call for each input set of the pool as a graph."""
 
-    def replay_graph(self, count: int) -> TimedBlock | Failed:
-        """Times replays of the graph, each with cold caches."""
+    def replay_graph(self, lead: int) -> TimedBlock | Failed:
+        """Times one replay of the graph with cold caches, after `lead` more cache flushes."""
 
     def read_outputs(self, call: int, calls: int, placed: Placed) -> Failed | None:
         """Copies the outputs of one of the last timed calls into the outputs of a set.

@@ -83,6 +83,11 @@ class PoolSize:
     """The number of sets if a set is small, because its calls are short."""
     small_set_bytes: int = 8 << 20
     """A set with fewer bytes is small."""
+    most_sets: int = 192
+    """Calls that can be replayed as a graph have up to this many sets. All sets but the drawn ones
+    are rotated copies."""
+    most_bytes: int = 2 << 30
+    """Rotated copies are added up to this size."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +133,8 @@ class PairedTiming:
     """The confidence of the interval."""
     graph_below_seconds: float = 100e-6
     """Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16). A
-    replay has no host overhead and one cache flush for each round over the pool."""
-    max_replays: int = 16
-    """The most graph replays in a block. The number is drawn at random between n and 2n."""
+    replay has no host overhead and one cache flush for each round over the pool. A block is one
+    replay, so no data occur twice in it."""
     verified_share: float = 0.25
     """The share of the candidate's blocks whose outputs are verified; at least one (rule 17)."""
 

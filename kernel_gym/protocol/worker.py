@@ -184,10 +184,11 @@ class CaptureGraph(Request, verb="capture"):
     """Captures one call for each set of inputs as one graph."""
 
 
-class TimeReplays(Request, verb="replay"):
-    """Times replays of the graph, each with cold caches."""
+class TimeReplay(Request, verb="replay"):
+    """Times one replay of the graph with cold caches."""
 
-    count: int = parsed(fields.whole)
+    lead: int = parsed(fields.whole)
+    """Flushes of the caches before the replay, in which the host gets ahead of the GPU."""
 
 
 class CopyArena(Request, verb="copy_arena"):

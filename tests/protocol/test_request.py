@@ -55,7 +55,7 @@ EXAMPLES = (
     worker.UseInputs([ARGUMENTS, ARGUMENTS], [12]),
     worker.TimeCalls(10, 2),
     worker.CaptureGraph(),
-    worker.TimeReplays(10),
+    worker.TimeReplay(10),
     worker.CopyArena(),
     worker.ChangeCpu(),
     worker.ReleaseMemory(),

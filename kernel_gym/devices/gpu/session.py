@@ -211,7 +211,7 @@ class GpuSession:
 
     def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
         """Times `count` calls with cold caches, after `lead` cache flushes."""
-        return self._timed(messages.TimeCalls(count, lead))
+        return self._timed(messages.TimeCalls(count, lead), count)
 
     def capture_graph(self) -> Failed | None:
         """Captures one call for each input set of the pool as a graph."""
@@ -221,9 +221,9 @@ class GpuSession:
         self._places = read_places(answer)
         return None
 
-    def replay_graph(self, count: int) -> TimedBlock | Failed:
-        """Times `count` replays of the graph, each with cold caches."""
-        return self._timed(messages.TimeReplays(count))
+    def replay_graph(self, lead: int) -> TimedBlock | Failed:
+        """Times one replay of the graph with cold caches, after `lead` more cache flushes."""
+        return self._timed(messages.TimeReplay(lead), 1)
 
     def move_to_other_cpu(self) -> None:
         """Moves the worker to another CPU, whose core may have fewer other users."""
@@ -264,7 +264,9 @@ class GpuSession:
         """Frees the memory of the pool, as the worker may stay until the next evaluation."""
         self._ask(messages.ReleaseMemory(), CALL_TIMEOUT)
 
-    def _timed(self, request: messages.TimeCalls | messages.TimeReplays) -> TimedBlock | Failed:
+    def _timed(
+        self, request: messages.TimeCalls | messages.TimeReplay, stamps: int
+    ) -> TimedBlock | Failed:
         """Runs a block. Its wall time ends when the GPU has no more work of the worker."""
         shown, self._changed = self._changed, []
         failed = self._failure(messages.CopyArena(), CALL_TIMEOUT, shown, go_on=True)
@@ -276,7 +278,7 @@ class GpuSession:
         if isinstance(answer, Failed):
             return answer
         wall = self._alternation.ended - start
-        block = read_block(answer, request.count, wall, CALL_TIMEOUT)
+        block = read_block(answer, stamps, wall, CALL_TIMEOUT)
         if block is None:
             return self._fail(Failed(FailureKind.RUNTIME, "the worker broke the protocol"))
         if isinstance(request, messages.TimeCalls):

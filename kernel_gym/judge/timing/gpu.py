@@ -323,8 +323,16 @@ def seconds_alone(
     seconds = statistics.median(block.call_seconds)
     short = seconds < TIMING.graph_below_seconds and not pool.in_place
     if short and session.capture_graph() is None:
-        block = session.replay_graph(TIMING.pilot_calls)
+        return _replay_seconds(session, calls)
+    return seconds
+
+
+def _replay_seconds(session: TimedSession, calls: int) -> float | Failed:
+    """Returns the median time of one call over some replays of a graph of so many calls."""
+    seconds: list[float] = []
+    for _ in range(TIMING.pilot_calls):
+        block = session.replay_graph(TIMING.pilot_lead)
         if isinstance(block, Failed):
             return block
-        seconds = statistics.median(block.call_seconds) / calls
-    return seconds
+        seconds += block.call_seconds
+    return statistics.median(seconds) / calls

@@ -4,13 +4,20 @@ Both sides of a comparison hold the same sets at the same addresses. Before each
 candidate, the elements of each floating-point input are rotated by an offset that is drawn for this
 block. So results that a kernel has cached are wrong, no matter whether it recognises inputs by
 address, by a sample or by comparing all of them. Inputs with constant rows are rotated by whole
-rows, because a row with two constants would have larger fp32 errors than any distribution has.
+rows, because a row with two constants would have larger fp32 errors than any distribution has. If
+no input can be rotated, all inputs are drawn again for each of these blocks.
+
+A block uses each set once. Short calls need many sets to fill a block, and drawing them takes long.
+So the sets beyond the drawn ones are copies of them, and each group of copies has an offset of its
+own.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -81,7 +88,12 @@ class InputPool:
         if len(self.sets) < 2:
             raise InfraError(f"two input sets of {workload} do not fit the arena")
         self._restored = in_place_inputs(task)
+        self._where = where
         self._nothing = torch.zeros(1, device=where)
+        self._rotates = any(self._rotation(name).moves for name in self.sets[0].pieces)
+        """Whether some input can be rotated. Otherwise all inputs are drawn again."""
+        if self._rotates and not most and not self.in_place:
+            self._add_copies(task)
         self._columns = {name: self._column(name) for name in self.sets[0].pieces}
         self._intact = 0
         """The first sets, as many as this, cannot have been changed by the candidate since they
@@ -109,12 +121,14 @@ class InputPool:
         self._nothing.zero_()
         if fresh:
             session.poison_outputs(self.sets)
+            if not self._rotates:
+                self._draw_again(calls)
         damaged = self._memory.coherent and not fresh and calls > self._intact
         for name, column in self._columns.items():
-            moved = fresh and column.moves
-            if moved:
+            changed = fresh and (column.moves or not self._rotates)
+            if fresh:
                 column.draw(self._rng)
-            if moved or damaged or name in self._restored:
+            if changed or damaged or name in self._restored:
                 column.put(calls)
                 session.mark_changed(column.pieces[:calls])
         self._intact = 0 if fresh else max(calls, self._intact)
@@ -152,26 +166,67 @@ class InputPool:
         too_large = self._memory.used > self._times * POOL.max_bytes
         return len(self.sets) >= POOL.least_sets and too_large
 
-    def _step(self, name: str) -> int:
-        """Returns the unit of an input's offsets in elements; 0 if the input is not rotated."""
+    def _add_copies(self, task: Task) -> None:
+        """Adds copies of the drawn sets, as many as short calls need to fill a block."""
+        drawn, wanted = len(self.sets), self._times * POOL.most_sets
+        while len(self.sets) < wanted and self._memory.used < self._times * POOL.most_bytes:
+            inputs = self._values[len(self.sets) % drawn]
+            try:
+                copy = place(self._memory, task, inputs, self._workload.dims, guarded=False)
+            except MemoryFullError:
+                return
+            self.sets.append(copy)
+
+    def _draw_again(self, calls: int) -> None:
+        """Draws new inputs for the first `calls` sets."""
+        for index in range(calls):
+            seed = self._rng.getrandbits(48)
+            inputs = make_inputs(self._problem, self._workload, seed, self._where)
+            for name, column in self._columns.items():
+                value = inputs[name]
+                assert isinstance(value, torch.Tensor)
+                column.replace(index, value)
+
+    def _rotation(self, name: str) -> _Rotation:
+        """Returns how an input can be rotated."""
         value = self._values[0][name]
         assert isinstance(value, torch.Tensor)
-        if not (self._problem.exchangeable and value.is_floating_point() and value.numel() > 1):
-            return 0
+        if not (self._problem.exchangeable and value.is_floating_point()):
+            return _Rotation(value.numel(), 0)
         constant = self._workload.distribution == "constant_rows" and bool(
             (value == value[..., :1]).all()
         )
-        return value.shape[-1] if constant else 1
+        return _Rotation(value.numel(), value.shape[-1] if constant else 1)
 
     def _column(self, name: str) -> _Column:
         """Moves an input's values out of the sets, which keep its shape, into a column."""
+        rotation = self._rotation(name)
         tensors = [inputs[name] for inputs in self._values]
         values = [value for value in tensors if isinstance(value, torch.Tensor)]
         pieces = [placed.pieces[name] for placed in self.sets]
-        column = _Column(self._memory, values, pieces, self._step(name))
+        column = _Column(self._memory, values, pieces, rotation)
         for inputs in self._values:
             inputs[name] = column.like
         return column
+
+
+@dataclass(frozen=True)
+class _Rotation:
+    """By which offsets the elements of an input may be rotated."""
+
+    elements: int
+    """The number of elements of the input."""
+    step: int
+    """Offsets are multiples of this many elements; 0 if the input is not rotated."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is more than one offset."""
+        return 0 < self.step < self.elements
+
+    def draw(self, rng: random.Random) -> int:
+        """Draws an offset."""
+        return self.step * rng.randrange(self.elements // self.step) if self.moves else 0
 
 
 class _Column:
@@ -179,9 +234,9 @@ class _Column:
 
     Args:
         memory: The shared memory.
-        values: The values in each set.
+        values: The drawn values. Sets beyond these have rotated copies of them.
         pieces: The piece in each set.
-        step: Offsets are multiples of this many elements; 0 if the input is not rotated.
+        rotation: How the elements may be rotated.
     """
 
     def __init__(
@@ -189,32 +244,40 @@ class _Column:
         memory: InputMemory,
         values: Sequence[torch.Tensor],
         pieces: Sequence[ArenaPiece],
-        step: int,
+        rotation: _Rotation,
     ) -> None:
-        self.pieces, self._step = pieces, step
+        self.pieces, self._rotation = pieces, rotation
         self.like = torch.empty_like(values[0], device="meta")
         word = _WORDS[self.like.itemsize]
         self._values = torch.stack([value.view(-1).view(word) for value in values])
         self._there = memory.rows(pieces, word)
-        self._offset = 0
+        self._offsets = [0] * math.ceil(len(pieces) / len(values))
+        """The offset of each group of sets. A group has one set for each drawn value."""
 
     @property
     def moves(self) -> bool:
         """Whether the input is rotated."""
-        return self._step > 0
+        return self._rotation.moves
 
     def draw(self, rng: random.Random) -> None:
-        """Draws the next offset."""
-        if self._step:
-            self._offset = self._step * rng.randrange(self.like.numel() // self._step)
+        """Draws the next offsets."""
+        self._offsets = [self._rotation.draw(rng) for _ in self._offsets]
+
+    def replace(self, index: int, value: torch.Tensor) -> None:
+        """Replaces a drawn value."""
+        self._values[index] = value.view(-1).view(self._values.dtype)
 
     def put(self, count: int) -> None:
-        """Writes the first `count` sets into the memory, rotated by the offset."""
-        left = self.like.numel() - self._offset
-        self._there[:count, :left].copy_(self._values[:count, self._offset :])
-        self._there[:count, left:].copy_(self._values[:count, : self._offset])
+        """Writes the first `count` sets into the memory, rotated by the offsets."""
+        size = len(self._values)
+        for start, offset in zip(range(0, count, size), self._offsets, strict=False):
+            there = self._there[start : min(start + size, count)]
+            values, left = self._values[: len(there)], self.like.numel() - offset
+            there[:, :left].copy_(values[:, offset:])
+            there[:, left:].copy_(values[:, :offset])
 
     def values(self, index: int) -> torch.Tensor:
         """Returns the values that were last written into a set."""
-        moved = self._values[index].roll(-self._offset)
+        group, drawn = divmod(index, len(self._values))
+        moved = self._values[drawn].roll(-self._offsets[group])
         return moved.view(self.like.dtype).view(self.like.shape)

@@ -38,8 +38,8 @@ class Side(Protocol):
     def capture_graph(self) -> Failed | None:
         """Captures one call for each input set as a graph."""
 
-    def replay_graph(self, count: int) -> TimedBlock | Failed:
-        """Times replays of the graph."""
+    def replay_graph(self, lead: int) -> TimedBlock | Failed:
+        """Times one replay of the graph, after `lead` more cache flushes."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class PairedSetup:
     prepare: Callable[[bool, int], None]
     """Called before each block with whether the candidate comes next, and the number of calls."""
     verify: Callable[[int], Ended | None]
-    """Called after some of the candidate's blocks with the number of calls, for graphs those of the
-    last replay. Returns what is wrong with the outputs."""
+    """Called after some of the candidate's blocks with the number of calls. Returns what is wrong
+    with the outputs."""
     graphs: bool
     """Whether short calls may be timed by graph replay."""
     flush_seconds: float
@@ -205,7 +205,7 @@ class PairedSetup:
     clock: Callable[[], float]
     """Monotonic seconds."""
     rng: random.Random
-    """Decides which blocks are verified and how many replays a block has."""
+    """Decides which blocks are verified."""
     longer: int = 1
     """Blocks are this many times as long as usual."""
 
@@ -223,9 +223,8 @@ class PairedBenchmark:
         self._baseline, self._candidate = baseline, candidate
         self._setup = setup
         self._calls = min(TIMING.pilot_calls, setup.sets)
-        self._least_replays = 0
-        """The least replays in a block; 0 if calls are timed one by one."""
-        self._replays = 0
+        self._graph = False
+        """Whether a block is one replay of a graph, instead of single calls."""
         self._single_baseline = False
         self._single_candidate = False
         self._lead = TIMING.pilot_lead
@@ -242,7 +241,11 @@ class PairedBenchmark:
         if not isinstance(pilot, tuple):
             return pilot
         self._choose_method(*pilot)
-        result = PairedResult(*pilot, effects=[], graph=self._least_replays > 0)
+        if self._graph:
+            first = self._pilot()  # the driver uploads a graph when it is first launched
+            if not isinstance(first, tuple):
+                return first
+        result = PairedResult(*pilot, effects=[], graph=self._graph)
         end = self._setup.clock() + TIMING.max_seconds
         pairs: list[tuple[BlockSummary, BlockSummary]] = []
         while not self._done(result, end):
@@ -271,8 +274,6 @@ class PairedBenchmark:
             shortest: Seconds of a call of the faster side.
             blocks: The number of blocks that the candidate has had, without the pilot.
         """
-        if self._least_replays:
-            self._replays = self._setup.rng.randint(self._least_replays, 2 * self._least_replays)
         self._lead = self._needed_lead(shortest)
         a1 = self._baseline_block()
         b1 = self._candidate_block(verified=self._draw(blocks))
@@ -293,7 +294,7 @@ class PairedBenchmark:
     def _summary(self, block: TimedBlock) -> BlockSummary:
         median = statistics.median(block.call_seconds)
         claimed = median * len(block.call_seconds)
-        calls = self._setup.sets if self._least_replays else 1
+        calls = self._setup.sets if self._graph else 1
         return BlockSummary(median / calls, claimed, block.wall_seconds - claimed)
 
     def _done(self, result: PairedResult, end: float) -> bool:
@@ -312,7 +313,7 @@ class PairedBenchmark:
         return statistics.median(baseline.call_seconds), statistics.median(candidate.call_seconds)
 
     def _choose_method(self, baseline: float, candidate: float) -> None:
-        """Chooses graph replay or single calls, and the length of blocks.
+        """Chooses graph replay or single calls, and the length of blocks of single calls.
 
         Args:
             baseline: Seconds of a call of the baseline.
@@ -324,8 +325,7 @@ class PairedBenchmark:
         calls = int(setup.longer * seconds / middle)
         short = setup.graphs and middle < TIMING.graph_below_seconds
         if short and self._capture():
-            most = setup.longer * TIMING.max_replays // 2
-            self._least_replays = min(max(1, calls // (2 * setup.sets)), most)
+            self._graph = True
             return
         self._calls = min(max(TIMING.min_calls, calls), setup.longer * TIMING.max_calls, setup.sets)
         self._single_baseline = baseline > TIMING.long_call_seconds
@@ -344,7 +344,7 @@ class PairedBenchmark:
         show in the wall-clock time of one side only.
         """
         host, flush = self._host_seconds, self._setup.flush_seconds
-        count = self._replays or self._calls
+        count = 1 if self._graph else self._calls
         behind = max(0.0, host - shortest - flush)
         seconds = TIMING.lead_host_factor * host - flush + (count - 1) * behind
         return min(max(1, math.ceil(seconds / flush)), self._setup.longer * TIMING.max_lead)
@@ -368,12 +368,12 @@ class PairedBenchmark:
         if isinstance(block, Failed) or not verified:
             return block
         single = 1 if self._single_candidate else self._calls
-        return self._setup.verify(self._setup.sets if self._least_replays else single) or block
+        return self._setup.verify(self._setup.sets if self._graph else single) or block
 
     def _block(self, side: Side, fresh: bool, single: bool) -> TimedBlock | Failed:
-        if self._least_replays:
+        if self._graph:
             self._setup.prepare(fresh, self._setup.sets)
-            return side.replay_graph(self._replays)
+            return side.replay_graph(self._lead)
         calls = 1 if single else self._calls
         # Both sides flush equally often, so that their wall-clock times can be compared.
         lead = self._lead + self._calls - calls

@@ -176,7 +176,7 @@ def arena(request, monkeypatch, tmp_path):
     for name in ("TMPDIR", "TRITON_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setattr(paired, "TIMING", replace(TIMING, max_seconds=4))
-    monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4))
+    monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4, most_sets=4))
     monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
     monkeypatch.setattr("kernel_gym.worker.gpu.recorder.GraphRecorder", Recorder)
     result = GpuArena(SIZE, by_handle=request.param)
@@ -239,15 +239,27 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
     assert kept.check() == ""
 
 
-def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(arena, monkeypatch):
+@pytest.mark.parametrize("graph_below", [0.0, 100.0], ids=["calls", "replays"])
+def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(
+    arena, monkeypatch, graph_below
+):
     long = {"block_seconds": 100.0, "long_call_seconds": 100.0}  # all input sets in a block
-    timing = replace(paired.TIMING, graph_below_seconds=0.0, **long)
+    timing = replace(paired.TIMING, graph_below_seconds=graph_below, max_pairs=8, **long)
     monkeypatch.setattr(paired, "TIMING", timing)
     baseline, candidate = (_session(arena, SOFTMAX, source)[0] for source in (None, COMPARES))
+    seen = candidate._worker.inside.candidate.__globals__
+    capture = candidate.capture_graph
+
+    def capture_graph():
+        failed = capture()
+        seen["repeated"].clear()  # on the host a capture runs its calls, on a GPU it does not
+        return failed
+
+    monkeypatch.setattr(candidate, "capture_graph", capture_graph)
     sessions = baseline, candidate
     result = compare_sessions(SOFTMAX, _workload(SOFTMAX), *sessions, 3, DEVICE, DeferredChecks())
     assert isinstance(result, PairedResult)
-    seen = candidate._worker.inside.candidate.__globals__
+    assert result.graph == (graph_below > 0)
     assert len(seen["seen"]) == 4
     assert seen["repeated"] == []
 
@@ -426,7 +438,8 @@ class Late(Worker):
             self.sets.append(len(header["sets"]))
         if header["do"] in ("block", "replay"):
             late = 30.0 if self.moved < self.moves else 0.0
-            self.clock.now += header["count"] * 1e-3 + 3e-4 + late
+            calls = header["count"] if header["do"] == "block" else self.sets[-1]
+            self.clock.now += calls * 1e-3 + 3e-4 + late
         return super().request(header, timeout, spin)
 
 

@@ -1,5 +1,6 @@
 """The ring of timed calls, over host memory: new data for each block, which the judge knows."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,6 +9,8 @@ import torch
 
 from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.devices.gpu.arena import GpuArena
+from kernel_gym.judge.protocol import POOL
+from kernel_gym.judge.timing import input_pool
 from kernel_gym.judge.timing.input_pool import InputPool
 from kernel_gym.tasks import Scale, get_task, train_workloads
 
@@ -45,9 +48,9 @@ def session():
     )
 
 
-def _ring(task, arena, sets=3, distribution="normal"):
+def _ring(task, arena, sets=3, distribution="normal", dims=None):
     workload = train_workloads(task.problem, Scale.SIM)[0]
-    workload = replace(workload, distribution=distribution)
+    workload = replace(workload, distribution=distribution, dims=dims or workload.dims)
     return InputPool(task, workload, 5, arena, torch.device("cpu"), most=sets)
 
 
@@ -151,26 +154,45 @@ def test_the_baseline_finds_what_was_there_unless_calls_overwrite_it(arena, sess
     assert written == {f"input {name!r}" for name in ("param", "grad", "velocity")}
 
 
-def test_inputs_whose_elements_cannot_change_places_stay(arena, session):
-    ring = _ring(CHOLESKY, arena)
-    before = _in_arena(arena, ring, "a")
+@pytest.mark.parametrize(("task", "name"), [(CHOLESKY, "a"), (SCATTER, "ids")])
+def test_inputs_that_cannot_be_rotated_are_drawn_again(arena, session, task, name):
+    ring = _ring(task, arena)
+    known = [value.view(-1).sort().values for value in _in_arena(arena, ring, name)]
+    for _ in range(2):
+        ring.prepare(session, 3, fresh=True)
+        there = _in_arena(arena, ring, name)
+        assert all(torch.equal(inputs[name], there[at]) for at, inputs in _verified(ring, 3))
+        now = [value.view(-1).sort().values for value in there]
+        assert not any(torch.equal(a, b) for a in known for b in now)
+        known += now
+
+
+def test_a_single_constant_row_is_drawn_again(arena, session):
+    ring = _ring(SOFTMAX, arena, distribution="constant_rows", dims={"rows": 1, "cols": 64})
+    before = _in_arena(arena, ring, "x")
     ring.prepare(session, 3, fresh=True)
-    assert all(map(torch.equal, _in_arena(arena, ring, "a"), before))
+    for old, new in zip(before, _in_arena(arena, ring, "x"), strict=True):
+        assert not torch.equal(old, new)
+
+
+def test_short_calls_have_copies_that_are_rotated_one_by_one(arena, session, monkeypatch):
+    monkeypatch.setattr(input_pool, "POOL", replace(POOL, small_sets=3, most_sets=8))
+    ring = _ring(SOFTMAX, arena, sets=0, dims={"rows": 4, "cols": 64})
+    assert len(ring.sets) == 8
+    for _ in range(2):
+        ring.prepare(session, 8, fresh=True)
+        there = _in_arena(arena, ring, "x")
+        assert not any(torch.equal(a, b) for a, b in itertools.combinations(there, 2))
+        assert torch.equal(*(there[i].view(-1).sort().values for i in (1, 7)))
+        assert all(torch.equal(inputs["x"], there[at]) for at, inputs in _verified(ring, 8))
 
 
 def test_what_calls_overwrite_is_restored_where_it_cannot_move(arena, session, monkeypatch):
     monkeypatch.setattr(type(SGD.problem), "exchangeable", False)
     ring = _ring(SGD, arena)
+    ring.prepare(session, 3, fresh=True)
     before = _in_arena(arena, ring, "param")
     for placed in ring.sets:
         arena.view(placed.pieces["param"]).zero_()
-    ring.prepare(session, 3, fresh=True)
+    ring.prepare(session, 3, fresh=False)
     assert all(map(torch.equal, _in_arena(arena, ring, "param"), before))
-
-
-def test_integers_stay(arena, session):
-    ring = _ring(SCATTER, arena)
-    before = {name: _in_arena(arena, ring, name) for name in ("values", "ids")}
-    ring.prepare(session, 3, fresh=True)
-    for name, values in before.items():
-        assert all(map(torch.equal, _in_arena(arena, ring, name), values))

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 constexpr int kThreads = 256;
-constexpr int kBlocks = 256;
+constexpr int kBlocks = kThreads;  // one block adds their sums
 
 __device__ float block_sum(float value, float* scratch) {
   const int lane = threadIdx.x;

@@ -6,6 +6,16 @@ import triton.language as tl
 
 
 @triton.jit
+def rotate_back(source, target, cos, sin, at, half):
+    """Rotates one head back."""
+    inside = at < half
+    low = tl.load(source + at, mask=inside, other=0.0).to(tl.float32)
+    high = tl.load(source + half + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(target + at, (low * cos + high * sin).to(tl.float16), mask=inside)
+    tl.store(target + half + at, (high * cos - low * sin).to(tl.float16), mask=inside)
+
+
+@triton.jit
 def rope_backward_kernel(
     gq_ptr,
     gk_ptr,
@@ -23,7 +33,7 @@ def rope_backward_kernel(
     half,
     BLOCK: tl.constexpr,
 ):
-    """Rotates one head of one token back."""
+    """Takes the gradient of one head of one token."""
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     at = tl.arange(0, BLOCK)
@@ -32,15 +42,11 @@ def rope_backward_kernel(
     cos = tl.load(cos_ptr + position * cos_row + at, mask=inside, other=0.0)
     sin = tl.load(sin_ptr + position * sin_row + at, mask=inside, other=0.0)
     if head < heads:
-        source = gq_ptr + (token * heads + head) * gq_row
-        target = dq_ptr + (token * heads + head) * 2 * half
+        row = token * heads + head
+        rotate_back(gq_ptr + row * gq_row, dq_ptr + row * 2 * half, cos, sin, at, half)
     else:
-        source = gk_ptr + (token * kv_heads + head - heads) * gk_row
-        target = dk_ptr + (token * kv_heads + head - heads) * 2 * half
-    low = tl.load(source + at, mask=inside, other=0.0).to(tl.float32)
-    high = tl.load(source + half + at, mask=inside, other=0.0).to(tl.float32)
-    tl.store(target + at, (low * cos + high * sin).to(tl.float16), mask=inside)
-    tl.store(target + half + at, (high * cos - low * sin).to(tl.float16), mask=inside)
+        row = token * kv_heads + head - heads
+        rotate_back(gk_ptr + row * gk_row, dk_ptr + row * 2 * half, cos, sin, at, half)
 
 
 def rope_backward(
