@@ -101,6 +101,7 @@ def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
         "not_run": 1
     }
     assert ends["reason"] == "1 the process ended, 1 not run: status 3"
+    assert ends["detail"] == "test_ends: the process ended in it"
     assert records["test_computes_nothing.py"]["reason"] == "nothing computed on the GPU"
     passed = 5 - failed - skipped + 2
     share = f"{passed} of {passed + failed + 1} ("

@@ -76,7 +76,7 @@ def read(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, int]
 
     Returns:
         The counts of cases (`collected`, `drawn`, `passed`, `failed`, `skipped`, `not_run`), the
-        failed ones by their reason, the skipped ones by theirs, and the text of the first failure.
+        failed ones by their reason, the skipped ones by theirs, and the name and the text of the first failure.
     """
     counts, ends = dict(NONE), _Ends()
     for record in _records(document):
@@ -117,7 +117,9 @@ class _Ends:
 
     @property
     def first(self) -> str:
-        return next((detail for _, detail in self._of("failed")), "")
+        cases = (case for case, outcome in self.outcomes.items() if outcome == "failed")
+        case = next(cases, "")
+        return f"{case.rpartition('::')[2]}: {case_reason(self.texts[case])[1]}" if case else ""
 
 
 def _records(document: Path) -> list[dict[str, Any]]:
