@@ -1,6 +1,7 @@
 """`kernel-gym bench outside`: suites from checkouts, reasons by class, and the table."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,8 @@ from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduce
 from kernel_gym.commands.bench.outside.table import BEGIN, END, markdown, write_into
 from kernel_gym.errors import InputError
 from tests.programs.running import COPY, FAULT, KERNEL
+
+ROOT = Path(__file__).parent.parent
 
 
 def checkout(folder):
@@ -122,9 +125,15 @@ def test_files_without_an_operator_are_no_programs(tmp_path):
 
 
 def test_programs_that_were_not_run_are_counted():
-    result = {"device": "sim:gfx942", "timeout": 1, "cases": 1, "seed": 0, "versions": {}}
+    result = {"device": "sim:gfx942", "seed": 0, "versions": {}}
     table = markdown(result | {"planned": {"HeCBench": 40}, "records": []})
     assert "| HeCBench | 0 of 40 |  | 40 not run |" in table
+
+
+def test_the_page_has_the_table_of_the_stored_results():
+    stored = json.loads((ROOT / "benchmarks" / "outside" / "outside.json").read_text())
+    page = (ROOT / "docs" / "simulator.md").read_text()
+    assert f"{BEGIN}{markdown(stored)}{END}" in page
 
 
 def test_a_page_without_marks_is_refused(tmp_path):

@@ -67,8 +67,6 @@ def outside(
         note(f"{number}/{len(chosen)} {name}: {record['outcome']} {record['reason']}")
     result = {
         "device": device,
-        "timeout": timeout,
-        "cases": cases,
         "seed": SEED,
         "planned": dict(Counter(program.suite for program in programs)),
         "records": [r for p in programs if (r := records.get(f"{p.suite}/{p.name}"))],

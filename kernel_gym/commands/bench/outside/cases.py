@@ -76,7 +76,8 @@ def read(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, int]
 
     Returns:
         The counts of cases (`collected`, `drawn`, `passed`, `failed`, `skipped`, `not_run`), the
-        failed ones by their reason, the skipped ones by theirs, and the name and the text of the first failure.
+        failed ones by their reason, the skipped ones by theirs, and the name and the
+        text of the first failure.
     """
     counts, ends = dict(NONE), _Ends()
     for record in _records(document):

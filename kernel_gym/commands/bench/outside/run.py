@@ -48,11 +48,17 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
         limits: Of time and of cases.
 
     Returns:
-        `suite`, `name`, `command`, `outcome` (passed, failed, skipped), `reason`, `detail`, `cases`
-        (counts by outcome; empty for a program without cases), `case_reasons`, `case_skips`,
+        `suite`, `name`, `command`, `timeout`, `outcome` (passed, failed, skipped), `reason`,
+        `detail`, `cases` (counts by outcome; empty for a program without cases), `case_reasons`,
+        `case_skips`,
         `launches`, `seconds` (modelled), `host_seconds` and `facts`.
     """
-    record = {"suite": program.suite, "name": program.name, "command": " ".join(program.command)}
+    record: dict[str, Any] = {
+        "suite": program.suite,
+        "name": program.name,
+        "command": " ".join(program.command),
+    }
+    record |= {"timeout": limits.timeout}
     with tempfile.TemporaryDirectory(prefix="kernel-gym-outside-") as scratch:
         folder = Path(scratch)
         if program.build:

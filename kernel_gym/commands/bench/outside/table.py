@@ -27,9 +27,9 @@ def markdown(result: Mapping[str, Any]) -> str:
     """Returns a line on how it was run, and two tables: suites, and what did not pass with reasons.
 
     Args:
-        result: What `outside.json` holds: `device`, `timeout`, `cases`, `versions`, `planned` (how
-            many programs each suite has; those without a record are counted as not run) and
-            `records`, from `run_program`.
+        result: What `outside.json` holds: `device`, `seed`, `versions`, `planned` (how many
+            programs each suite has; those without a record are counted as not run) and `records`,
+            from `run_program`.
     """
     by_suite: dict[str, list[dict[str, Any]]] = {suite: [] for suite in result["planned"]}
     for record in result["records"]:
@@ -63,10 +63,12 @@ def write_into(page: Path, table: str) -> None:
 
 def _how(result: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
+    limits = sorted({record["timeout"] for record in result["records"]})
+    seconds = " to ".join(f"{limit:.0f}" for limit in (limits[:1] + limits[1:][-1:]))
     return (
-        f"Run on `{result['device']}` with {versions}. Limits: {result['timeout']:.0f} s for a "
-        "program, a build and a case, five times as much for a tutorial and a test file. Of a test "
-        f"file at most {result['cases']} cases are run, by a fixed draw (seed {result['seed']})."
+        f"Run on `{result['device']}` with {versions}. Limits: {seconds} s for a program, a build "
+        "and a case, five times as much for a tutorial and a test file. Cases are those of a fixed "
+        f"draw of each test file (seed {result['seed']})."
     )
 
 
