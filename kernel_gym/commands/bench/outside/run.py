@@ -203,4 +203,4 @@ def without_folders(text: str, program: Program) -> str:
     own = Path(__file__).resolve().parents[4]
     for place in (program.folder, *program.folder.parents[:2], *program.paths, packages, own):
         text = text.replace(f"{place}{os.sep}", "")
-    return text
+    return text.replace(str(Path.home()), "~")
