@@ -55,26 +55,34 @@ def has_block_pointers(version: str) -> bool:
     return numbers(version) < (3, 9)
 
 
-def lacking(message: str, version: str) -> str:
-    """Returns one sentence if an error of Triton means that its version lacks something.
+def lack(message: str, version: str) -> tuple[str, str] | None:
+    """Returns what a version of Triton lacks, if an error of Triton means that.
 
     Args:
         message: What Triton has raised.
         version: The version of Triton.
 
     Returns:
-        What is missing, and which versions have it; empty if the error has another reason.
+        The name of what is missing, and one sentence that also says which versions have it; None
+        if the error has another reason.
     """
     if _NO_BLOCK_POINTERS.search(message) and not has_block_pointers(version):
-        return (
+        return "block pointers", (
             f"Triton {version} has no {_BLOCK_POINTERS}: Triton 3.5 to 3.8 have them; "
             "use tl.make_tensor_descriptor here"
         )
     function = _NO_FUNCTION.search(message)
     since = _SINCE.get(function[1]) if function else None
     if not function or since is None or numbers(version) >= since:
-        return ""
-    return f"Triton {version} has no tl.{function[1]}: Triton {since[0]}.{since[1]} or later has it"
+        return None
+    name = f"tl.{function[1]}"
+    return name, f"Triton {version} has no {name}: Triton {since[0]}.{since[1]} or later has it"
+
+
+def lacking(message: str, version: str) -> str:
+    """Returns the sentence of `lack`; empty where there is none."""
+    missing = lack(message, version)
+    return missing[1] if missing else ""
 
 
 def problem(version: str) -> str:

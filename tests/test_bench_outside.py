@@ -1,15 +1,21 @@
 """`kernel-gym bench outside`: suites from checkouts, reasons by class, and the table."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
-from kernel_gym.commands.bench.outside.reasons import of_text
-from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced
-from kernel_gym.commands.bench.outside.table import markdown
-from tests.programs.running import COPY, FAULT
+from kernel_gym.commands.bench.outside.cases import NONE, draw
+from kernel_gym.commands.bench.outside.reasons import case_reason, of_text
+from kernel_gym.commands.bench.outside.run import is_interrupted
+from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced, run_line
+from kernel_gym.commands.bench.outside.table import BEGIN, END, markdown, write_into
+from kernel_gym.errors import InputError
+from tests.programs.running import COPY, FAULT, KERNEL
+
+ROOT = Path(__file__).parent.parent
 
 
 def checkout(folder):
@@ -19,27 +25,44 @@ def checkout(folder):
     (g / "copies.py").write_text(COPY)
     (g / "faults.py").write_text(FAULT)
     (g / "needs.py").write_text("import no_such_package\n")
+    (g / "operators.py").write_text(
+        "import torch, triton\nprint(torch.ones(9, device='cuda').sum())"
+    )
     (g / "nothing.py").write_text("print('done')\n")
     tests = folder / "Liger-Kernel" / "test" / "transformers"
     tests.mkdir(parents=True)
     (tests / "test_one.py").write_text(
-        "import pytest, torch\n"
-        "@pytest.mark.parametrize('n', range(3))\n"
+        f"import pytest, torch\n{KERNEL}\n"
+        "@pytest.mark.parametrize('n', range(1, 9))\n"
         "def test_sum(n):\n"
-        "    assert torch.ones(n, device='cuda').sum() == min(n, 1)\n"
+        "    if n == 3:\n"
+        "        pytest.skip('three is too many')\n"
+        "    x = torch.ones(n, device='cuda')\n"
+        "    y = torch.empty_like(x)\n"
+        "    copy[(1,)](x, y, n, BLOCK=16)\n"
+        "    assert y.sum() == min(n, 4)\n"
     )
+    (tests / "test_ends.py").write_text(
+        "import os\ndef test_one(): pass\ndef test_ends(): os._exit(3)\ndef test_late(): pass\n"
+    )
+    (tests / "test_computes_nothing.py").write_text("def test_nothing(): pass\n")
     (tests / "test_monkey_patch.py").write_text("")
     return folder
 
 
+def records_of(out):
+    """The records by name, as the command wrote them."""
+    return {r["name"]: r for r in json.loads((out / "outside.json").read_text())["records"]}
+
+
 def test_programs_run_once_and_each_failure_has_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv(CHECKOUTS, str(checkout(tmp_path / "checkouts")))
-    out = tmp_path / "out"
-    words = ["bench", "outside", "--out", str(out), "--timeout", "200"]
-    done = CliRunner().invoke(app, words)
+    out, page = tmp_path / "out", tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}old\n{END}\nafter\n")
+    words = ["bench", "outside", "--out", str(out), "--timeout", "200", "--only", "TritonBench"]
+    done = CliRunner().invoke(app, [*words, "--jobs", "2", "--page", str(page)])
     assert done.exit_code == 0, done.output
-    records = {r["name"]: r for r in json.loads((out / "outside.json").read_text())["records"]}
-    reasons = {name: (r["outcome"], r["reason"]) for name, r in records.items()}
+    reasons = {name: (r["outcome"], r["reason"]) for name, r in records_of(out).items()}
     assert reasons == {
         "copies.py": ("passed", ""),
         "faults.py": (
@@ -48,14 +71,45 @@ def test_programs_run_once_and_each_failure_has_its_reason(tmp_path, monkeypatch
         ),
         "needs.py": ("failed", "needs a package"),
         "nothing.py": ("failed", "nothing computed on the GPU"),
-        "test/transformers/test_one.py": ("failed", "its own assertion"),
+        "operators.py": ("failed", "nothing computed on the GPU"),
     }
-    cases = records["test/transformers/test_one.py"]["cases"]
-    assert cases == {"passed": 2, "failed": 1, "skipped": 0, "collected": 3}
-    assert "| TritonBench-G | 1 of 4 |" in (out / "outside.md").read_text()
-    assert "2 of 3 that ran, 3 in all" in (out / "outside.md").read_text()
-    again = CliRunner().invoke(app, words)
-    assert "1/1" not in again.output  # nothing is left to run
+    assert "| TritonBench-G | 1 of 5 |" in page.read_text()
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("after\n")
+    assert "old" not in page.read_text()
+    assert str(tmp_path) not in page.read_text()
+    assert "1/" not in CliRunner().invoke(app, words).output  # nothing is left to run
+
+
+def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setenv(CHECKOUTS, str(checkout(tmp_path / "checkouts")))
+    words = ["bench", "outside", "--out", str(tmp_path), "--only", "Liger", "--cases", "5"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    records = {name.rpartition("/")[2]: r for name, r in records_of(tmp_path).items()}
+    drawn = [n + 1 for n in draw(8, 5)]
+    failed, skipped = sum(n > 4 for n in drawn), drawn.count(3)
+    assert records["test_one.py"]["cases"] == {
+        "collected": 8,
+        "drawn": 5,
+        "passed": 5 - failed - skipped,
+        "failed": failed,
+        "skipped": skipped,
+        "not_run": 0,
+    }
+    assert failed
+    assert records["test_one.py"]["reason"] == f"{failed} its own assertion"
+    ends = records["test_ends.py"]
+    assert ends["cases"] == {**NONE, "collected": 3, "drawn": 3, "passed": 1, "failed": 1} | {
+        "not_run": 1
+    }
+    assert ends["reason"] == "1 the process ended, 1 not run: status 3"
+    assert ends["detail"] == "test_ends: the process ended in it"
+    assert records["test_computes_nothing.py"]["reason"] == "nothing computed on the GPU"
+    passed = 5 - failed - skipped + 2
+    share = f"{passed} of {passed + failed + 1} ("
+    assert share in done.output
+    assert "; 9 drawn of 12 collected" in done.output
 
 
 def test_without_checkouts_it_says_what_is_expected(tmp_path, monkeypatch):
@@ -71,12 +125,63 @@ def test_files_without_an_operator_are_no_programs(tmp_path):
 
 
 def test_programs_that_were_not_run_are_counted():
-    assert "| HeCBench | 0 of 40 |  | 40 not run |" in markdown([], {"HeCBench": 40})
+    result = {"device": "sim:gfx942", "seed": 0, "versions": {}}
+    table = markdown(result | {"planned": {"HeCBench": 40}, "records": []})
+    assert "| HeCBench | 0 of 40 |  | 40 not run |" in table
+
+
+def test_the_page_has_the_table_of_the_stored_results():
+    stored = json.loads((ROOT / "benchmarks" / "outside" / "outside.json").read_text())
+    page = (ROOT / "docs" / "simulator.md").read_text()
+    assert f"{BEGIN}{markdown(stored)}{END}" in page
+
+
+def test_a_page_without_marks_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}no end")
+    with pytest.raises(InputError, match="expected both marks"):
+        write_into(page, "table")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Failed: Timeout (>60.0s) from pytest-timeout.", "time limit"),
+        ("a kernel faulted on the simulated GPU: read of 4 bytes", "kernel fault"),
+        ("AssertionError: Tensor-likes are not close!\n\nMismatched elements: 1", "values differ"),
+        ("assert 3 == 4", "its own assertion"),
+        ("ZeroDivisionError: division by zero", "an exception"),
+    ],
+)
+def test_failed_cases_have_a_class(text, reason):
+    assert case_reason(text) == (reason, text.partition("\n")[0])
+
+
+@pytest.mark.parametrize(
+    ("status", "printed", "interrupted"),
+    [(-2, "", True), (2, "x\n!!!!!! KeyboardInterrupt !!!!!!\n", True), (2, "errors", False)],
+)
+def test_ctrl_c_ends_the_command_and_not_only_one_program(status, printed, interrupted):
+    assert is_interrupted(status, printed) is interrupted
+
+
+def test_the_draw_is_fixed_and_ordered():
+    assert draw(3, 5) == [0, 1, 2]
+    places = draw(1000, 20)
+    assert places == draw(1000, 20) == sorted(set(places))
+    assert len(places) == 20
 
 
 def test_arguments_are_reduced():
     assert reduced(["./main", "-n", "65536", "0.5", "100"]) == ("./main", "-n", "1024", "0.5", "1")
+    assert reduced(["./main", "-n", "65536"]) == ("./main", "-n", "1024")
     assert reduced(["./main"]) == ("./main",)
+
+
+def test_the_command_is_what_the_makefile_runs(tmp_path):
+    text = "NAME = sorts\nsorts: ; touch sorts\nrun: sorts\n\t$(LAUNCHER) ./bin/$(NAME) r 9000\n"
+    (tmp_path / "Makefile").write_text(text)
+    assert run_line(tmp_path) == ["./bin/sorts", "r", "9000"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +191,12 @@ def test_arguments_are_reduced():
         ("a.cu:3:10: fatal error: 'hipcub/hipcub.hpp' file not found", "needs a header"),
         ("ld.lld: error: unable to find library -lrocrand", "needs a library"),
         ("AssertionError: Tensor-likes are not close!", "values differ"),
+        (
+            "triton.compiler.errors.CompilationError: at 3:9:\n  x = f(1)\n      ^\nTypeError()\n",
+            "Triton does not compile it",
+        ),
+        ("No module named 'triton.ops'", "Triton lacks it"),
+        ("RuntimeError: CUDA __nv_powf device function", "calls a function of CUDA's library"),
         ("assert False\nE   AssertionError: x", "its own assertion"),
         ("main.cu:5:3: error: use of undeclared identifier", "does not compile"),
         ("TypeError: unexpected", "an exception"),

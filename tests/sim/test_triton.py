@@ -165,3 +165,11 @@ def test_spin_lock(engine):
     types = ["*i32", "*i32"]
     launch(engine, kernels.locked_increment, types, (64,), [lock, counter], warps=1, UNUSED=0)
     assert (counter.item(), lock.item()) == (64, 0)
+
+
+def test_a_program_waits_for_the_last_one():
+    flag, out = torch.zeros(1, dtype=torch.int32), torch.zeros(9 * 1024, dtype=torch.int32)
+    types = ["*i32", "*i32"]
+    engine = Engine(threads=1)
+    launch(engine, kernels.after_the_last_program, types, (9,), [flag, out], BLOCK=1024)
+    assert torch.equal(out, torch.arange(9 * 1024, dtype=torch.int32))

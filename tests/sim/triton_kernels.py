@@ -219,6 +219,18 @@ def locked_increment(lock, counter, UNUSED: tl.constexpr):
 
 
 @triton.jit
+def after_the_last_program(flag, out, BLOCK: tl.constexpr):
+    """The first program waits for the last one. With several waves its loop has a barrier."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if tl.program_id(0) == 0:
+        while tl.atomic_cas(flag, 1, 1) != 1:
+            pass
+    if tl.program_id(0) == tl.num_programs(0) - 1:
+        tl.atomic_xchg(flag, 1)
+    tl.store(out + i, i)
+
+
+@triton.jit
 def reversed_copy(x, out, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.flip(tl.load(x + i), 0))

@@ -106,6 +106,26 @@ y[0, i] = 5.0
 y[:2] = torch.ones(2, 5)
 assert y[:2].sum() == 10 and y[2].sum() == 0
 """,
+    "products with another dtype": """
+a, b, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((3, 4), (4, 5), (3, 5)))
+expected = a.float() @ b.float()
+out = torch.empty(3, 5, device="cuda")
+for result in (
+    torch.mm(a, b, out_dtype=torch.float32),
+    torch.mm(a, b, out_dtype=torch.float32, out=out),
+    torch.bmm(a[None], b[None], out_dtype=torch.float32)[0],
+    torch.addmm(c.float(), a, b, out_dtype=torch.float32) - c.float(),
+    torch.baddbmm(c[None].float(), a[None], b[None], out_dtype=torch.float32, beta=0)[0],
+):
+    assert result.is_cuda and result.dtype == torch.float32
+    torch.testing.assert_close(result, expected)
+torch.testing.assert_close(out, expected)
+""",
+    "code that the compiler of PyTorch has written": """
+make = torch._C._dynamo.guards._empty_strided_cuda
+x = make((3, 4), (1, 3), torch.float16)
+assert x.is_cuda and x.stride() == (1, 3) and x.dtype == torch.float16
+""",
     "views alias": """
 x = torch.zeros(2, 2, dtype=torch.complex64, device="cuda")
 torch.view_as_real(x)[..., 1] = 3

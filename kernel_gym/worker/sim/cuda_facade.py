@@ -17,10 +17,13 @@ from typing import Any
 import torch
 import triton
 
+from kernel_gym.worker.sim import mixed_products
 from kernel_gym.worker.sim.properties import HostProperties
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 HIP_VERSION = "6.4.0"
+_LIBRARIES: list[torch.library.Library] = []
+"""Operators that are registered in this process; they end with their library."""
 
 
 def properties_of(device: HostProperties) -> SimpleNamespace:
@@ -325,13 +328,21 @@ def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> 
 _storage_new = torch.UntypedStorage.__new__
 
 
+def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Implements the allocator of code that PyTorch's compiler has written for a GPU."""
+    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
+
+
 def install_for_program(runtime: SimRuntime) -> None:
     """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
     install(runtime)
+    _LIBRARIES.append(mixed_products.install())
     _run_eagerly()
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
     torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
+    written: Any = torch._C._dynamo.guards
+    written._empty_strided_cuda = _empty_strided
     ranges: Any = torch.cuda.nvtx
     ranges._nvtx = SimpleNamespace(
         rangePushA=lambda text: 0,

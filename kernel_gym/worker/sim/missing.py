@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
@@ -10,7 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from kernel_gym.triton_versions import lack
+
 LONGEST = 300
+_PACKAGES = ("torch", "triton")
+"""Packages that may lie outside of the folder for packages."""
 _OWN = Path(__file__).resolve().parents[2]
 _RULES: tuple[tuple[str, str, str], ...] = (
     (
@@ -37,21 +42,26 @@ Report = Callable[[str, str, str, str], None]
 
 def lack_of(error: BaseException) -> tuple[str, str, str, str] | None:
     """Returns what an exception says is not there: the arguments of `Recorder.missing`, or None."""
+    text, place = str(error), error.__traceback__
+    triton = sys.modules.get("triton")
+    absent = lack(text, triton.__version__) if triton is not None else None
+    if absent is not None:
+        return "triton", absent[0], place_of_call(place), absent[1]
     if not isinstance(error, RuntimeError | AssertionError | AttributeError | ImportError):
         return None
-    text = str(error)
     for pattern, what, advice in _RULES:
         match = re.search(pattern, text)
         if match:
             name = match.group(1).replace("' has no attribute '", ".")
             message = f"{text.splitlines()[0][:LONGEST]}; {advice}"
-            return what, name, place_of_call(error.__traceback__), message
+            return what, name, place_of_call(place), message
     return None
 
 
 def place_of_call(frames: TracebackType | None) -> str:
     """Returns `file:line` of the innermost frame of the program's own code."""
     installed = [Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "stdlib")]
+    installed += [Path(file).parent for name in _PACKAGES if (file := _file_of(name))]
     places = [
         f"{frame.filename}:{frame.lineno}"
         for frame in traceback.extract_tb(frames)
@@ -76,6 +86,11 @@ def report_at_end(report: Report, hooks: Any) -> None:
         before(kind, error, frames)
 
     hooks.excepthook = hook
+
+
+def _file_of(name: str) -> str | None:
+    """Returns the file of a package, if it is loaded."""
+    return getattr(sys.modules.get(name), "__file__", None)
 
 
 def _is_within(file: str, folders: list[Path]) -> bool:

@@ -144,6 +144,32 @@ def test_waiting_for_a_workgroup_that_never_comes_is_a_deadlock():
     assert "0 workgroups have not started" in fault.message
 
 
+BARRIER_SPIN = SPIN.replace("\ts_mov_b64 exec, 1\n", "").replace(
+    "s_cmp_lt_u32 s6, 8", "s_barrier\n\ts_cmp_lt_u32 s6, 1024"
+)
+"""The same with two waves, which meet at a barrier in each turn of the loop."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workgroups_that_wait_in_a_loop_with_a_barrier_make_progress(threads):
+    counter = np.zeros(64, np.uint32)
+    engine = Engine(threads=threads)
+    assert fault_of(engine, BARRIER_SPIN, [counter], grid=(8,), block=(128,)) is None
+    assert counter[0] == 1024
+
+
+def test_a_loop_with_a_barrier_that_waits_for_nobody_is_a_deadlock():
+    fault = fault_of(Engine(threads=1), BARRIER_SPIN, grid=(7,), block=(128,), time_limit_s=100)
+    assert fault.kind == "deadlock"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_endless_loop_with_a_barrier_ends_at_a_limit(threads):
+    counting = ".LBB0_1:\n\ts_add_u32 s6, s6, 1\n\ts_barrier\n\ts_branch .LBB0_1"
+    fault = fault_of(Engine(threads=threads), counting, grid=(4,), block=(128,), time_limit_s=0.05)
+    assert fault.kind == "time_limit"
+
+
 def test_a_loop_whose_state_never_comes_back_is_a_time_limit():
     body = "\ts_mov_b64 s[4:5], 0\n.LBB0_1:\n\ts_add_u32 s4, s4, 1\n\ts_addc_u32 s5, s5, 0\n"
     text = kernel_text(body + "\ts_branch .LBB0_1")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kernel_gym.commands.bench.outside import suites
-from kernel_gym.commands.bench.outside.table import markdown
-from kernel_gym.commands.common import JsonOption, messages, note, one_line_errors, print_json
+from kernel_gym.commands.bench.outside.cases import SEED
+from kernel_gym.commands.bench.outside.table import markdown, write_into
+from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_json
 from kernel_gym.errors import InputError
 
 RECORDS, RESULT, TABLE = "records.jsonl", "outside.json", "outside.md"
+DEVICE_MEMORY = 14 << 30
+"""Bytes of the simulated GPU, where the host has them: Liger-Kernel's largest cases need 12 GiB."""
+VERSIONS = ("triton", "torch")
+"""The packages whose versions the table states."""
 
 
 def outside(
@@ -23,8 +29,15 @@ def outside(
     only: Annotated[
         list[str] | None, typer.Option(help="Programs whose suite/name has this text.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for each program.")] = 300,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds for a program, a build and a case of pytest.")
+    ] = 120,
+    cases: Annotated[int, typer.Option(min=1, help="Most cases of a test file, drawn.")] = 20,
+    jobs: Annotated[int, typer.Option(min=1, help="Programs at a time.")] = 1,
     again: Annotated[bool, typer.Option(help="Also run what has failed before.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also put the table into this page.")
+    ] = None,
     device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = "sim:gfx942",
     json_: JsonOption = False,
 ) -> None:
@@ -36,30 +49,70 @@ def outside(
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts kernel-gym bench outside --out outside
     """
-    from kernel_gym.commands.bench.outside.run import run_program
+    from kernel_gym.commands.bench.outside.run import OutsideLimits
     from kernel_gym.worker.sim.settings import SimSettings
 
     with one_line_errors():
-        all_programs = suites.programs(_checkouts())
-        settings = SimSettings(device=device)
+        programs = suites.programs(_checkouts())
+        settings = SimSettings(device=device, memory=DEVICE_MEMORY)
         out.mkdir(parents=True, exist_ok=True)
-        records = _read(out / RECORDS)
-    chosen = [p for p in all_programs if _is_chosen(p, only, records, again)]
-    for number, program in enumerate(chosen, start=1):
-        name = f"{program.suite}/{program.name}"
-        with messages.status(f"{number} of {len(chosen)}: {name}"):
-            record = run_program(program, settings, timeout)
+        records = _read(out)
+    chosen = [p for p in programs if _is_chosen(p, only, records, again)]
+    limits = OutsideLimits(timeout, cases)
+    for number, record in enumerate(_results(chosen, settings, limits, jobs), start=1):
+        name = f"{record['suite']}/{record['name']}"
         records[name] = record
         with (out / RECORDS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         note(f"{number}/{len(chosen)} {name}: {record['outcome']} {record['reason']}")
-    planned = Counter(program.suite for program in all_programs)
-    ordered = [r for p in all_programs if (r := records.get(f"{p.suite}/{p.name}"))]
-    result = {"device": device, "timeout": timeout, "planned": planned, "records": ordered}
-    (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    text = markdown(ordered, planned)
-    (out / TABLE).write_text(text, encoding="utf-8")
+    result = {
+        "device": device,
+        "seed": SEED,
+        "planned": dict(Counter(program.suite for program in programs)),
+        "records": [r for p in programs if (r := records.get(f"{p.suite}/{p.name}"))],
+    }
+    text = _write(out, result | {"versions": _versions(result["records"])}, page)
     print_json(result) if json_ else print(text)
+
+
+def _results(
+    programs: Sequence[suites.Program], settings: Any, limits: Any, jobs: int
+) -> Iterator[dict[str, Any]]:
+    """Yields the record of each program when it has ended."""
+    from kernel_gym.commands.bench.outside.run import run_program
+
+    if jobs == 1:
+        yield from (run_program(program, settings, limits) for program in programs)
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(run_program, program, settings, limits) for program in programs]
+        yield from (done.result() for done in as_completed(waiting))
+
+
+def _write(out: Path, result: Mapping[str, Any], page: Path | None) -> str:
+    """Writes the results, one record a line, and the table. Returns the table."""
+    lines = ",\n".join(json.dumps(record) for record in result["records"])
+    head = json.dumps({key: value for key, value in result.items() if key != "records"}, indent=1)
+    text = f'{head[:-2]},\n "records": [\n{lines}\n]}}\n'
+    (out / RESULT).write_text(text, encoding="utf-8")
+    table = markdown(result)
+    (out / TABLE).write_text(table, encoding="utf-8")
+    if page is not None:
+        with one_line_errors():
+            write_into(page, table)
+    return table
+
+
+def _versions(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Returns the versions of packages that the programs used; several, where they differ."""
+    seen: dict[str, set[str]] = {name: set() for name in VERSIONS}
+    for record in records:
+        for name in VERSIONS:
+            seen[name] |= {record["facts"][name]} if name in record["facts"] else set()
+    return {name: " and ".join(sorted(numbers)) for name, numbers in seen.items() if numbers}
 
 
 def _checkouts() -> Path:
@@ -71,17 +124,22 @@ def _checkouts() -> Path:
     return Path(place).resolve()
 
 
-def _read(path: Path) -> dict[str, dict]:
+def _read(out: Path) -> dict[str, dict[str, Any]]:
     """Returns the last record of each program by its name."""
-    if not path.exists():
-        return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines if line.endswith("}")]
+    records: list[dict[str, Any]] = []
+    if (out / RESULT).exists():
+        records += json.loads((out / RESULT).read_text(encoding="utf-8"))["records"]
+    if (out / RECORDS).exists():
+        lines = (out / RECORDS).read_text(encoding="utf-8").splitlines()
+        records += [json.loads(line) for line in lines if line.endswith("}")]
     return {f"{record['suite']}/{record['name']}": record for record in records}
 
 
 def _is_chosen(
-    program: suites.Program, only: list[str] | None, records: dict[str, dict], again: bool
+    program: suites.Program,
+    only: list[str] | None,
+    records: Mapping[str, Mapping[str, Any]],
+    again: bool,
 ) -> bool:
     name = f"{program.suite}/{program.name}"
     if only and not any(text in name for text in only):

@@ -9,6 +9,7 @@ from typing import Any
 from kernel_gym.inert import inert_line
 
 LONGEST = 240
+_COMPILING = "CompilationError"
 _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
 )
@@ -21,13 +22,14 @@ _RULES = (
         "needs a tool or a file",
     ),
     (r"make.*: \*\*\* No rule to make target.*", "cannot be built here"),
-    (r"No module named '?([\w.]+)'?", "needs a package"),
+    (r"No module named '?(?!triton)([\w.]+)'?", "needs a package"),
     (r"cannot import name .*", "needs another version of a package"),
     (r"libhip\w+\.so|librocblas|libhipblas\w*", "needs a library"),
     (r"out of device memory.*", "out of device memory"),
     (r"make_block_ptr.*|block pointer.*|has no attribute 'advance'.*", "Triton lacks it"),
-    (r"module 'triton[\w.]*' has no attribute .*", "Triton lacks it"),
-    (r"CompilationError.*|PassManager::run failed.*|error: failed to legalize.*", "Triton"),
+    (r"module 'triton[\w.]*' has no attribute .*|No module named 'triton.*", "Triton lacks it"),
+    (r"__nv_\w+.*", "calls a function of CUDA's library"),
+    (r"PassManager::run failed.*|error: failed to legalize.*", "Triton does not compile it"),
     (r"error: (?!.*Error 1).*", "does not compile"),
     (r"NotImplementedError.*|.*not implemented for.*", "missing operator"),
     (r"UnsupportedCodeError.*|UnsupportedInstruction.*", "missing instruction"),
@@ -40,6 +42,13 @@ _RULES = (
     (_EXCEPTION.pattern, "an exception"),
 )
 """Patterns in what a program printed, and the class of each; the first one that matches counts."""
+
+_CASE_RULES = (
+    (r"^Failed: Timeout|Timeout \(>", "time limit"),
+    (r"a kernel faulted|DeviceError", "kernel fault"),
+    (r"the process ended in it", "the process ended"),
+)
+"""The same for a case of pytest; they come before the others."""
 
 
 def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
@@ -62,13 +71,27 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
     return of_text(printed) or _status(result["status"], printed)
 
 
+def case_reason(text: str) -> tuple[str, str]:
+    """Returns the class and the first line of what a failed or skipped case of pytest says."""
+    line = inert_line(text.strip().partition("\n")[0], LONGEST)
+    for pattern, name in _CASE_RULES:
+        if re.search(pattern, text):
+            return name, line
+    known = of_text(text)
+    if known is not None:
+        return known
+    return ("its own assertion" if line.startswith("assert ") else "an exception"), line
+
+
 def of_text(printed: str) -> tuple[str, str] | None:
     """Returns the class and the line of the first rule that matches, or None.
 
     The last exception counts alone, if there is one: warnings come before it.
     """
-    errors = _EXCEPTION.findall(printed)
-    printed = errors[-1] if errors else printed
+    errors = list(_EXCEPTION.finditer(printed))
+    if errors and _COMPILING in errors[-1].group():
+        return _of_compiler(printed[errors[-1].start() :])
+    printed = errors[-1].group() if errors else printed
     for pattern, name in _RULES:
         match = re.search(pattern, printed, re.MULTILINE)
         if match:
@@ -76,6 +99,13 @@ def of_text(printed: str) -> tuple[str, str] | None:
             line = printed[start:].split("\n", 1)[0]
             return name, inert_line(line.strip(), LONGEST)
     return None
+
+
+def _of_compiler(message: str) -> tuple[str, str]:
+    """Returns the class and the last line of an error of Triton, which shows the source first."""
+    lines = [line.strip() for line in message.splitlines() if line.strip(" ^\t")]
+    last = inert_line(lines[-1], LONGEST)
+    return (of_text(last) if "__nv_" in last else None) or ("Triton does not compile it", last)
 
 
 def _status(status: int, printed: str) -> tuple[str, str]:

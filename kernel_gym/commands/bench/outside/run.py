@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import sysconfig
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.commands.bench.outside.reasons import LONGEST, of_text, reason_of
+from kernel_gym.commands.bench.outside import cases
+from kernel_gym.commands.bench.outside.reasons import LONGEST, reason_of
 from kernel_gym.commands.bench.outside.suites import Program
 from kernel_gym.inert import inert_line
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
@@ -19,72 +22,110 @@ from kernel_gym.worker.sim.settings import SimSettings
 
 MOST_OUTPUT = 1 << 18
 """Bytes of a program's output that are searched for a reason."""
-_CASE = re.compile(r"^\S+::.* (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
-_COLLECTED = re.compile(r"collected (\d+) items?")
-_SUMMARY = re.compile(r"^(?:FAILED|ERROR) \S+.*? - (.*)$", re.MULTILINE)
+LIMITS_OF_A_LONG_ONE = 5
+"""A test file, and a tutorial, has the time of so many programs."""
 
 
-def run_program(program: Program, settings: SimSettings, timeout: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class OutsideLimits:
+    """How long programs may run, and how many cases of a test file are run.
+
+    Attributes:
+        timeout: Host seconds of a build, of a run, and of a case of pytest, each.
+        cases: Most cases of a test file.
+    """
+
+    timeout: float
+    cases: int
+
+
+def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) -> dict[str, Any]:
     """Builds and runs a program.
 
     Args:
         program: The program.
         settings: The device.
-        timeout: Host seconds for the build and for the run, each.
+        limits: Of time and of cases.
 
     Returns:
-        `suite`, `name`, `outcome` (passed, failed, skipped), `reason`, `detail`, `cases` (counts by
-        outcome; empty for a program without cases), `launches`, `seconds` (modelled),
-        `host_seconds` and `facts`.
+        `suite`, `name`, `command`, `timeout`, `outcome` (passed, failed, skipped), `reason`,
+        `detail`, `cases` (counts by outcome; empty for a program without cases), `case_reasons`,
+        `case_skips`,
+        `launches`, `seconds` (modelled), `host_seconds` and `facts`.
     """
-    record = {"suite": program.suite, "name": program.name, "command": list(program.command)}
+    record: dict[str, Any] = {
+        "suite": program.suite,
+        "name": program.name,
+        "command": " ".join(program.command),
+    }
+    record |= {"timeout": limits.timeout}
     with tempfile.TemporaryDirectory(prefix="kernel-gym-outside-") as scratch:
         folder = Path(scratch)
         if program.build:
-            built, printed = _run(program.build, program, settings, timeout, folder)
+            built, printed = _run(program.build, program, settings, limits, folder)
             if built["exit_code"]:
                 reason, detail = reason_of(built, printed)
-                reason = f"build: {reason}"
-                return record | _failed(reason, detail, built)
-        result, printed = _run(program.command, program, settings, timeout, folder)
-        tolerant = _ends_with_warnings(result, program, settings, timeout, folder)
-    if program.has_cases:
-        return record | _cases(result, printed)
+                return record | _ended(program, "failed", f"build: {reason}", detail, built)
+        if program.has_cases:
+            return record | _run_cases(program, settings, limits, folder)
+        result, printed = _run(program.command, program, settings, limits, folder)
+        tolerant = _with_warnings(result, program, settings, limits, folder)
     if result["exit_code"]:
         reason, detail = reason_of(result, printed)
-        return record | _failed(reason + tolerant, detail, result)
-    if not result["seconds"]:
+        return record | _ended(program, "failed", reason + tolerant, detail, result)
+    if not has_computed(result):
         last = inert_line(printed.strip().rpartition("\n")[2], LONGEST)
         asked = any(process["host"] == "hip" for process in result["processes"])
         outcome = "skipped" if asked else "failed"  # it has asked the device and may not need it
-        return record | _ended(outcome, "nothing computed on the GPU", last, result)
-    return record | _ended("passed", "", "", result)
+        return record | _ended(program, outcome, "nothing computed on the GPU", last, result)
+    return record | _ended(program, "passed", "", "", result)
 
 
-def _ends_with_warnings(
-    first: dict[str, Any], program: Program, settings: SimSettings, timeout: float, folder: Path
+def has_computed(result: dict[str, Any]) -> bool:
+    """Whether a program has computed on the GPU: a kernel of Triton's, or any work of a HIP host.
+
+    PyTorch's operators alone are no evidence: the programs in Python are there for their kernels.
+    """
+    if result["launches"]:
+        return True
+    return result["seconds"] > 0 and any(p["host"] == "hip" for p in result["processes"])
+
+
+def _with_warnings(
+    first: dict[str, Any],
+    program: Program,
+    settings: SimSettings,
+    limits: OutsideLimits,
+    folder: Path,
 ) -> str:
-    """Says whether a program that reads or writes out of bounds ends well with `--bounds warn`."""
+    """Says how a program that reads or writes out of bounds ends with `--bounds warn`."""
     kinds = {fault["kind"] for fault in first["faults"]}
-    if program.has_cases or not kinds & {"out_of_bounds_read", "out_of_bounds_write"}:
+    if not kinds & {"out_of_bounds_read", "out_of_bounds_write"}:
         return ""
     settings = replace(settings, bounds="warn")
-    again, _ = _run(program.command, program, settings, timeout, folder)
-    return "" if again["exit_code"] else ", passes with --bounds warn"
+    again, printed = _run(program.command, program, settings, limits, folder)
+    if not again["exit_code"]:
+        return ", passes with --bounds warn"
+    return f", with --bounds warn {reason_of(again, printed)[0]}"
 
 
 def _run(
-    words: tuple[str, ...], program: Program, settings: SimSettings, timeout: float, folder: Path
+    words: tuple[str, ...],
+    program: Program,
+    settings: SimSettings,
+    limits: OutsideLimits,
+    folder: Path,
 ) -> tuple[dict[str, Any], str]:
     results = Path(tempfile.mkdtemp(dir=folder))
     log = results / "output.txt"
-    settings = replace(settings, results=results, launch_limit=timeout)
+    settings = replace(settings, results=results, launch_limit=limits.timeout)
+    timeout = limits.timeout * (LIMITS_OF_A_LONG_ONE if program.is_long else 1)
     with log.open("wb") as output:
         try:
             ended = run_command(
                 *(words, settings, timeout, output.fileno(), output.fileno()),
                 folder=program.folder,
-                further=_variables(program),
+                further=_variables(program, limits, folder),
             )
         except CommandError as error:
             output.write(str(error).encode())
@@ -94,48 +135,59 @@ def _run(
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - MOST_OUTPUT))
         printed = file.read().decode(errors="replace")
+    if is_interrupted(ended.status, printed):
+        raise KeyboardInterrupt
     return result | {"exit_code": exit_code(result, audit=False)}, printed
 
 
-def _variables(program: Program) -> dict[str, str]:
+def is_interrupted(status: int, printed: str) -> bool:
+    """Whether Ctrl-C has ended a program: it goes to the program, which has the terminal."""
+    of_pytest = status == 2 and re.search(r"^!+ KeyboardInterrupt !+$", printed, re.MULTILINE)
+    return status == -signal.SIGINT or bool(of_pytest)
+
+
+def _variables(program: Program, limits: OutsideLimits, folder: Path) -> dict[str, str]:
     paths = [*map(str, program.paths), os.environ.get("PYTHONPATH", "")]
     return {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONUNBUFFERED": "1",  # so that a time-out leaves what was printed
         "MPLBACKEND": "Agg",
         "COLUMNS": "300",  # so that pytest cuts no reason
+        cases.DOCUMENT: str(folder / "cases.jsonl"),
+        cases.MOST: str(limits.cases),
     }
 
 
-def _cases(result: dict[str, Any], printed: str) -> dict[str, Any]:
-    """Describes a run of pytest by its cases."""
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    names = {"PASSED": "passed", "XPASS": "passed", "SKIPPED": "skipped", "XFAIL": "skipped"}
-    for outcome in _CASE.findall(printed):
-        counts[names.get(outcome, "failed")] += 1
-    collected = _COLLECTED.search(printed)
-    counts["collected"] = int(collected.group(1)) if collected else sum(counts.values())
-    reasons: dict[str, int] = {}
-    for line in _SUMMARY.findall(printed):
-        name = (of_text(line) or ("its own failure", ""))[0]
-        reasons[name] = reasons.get(name, 0) + 1
-    reason, detail = "", ""
-    if result["exit_code"]:
-        reason, detail = reason_of(result, printed)
-    outcome = "failed" if result["exit_code"] else "passed" if counts["passed"] else "skipped"
-    return _ended(outcome, reason, detail, result) | {"cases": counts, "reasons": reasons}
+def _run_cases(
+    program: Program, settings: SimSettings, limits: OutsideLimits, folder: Path
+) -> dict[str, Any]:
+    """Runs a test file and describes its cases."""
+    words = (*program.command, f"--timeout={limits.timeout:.0f}", "--timeout-method=signal")
+    result, printed = _run(words, program, settings, limits, folder)
+    counts, reasons, skips, first = cases.read(folder / "cases.jsonl")
+    outcome, reason, detail = "passed", "", first
+    if counts["failed"] or counts["not_run"]:
+        outcome, reason = "failed", ", ".join(f"{n} {name}" for name, n in reasons.items())
+        late = counts["not_run"] and f"{counts['not_run']} not run: {reason_of(result, printed)[0]}"
+        reason = ", ".join(part for part in (reason, late) if part)
+    elif not counts["drawn"]:
+        outcome, (reason, detail) = "failed", reason_of(result, printed)
+    elif not counts["passed"]:
+        outcome, reason, detail = "skipped", "its own skips", next(iter(skips), "")
+    elif not has_computed(result):
+        outcome, reason = "failed", "nothing computed on the GPU"
+    more = {"cases": counts, "case_reasons": reasons, "case_skips": skips}
+    return _ended(program, outcome, reason, detail, result) | more
 
 
-def _failed(reason: str, detail: str, result: dict[str, Any]) -> dict[str, Any]:
-    return _ended("failed", reason, detail, result)
-
-
-def _ended(outcome: str, reason: str, detail: str, result: dict[str, Any]) -> dict[str, Any]:
+def _ended(
+    program: Program, outcome: str, reason: str, detail: str, result: dict[str, Any]
+) -> dict[str, Any]:
     facts: dict[str, str] = next((p["facts"] for p in result["processes"] if p["facts"]), {})
     return {
         "outcome": outcome,
         "reason": reason,
-        "detail": detail,
+        "detail": without_folders(detail, program),
         "cases": {},
         "exit_code": result["exit_code"],
         "launches": result["launches"],
@@ -143,3 +195,12 @@ def _ended(outcome: str, reason: str, detail: str, result: dict[str, Any]) -> di
         "host_seconds": round(result["host_seconds"], 1),
         "facts": facts,
     }
+
+
+def without_folders(text: str, program: Program) -> str:
+    """Returns a text without the folders of this machine in front of names of files."""
+    packages = sysconfig.get_path("purelib")
+    own = Path(__file__).resolve().parents[4]
+    for place in (program.folder, *program.folder.parents[:2], *program.paths, packages, own):
+        text = text.replace(f"{place}{os.sep}", "")
+    return text.replace(str(Path.home()), "~")

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
-HECBENCH_PROGRAMS = 40
+HECBENCH_PROGRAMS = 80
+"""Drawn programs: about half of them need libraries or data that are not in a checkout."""
 SEED = 25
 """Seed of the draw of HeCBench's programs."""
+PLUGIN = "kernel_gym.commands.bench.outside.cases"
+"""The plugin that draws and records the cases of a test file."""
 MOST_OF_AN_ARGUMENT = 1024
 """HeCBench's arguments are meant for seconds of a GPU. Larger ones become this on the simulator."""
+_ARGUMENTS = {
+    "floydwarshall-hip": "128 1 16",
+    "gemv-hip": "-s 4096 -i 1 -x 512 -y 2",
+    "su3-hip": "-i 1 -l 8 -t 128 -v 3 -w 0",
+}
+"""Arguments of HeCBench's programs that reject or do not finish with reduced ones."""
+_COMPILERS = ("CC=hipcc", "HIPCC=hipcc")
 _FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
 _NOT_OPERATORS = (
     "auto_model cute cutile flex_attention monkey_patch mlp tiled_mlp trainer transformers utils"
@@ -35,7 +46,9 @@ class Program:
         folder: Where its commands run.
         command: The words that run it.
         build: The words that build it first.
-        has_cases: Whether the command is pytest, whose cases count.
+        has_cases: Whether the command is pytest with the plugin `cases`.
+        is_long: Whether it has the time of several programs, as a test file and a tutorial with
+            its series of measurements have.
         paths: Further folders for Python's modules.
     """
 
@@ -45,6 +58,7 @@ class Program:
     command: tuple[str, ...]
     build: tuple[str, ...] = ()
     has_cases: bool = False
+    is_long: bool = False
     paths: tuple[Path, ...] = field(default=())
 
 
@@ -64,9 +78,10 @@ def missing(checkouts: Path) -> list[str]:
 
 
 def _pytest(suite: str, folder: Path, file: Path, *paths: Path) -> Program:
-    words = ("python", "-m", "pytest", "-v", "--tb=line", "-rfEs", "-p", "no:cacheprovider")
     name = str(file.relative_to(folder))
-    return Program(suite, name, folder, (*words, name), has_cases=True, paths=paths)
+    options = ("-q", "--tb=line", "-o", "addopts=", "-p", "no:cacheprovider", "-p", PLUGIN)
+    words = ("python", "-m", "pytest", *options)
+    return Program(suite, name, folder, (*words, name), has_cases=True, is_long=True, paths=paths)
 
 
 def _tutorials(checkout: Path) -> Iterator[Program]:
@@ -76,7 +91,9 @@ def _tutorials(checkout: Path) -> Iterator[Program]:
         if "def test_" in text and "__main__" not in text.partition("def test_")[2].split("\n")[-1]:
             yield _pytest("Triton tutorials", folder, file)
         else:
-            yield Program("Triton tutorials", file.name, folder, ("python", file.name))
+            yield Program(
+                "Triton tutorials", file.name, folder, ("python", file.name), is_long=True
+            )
 
 
 def _examples(checkout: Path) -> Iterator[Program]:
@@ -121,30 +138,37 @@ def _hecbench(checkout: Path) -> Iterator[Program]:
     folders = sorted((checkout / "src").glob("*-hip"))
     drawn = random.Random(SEED).sample(folders, min(HECBENCH_PROGRAMS, len(folders)))
     for folder in sorted(drawn):
-        words = _run_line(folder / "Makefile")
-        build = ("make", "-B", "CC=hipcc")
-        yield Program("HeCBench", folder.name, folder, reduced(words), build)
+        arguments = _ARGUMENTS.get(folder.name)
+        words = reduced(run_line(folder))
+        command = (words[0], *arguments.split()) if arguments else words
+        yield Program("HeCBench", folder.name, folder, command, ("make", "-B", *_COMPILERS))
 
 
-def _run_line(makefile: Path) -> list[str]:
-    """Returns the words with which a Makefile of HeCBench runs its program."""
-    text = makefile.read_text(encoding="utf-8") if makefile.exists() else ""
-    line = re.search(r"^\s+(?:\$\(LAUNCHER\)\s*)?\./\$\(program\)(.*)$", text, re.MULTILINE)
-    return ["./main", *(line.group(1).split() if line else [])]
+def run_line(folder: Path) -> list[str]:
+    """Returns the words with which a Makefile of HeCBench runs its program: the first such line."""
+    make = ["make", "--dry-run", "--always-make", *_COMPILERS, "run"]
+    done = subprocess.run(make, cwd=folder, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        words = line.split()
+        if words and words[0].startswith("./"):
+            return words
+    return ["./main"]
 
 
 def reduced(words: list[str]) -> tuple[str, ...]:
-    """Returns a command with smaller integers; the last one, which counts repeats, becomes 1.
+    """Returns a command with smaller integers; the last word, which counts repeats, becomes 1.
+
+    The value of an option such as `-n 8192` is no count of repeats.
 
     Example:
         >>> reduced(["./main", "8192", "1000"])
         ('./main', '1024', '1')
     """
-    numbers = [place for place, word in enumerate(words) if word.isdecimal()]
     small = list(words)
-    for place in numbers:
-        small[place] = str(min(int(words[place]), MOST_OF_AN_ARGUMENT))
-    if numbers and numbers[-1] == len(words) - 1:
+    for place, word in enumerate(words):
+        if word.isdecimal():
+            small[place] = str(min(int(word), MOST_OF_AN_ARGUMENT))
+    if words[-1].isdecimal() and not words[-2].startswith("-"):
         small[-1] = "1"
     return tuple(small)
 

@@ -9,6 +9,7 @@ namespace {
 constexpr i64 kWaveSlice = 32768;  // instructions until a wave is pre-empted
 constexpr u32 kPollsOfSpin = 64;  // a slice with this many polling operations counts as waiting
 constexpr u32 kSlicesOfWorkgroup = 64;  // slices until the next workgroup runs
+constexpr u32 kRoundsOfSlice = 256;  // runs from barrier to barrier that count as a slice
 
 }  // namespace
 
@@ -99,6 +100,7 @@ static void run_poisoned(Wave& wave, const Poison& poison, u32 fill) {
 
 // Runs the waves of a workgroup in turn until it ends, waits for others or its share is over.
 SliceEnd Launch::run_slice(Worker& worker, Slot& slot) {
+  u32 rounds = 0, polls = 0;  // a loop with a barrier in it preempts no wave
   for (;;) {
     bool advanced = false;  // some wave did useful work
     bool preempted = false;
@@ -124,6 +126,7 @@ SliceEnd Launch::run_slice(Worker& worker, Slot& slot) {
         }
         const bool stopped_early = wave.status != Status::kPreempted;
         preempted |= !stopped_early;
+        polls += wave.sync_operations;
         advanced |= stopped_early || wave.sync_operations < kPollsOfSpin;
       }
       ended += wave.status == Status::kEnded;
@@ -138,12 +141,15 @@ SliceEnd Launch::run_slice(Worker& worker, Slot& slot) {
       }
       if (slot.audit) slot.audit->barrier(slot.waves);
     }
-    if (!preempted) continue;
+    if (!preempted && ++rounds % kRoundsOfSlice != 0) continue;
     const FaultKind limit = exceeded(worker, slot);
     if (limit != FaultKind::kNone) {
       stop_at_limit(slot, limit);
       return SliceEnd::kFaulted;
     }
+    if (!preempted && polls >= kPollsOfSpin) return SliceEnd::kYielded;
+    polls = 0;
+    if (!preempted) continue;
     if (!advanced || ++slot.slices % kSlicesOfWorkgroup == 0) return SliceEnd::kYielded;
   }
 }

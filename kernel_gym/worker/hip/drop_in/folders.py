@@ -25,6 +25,7 @@ COMPILER_LIBRARY_NAMES = ("libhiprtc.so", *(f"libhiprtc.so.{major}" for major in
 _TOOLS = {
     "hipcc": "kernel_gym.worker.hip.drop_in.hipcc",
     "hipconfig": "kernel_gym.worker.hip.drop_in.hipconfig",
+    "rocminfo": "kernel_gym.worker.hip.drop_in.rocminfo",
 }
 _ARCH_TOOLS = ("amdgpu-arch", "amdgpu-offload-arch", "offload-arch", "rocm_agent_enumerator")
 """Tools that print the architectures of the GPUs; `--offload-arch=native` of clang runs one."""

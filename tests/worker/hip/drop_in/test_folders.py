@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -33,6 +34,17 @@ def test_tools_print_the_device():
     assert subprocess.check_output([tool], env=variables, text=True) == "gfx950\n"
     del variables["KERNEL_GYM_SIM_DEVICE"]
     assert subprocess.check_output([tool], env=variables, text=True) == "gfx942\n"
+
+
+def test_rocminfo_describes_the_device():
+    tool = folders.compiler_folder() / "rocminfo"
+    variables = os.environ | {"KERNEL_GYM_SIM_DEVICE": "sim:gfx942"}
+    printed = subprocess.check_output([tool], env=variables, text=True)
+    facts = dict(line.split(":", 1) for line in printed.splitlines() if line.count(":") == 1)
+    values = {name.strip(): value.strip() for name, value in facts.items()}
+    assert (values["Device Type"], values["Compute Unit"]) == ("GPU", "304")
+    assert re.search(r"\bgfx\w+\b", printed)[0] == "gfx942"
+    assert re.split(r"Agent\s*\d+", printed)[1:]
 
 
 def test_a_missing_device_library_has_a_stand_in(tmp_path):
