@@ -156,12 +156,15 @@ def hidden_failure(evaluation: Evaluation) -> str:
     Args:
         evaluation: An evaluation that failed on an adversarial or unseen workload.
     """
+    where = f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: "
+    if evaluation.message.startswith(where):  # its hidden data are removed already
+        return evaluation.message
     failed = next((result for result in evaluation.workloads if not result.passed), None)
     how = _phrase(HIDDEN_CAUSES, failed.message if failed else "")
     if how is None and failed and (failed.element or failed.worst_error is not None):
         how = "values are wrong"
     how = how or _phrase(HIDDEN_FAILURES, evaluation.message) or "the result is wrong"
-    return f"Every train workload is right; it fails on {HIDDEN_STAGES[evaluation.stage]}: {how}."
+    return f"{where}{how}."
 
 
 def _phrase(phrases: dict[str, str], message: str) -> str | None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_gym.feedback import hidden_failure
 from kernel_gym.hidden import revealed, without_hidden
 from kernel_gym.records import Element, Evaluation, Outcome, Stage
 from kernel_gym.rewards import get_reward
@@ -50,6 +51,16 @@ def test_nothing_identifies_a_hidden_workload(split, stage):
         assert secret not in text
     assert "a kernel accesses memory out of bounds" in shown.message
     assert Evaluation.model_validate_json(text) == shown
+
+
+@pytest.mark.parametrize("message", ["no answer in time", "does not compile", "crash"])
+def test_feedback_on_a_record_without_hidden_data_names_the_same_cause(message):
+    workloads = [workload(), hidden(Split.UNSEEN, message="", element=None, worst_error=None)]
+    failed = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN, workloads=workloads)
+    failed = failed.model_copy(update={"message": f"fails on unseen workloads: {message}"})
+    shown = without_hidden(failed)
+    assert "the result is wrong" not in shown.message
+    assert hidden_failure(shown) == hidden_failure(failed) == shown.message
 
 
 def test_times_that_name_a_workload_are_withheld():
