@@ -160,7 +160,11 @@ CAUSES = {
         "launch, across workgroups."
     ),
     "lost write:": "Let one lane write each address: reduce first, or use an atomic.",
-    "s_waitcnt is missing": "Wait for loads and writes in inline assembler before they are used.",
+    "s_waitcnt is missing": (
+        "Wait for loads and writes in inline assembler before they are used. Without inline "
+        "assembler the compiler has lost a wait, most often that of a barrier at the head of a "
+        "loop: put the barrier at the end of the loop."
+    ),
     "uninitialised": "Write registers and shared memory in every lane before they are read.",
     "deadlock:": "Let every wave of a workgroup reach each barrier, outside of branches.",
     "not aligned": "Use accesses as wide as the alignment of the address allows.",
