@@ -217,7 +217,7 @@ TEN = {
         "tl.max(x, 0)",
         "float top = in[0];\n  for (int64_t i = 1; i < width; ++i) top = fmaxf(top, in[i]);\n"
         "  y[row] = top;",
-        ("tl.max(x, 0)", "tl.max(tl.where(at > 0, x, float('-inf')), 0)"),
+        ("tl.max(x, 0)", "tl.max(tl.where(at % 2 > 0, x, float('-inf')), 0)"),
         other="float('-inf')",
         reduced=True,
     ),
