@@ -31,6 +31,9 @@ DTYPES = frozenset(
     "float16 bfloat16 float32 float64 float8_e4m3fnuz float8_e5m2fnuz float8_e4m3fn float8_e5m2 "
     "int8 uint8 int16 int32 int64 bool".split()
 )
+BOUNDED = frozenset({"index", "one_hot"})
+"""Operators whose size may depend on values but is bounded: by their inputs, or by operators that
+they consist of."""
 FORMATS = frozenset({"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
 _REDUCTIONS = 1 << 62
 
@@ -199,6 +202,9 @@ def operator(name: str) -> torch._ops.OpOverload:
     overload_of_name = getattr(getattr(torch.ops.aten, packet_name, None), overload, None)
     if not isinstance(overload_of_name, torch._ops.OpOverload):
         raise GraphError(f"it uses {name[:80]}, which this PyTorch does not have")
+    sized_by_values = torch.Tag.dynamic_output_shape in overload_of_name.tags
+    if sized_by_values and packet_name not in BOUNDED:
+        raise GraphError(f"it uses {name[:80]}, whose result has a size that depends on values")
     return overload_of_name
 
 

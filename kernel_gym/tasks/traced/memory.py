@@ -20,8 +20,7 @@ class TooMuchMemory(Exception):
 class BoundedMemory(TorchDispatchMode):
     """Refuses an operator on the host whose result would exceed the bound, before it runs.
 
-    Sizes are found on meta tensors. An operator that has no size without values is let through:
-    its result is no larger than a few times its input.
+    Sizes are found on meta tensors. A graph has no operators whose size depends on values alone.
 
     Args:
         most: Bytes that may be held at a time.

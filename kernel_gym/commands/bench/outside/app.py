@@ -65,13 +65,14 @@ def outside(
         with (out / RECORDS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         note(f"{number}/{len(chosen)} {name}: {record['outcome']} {record['reason']}")
+    known = [r for p in programs if (r := records.get(f"{p.suite}/{p.name}"))]
     result = {
         "device": device,
         "seed": SEED,
         "planned": dict(Counter(program.suite for program in programs)),
-        "records": [r for p in programs if (r := records.get(f"{p.suite}/{p.name}"))],
+        "records": known,
     }
-    text = _write(out, result | {"versions": _versions(result["records"])}, page)
+    text = _write(out, result | {"versions": _versions(known)}, page)
     print_json(result) if json_ else print(text)
 
 
