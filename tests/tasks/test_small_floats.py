@@ -32,10 +32,14 @@ def test_others_have_none(arch):
     assert native_small_floats(arch) == frozenset()
 
 
+MX = {"quantize_mxfp8_ocp"}
+"""Problems of the MX formats, which OCP specifies: their 8-bit floats have no other form."""
+
+
 def test_every_problem_with_small_floats_has_a_twin_in_the_other_format():
     of_gfx942 = {name for name in problem_names() if get_problem(name).dtypes & FNUZ}
     of_others = {name for name in problem_names() if get_problem(name).dtypes & OCP}
-    assert of_others == {f"{name}_ocp" for name in of_gfx942} != set()
+    assert of_others - MX == {f"{name}_ocp" for name in of_gfx942} != set()
     for name in problem_names():
         fits = {arch: runs_on(get_problem(name), arch) for arch in ("gfx942", "gfx950", "sm_90a")}
         assert fits["gfx942"] == (name not in of_others)

@@ -80,7 +80,7 @@ class ToyDevice:
         """Always."""
         return True
 
-    def open(self, task, trusted=False, seed=0):
+    def open(self, task, trusted=False, seed=0, resident=False):
         """Opens a session."""
         return ToySession(task, TRUSTED_SECONDS if trusted else CANDIDATE_SECONDS)
 

@@ -1,5 +1,7 @@
 """Running checked graphs: values, arguments that are written to, devices and costs."""
 
+import sys
+
 import pytest
 import torch
 
@@ -105,7 +107,10 @@ def nested(depth):
         ({"nodes": [X, call("abs.default", nested(5000))], "outputs": []}, "too deeply"),
     ],
 )
-def test_malformed_traces_are_refused(forward, message):
+def test_malformed_traces_are_refused(forward, message, request):
+    limit = sys.getrecursionlimit()  # other tests of this process may have raised it
+    request.addfinalizer(lambda: sys.setrecursionlimit(limit))
+    sys.setrecursionlimit(1000)
     data = {"construction": {"nodes": [], "outputs": {}}, "forward": forward, "kinds": {}}
     with pytest.raises(GraphError, match=message):
         parse_trace(data)
