@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,7 @@ def run_command(
     variables = environment(settings, os.environ | further)
     program = find_program(words[0], variables["PATH"], folder or Path())
     began = time.monotonic()
-    with _ending_on_request():
+    with _ending_on_request() as started:
         try:
             child = subprocess.Popen(
                 [program, *words[1:]],
@@ -86,6 +86,7 @@ def run_command(
         except OSError as error:
             raise CommandError(NOT_RUNNABLE, f"{words[0]}: {error.strerror}") from None
         try:
+            started()
             with _Foreground(child.pid):
                 timed_out = not _wait(child, timeout)
         finally:
@@ -133,15 +134,29 @@ def _wait(child: subprocess.Popen, timeout: float | None) -> bool:
 
 
 @contextmanager
-def _ending_on_request() -> Iterator[None]:
-    """Turns the request to end into an exception, so that the command is ended first."""
+def _ending_on_request() -> Iterator[Callable[[], None]]:
+    """Turns the request to end into an exception, so that the command is ended first.
+
+    Yields a function to call when the command has started. A request that comes before is kept
+    until then, or it would leave a command behind that nobody ends.
+    """
+    has_started, kept = False, False
 
     def end(number: int, frame: object) -> None:
-        raise SystemExit(SIGNALLED + number)
+        nonlocal kept
+        kept = True
+        if has_started:
+            raise SystemExit(SIGNALLED + number)
+
+    def started() -> None:
+        nonlocal has_started
+        has_started = True
+        if kept:
+            raise SystemExit(SIGNALLED + signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, end)
     try:
-        yield
+        yield started
     finally:
         signal.signal(signal.SIGTERM, before)
 
