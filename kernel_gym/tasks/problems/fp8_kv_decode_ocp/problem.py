@@ -21,11 +21,11 @@ class Fp8KvDecodeOcp(Fp8KvDecode):
     name = "fp8_kv_decode_ocp"
     summary = "one-token attention to a paged fp8 (e4m3fn) KV cache with one scale for each cache"
 
-    args = tuple(
-        TensorArg(arg.name, torch.float8_e4m3fn, shape=arg.shape)
-        if isinstance(arg, TensorArg) and arg.dtype is torch.float8_e4m3fnuz
-        else arg
-        for arg in Fp8KvDecode.args
+    args = (
+        Fp8KvDecode.args[0],
+        TensorArg("k_cache", torch.float8_e4m3fn, shape="batch * pages, 16, kv_heads, head_dim"),
+        TensorArg("v_cache", torch.float8_e4m3fn, shape="batch * pages, 16, kv_heads, head_dim"),
+        *Fp8KvDecode.args[3:],
     )
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
