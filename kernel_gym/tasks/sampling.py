@@ -276,22 +276,22 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
 
 
 _OFFSET_BYTES = 16
-_ROW_PADDING = 24
-"""Elements between the end of a row and the start of the next row in a strided layout."""
+_MOST_PADDING = 64
+"""Most elements between the end of a row and the start of the next row in a strided layout."""
 
 
-def _strided(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a view of equal values with `_ROW_PADDING` unused elements after each row."""
+def _strided(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:
+    """Returns a view of equal values with 1 to `_MOST_PADDING` unused elements after each row."""
     if tensor.dim() < 2:
         return tensor
     *lead, last = tensor.shape
-    storage = torch.zeros((*lead, last + _ROW_PADDING), dtype=tensor.dtype)
+    storage = torch.zeros((*lead, last + rng.randint(1, _MOST_PADDING)), dtype=tensor.dtype)
     view = storage[..., :last]
     view.copy_(tensor)
     return view
 
 
-def _offset(tensor: torch.Tensor) -> torch.Tensor:
+def _offset(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:
     """Returns a view of equal values that starts one element after a 16-byte boundary."""
     lead = _OFFSET_BYTES // tensor.element_size()
     storage = torch.zeros(tensor.numel() + 2 * lead, dtype=tensor.dtype)
@@ -302,17 +302,17 @@ def _offset(tensor: torch.Tensor) -> torch.Tensor:
     return view
 
 
-def _contiguous(value: torch.Tensor) -> torch.Tensor:
+def _contiguous(value: torch.Tensor, rng: random.Random) -> torch.Tensor:
     """Returns a contiguous tensor that fills its own storage."""
     dense = value.contiguous()
     return dense if dense.untyped_storage().nbytes() == dense.nbytes else dense.clone()
 
 
-def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+def _as_it_is(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:
     return tensor
 
 
-_APPLY: Mapping[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
+_APPLY: Mapping[Layout, Callable[[torch.Tensor, random.Random], torch.Tensor]] = {
     Layout.CONTIGUOUS: _contiguous,
     Layout.STRIDED: _strided,
     Layout.OFFSET: _offset,
@@ -327,7 +327,8 @@ def make_inputs(
     Args:
         problem: The problem that is called.
         workload: Sizes, distribution and layout.
-        seed: It decides the values on one type of device. The layout does not change them.
+        seed: It decides the values on one type of device, and the strides of a strided layout. The
+            layout does not change the values.
         where: The torch device to draw on. On "meta" there are only shapes and strides.
 
     Returns:
@@ -335,9 +336,10 @@ def make_inputs(
     """
     generator = torch.Generator(CPU if where.type == "meta" else where).manual_seed(seed)
     place = _as_it_is if problem.own_layout else _APPLY[workload.layout]
+    strides = random.Random(f"strides/{seed}")
     with where:
         values = problem.inputs(workload, generator)
         return {
-            name: place(value.to(where)) if isinstance(value, torch.Tensor) else value
+            name: place(value.to(where), strides) if isinstance(value, torch.Tensor) else value
             for name, value in values.items()
         }

@@ -239,6 +239,22 @@ def test_layouts_are_in_the_memory(name):
         assert tensor.is_contiguous()
 
 
+def test_strides_follow_the_seed_and_differ_by_tensor():
+    problem = get_problem("add_rms_norm")
+    dims = dict(problem.train[Scale.SIM][0])
+    workload = Workload(dims, Split.ADVERSARIAL, Kind.ADVERSARIAL, layout=Layout.STRIDED)
+
+    def paddings(seed):
+        made = make_inputs(problem, workload, seed).values()
+        rows = [v for v in made if isinstance(v, torch.Tensor) and v.dim() > 1]
+        return [row.stride(-2) - row.shape[-1] for row in rows]
+
+    drawn = [paddings(seed) for seed in range(20)]
+    assert drawn[3] == paddings(3)
+    assert len({padding for one in drawn for padding in one}) > 20
+    assert any(len(set(one)) > 1 for one in drawn)
+
+
 @pytest.mark.parametrize("name", problem_names())
 def test_inputs_are_finite_under_every_distribution(name):
     problem = get_problem(name)
