@@ -26,7 +26,10 @@ from kernel_gym.protocol.request import Answer, decode, encode_answer
 from kernel_gym.protocol.template import Fork, Forked, Kill, Killed
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
-from kernel_gym.sandbox.watch import PERIOD, Watch
+from kernel_gym.sandbox.watch import Watch
+
+_IDLE = 1.0
+"""Seconds between two looks for ended children while nothing is measured."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def _serve(
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
-        ready = selector.select(timeout=PERIOD if watch.needed else 1.0)
+        ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
         for pid in watch.overrun():
             _kill(pid)
         _reap(children)

@@ -14,7 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PERIOD = 0.02
-"""Seconds between two measurements. Measuring two processes takes a tenth of a millisecond."""
+"""Least seconds between two measurements. Measuring two processes takes up to a millisecond."""
+LONGEST_PERIOD = 8 * PERIOD
+"""Most seconds between two measurements."""
+FASTEST_GROWTH = 16 << 30
+"""Most bytes of new memory a second. Linux clears 2 to 4 GiB of pages a second on one processor."""
 _BLOCK = 512
 
 
@@ -33,13 +37,14 @@ class Watch:
         self._next = 0.0
 
     @property
-    def needed(self) -> bool:
-        """Whether there is any process to measure."""
-        return bool(self._families)
+    def wait(self) -> float | None:
+        """Seconds until the next measurement; None if there is no process to measure."""
+        return max(0.0, self._next - time.monotonic()) if self._families else None
 
     def add(self, pid: int, name: str, memory: int) -> None:
         """Adds a process and its descendants to a family with a budget of `memory` bytes."""
         self._families.setdefault(name, _Family(memory)).pids.add(pid)
+        self._next = 0.0
 
     def forget(self, pid: int) -> str:
         """Removes a process; returns why it had to end, or an empty text."""
@@ -50,17 +55,22 @@ class Watch:
         return self._ended.pop(pid, "")
 
     def overrun(self) -> list[int]:
-        """Returns the processes of families above their budget, and stops measuring them."""
+        """Returns the processes of families above their budget, and stops measuring them.
+
+        The next measurement comes before any family can have used what is left of its budget.
+        """
         if time.monotonic() < self._next:
             return []
         late: list[int] = []
+        least = LONGEST_PERIOD * FASTEST_GROWTH
         for name, family in list(self._families.items()):
-            over = held(family.pids) > family.memory
-            if over and held_exactly(family.pids) > family.memory:
+            left = family.memory - held(family.pids)
+            if left < 0 and held_exactly(family.pids) > family.memory:
                 del self._families[name]
                 late += family.pids
                 self._ended |= dict.fromkeys(family.pids, _reason(family.memory))
-        self._next = time.monotonic() + PERIOD
+            least = min(least, left)
+        self._next = time.monotonic() + max(PERIOD, least / FASTEST_GROWTH)
         return late
 
 

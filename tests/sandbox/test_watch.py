@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.sandbox.watch import Watch, held, held_exactly
+from kernel_gym.sandbox.watch import LONGEST_PERIOD, PERIOD, Watch, held, held_exactly
 
 HOLDS = """
 import mmap, os, sys, time
@@ -70,9 +70,9 @@ def test_whatever_holds_memory_is_counted(holder):
 def test_a_family_that_holds_too_much_is_ended_once(holder):
     watch = Watch()
     watch.add(holder, "a", SIZE)
-    assert watch.needed
+    assert watch.wait is not None
     assert _until(lambda: watch.overrun() == [holder])
-    assert not watch.needed
+    assert watch.wait is None
     assert "GiB of host memory" in watch.forget(holder)
     assert watch.forget(holder) == ""
 
@@ -82,7 +82,28 @@ def test_a_family_within_its_budget_is_left_alone(holder):
     watch.add(holder, "a", 1 << 40)
     assert watch.overrun() == []
     assert watch.forget(holder) == ""
-    assert not watch.needed
+    assert watch.wait is None
+
+
+def test_a_family_near_its_budget_is_measured_more_often(holder, monkeypatch):
+    assert _until(lambda: held([holder]) >= SIZE)
+    monkeypatch.setattr(time, "monotonic", lambda: 1.0)
+    far, near = Watch(), Watch()
+    far.add(holder, "a", 1 << 40)
+    near.add(holder, "a", held([holder]) + (16 << 20))
+    assert far.wait == near.wait == 0
+    assert far.overrun() == near.overrun() == []
+    assert near.wait == pytest.approx(PERIOD)
+    assert far.wait == pytest.approx(LONGEST_PERIOD)
+
+
+def test_a_new_member_is_measured_at_once(holder, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 1.0)
+    watch = Watch()
+    watch.add(holder, "a", 1 << 40)
+    watch.overrun()
+    watch.add(holder, "b", 1 << 40)
+    assert watch.wait == 0
 
 
 def test_what_is_gone_holds_nothing():
