@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TIMING_MODEL_VERSION = "3"
+TIMING_MODEL_VERSION = "4"
 """Rises with every change of a modelled time. Records carry it; times of two versions differ."""
 
 # ---- layout
@@ -31,6 +31,7 @@ VECTOR_REGISTERS = 512  # RECALLED: a lane and SIMD, vector and accumulation tog
 VECTOR_GRANULE = 8  # RECALLED
 SCALAR_REGISTERS = 800  # RECALLED: a SIMD; no practical limit with 8 waves of 100
 LDS_GRANULE = 512  # RECALLED
+LDS_BANKS = 32  # SEEN: of 4 bytes (AMD, "Avoiding LDS bank conflicts", rocm.blogs)
 MAX_WORKGROUPS_PER_CU = 32  # RECALLED: barrier resources
 WAVE_LANES = 64  # SEEN
 LINE_BYTES = 128  # RECALLED: cache line of L1, L2 and Infinity Cache
@@ -122,6 +123,7 @@ class Figures:
             clocks.
         latencies: Of loads.
         l1_sets: Sets of a compute unit's L1, of 4 lines each.
+        wide_read_banks: Banks of the LDS that reads of 8 and 16 bytes see.
     """
 
     compute_units: int
@@ -136,6 +138,7 @@ class Figures:
     matrix_operations: tuple[int, ...]
     latencies: Latencies
     l1_sets: int
+    wide_read_banks: int = LDS_BANKS
 
     @property
     def l2_bytes_per_s(self) -> float:
@@ -168,6 +171,7 @@ FIGURES = {
         (4096, 4096, 8192, 8192, 8192, 8192, 8192, 256, 0, 128),
         _MI300X_LATENCIES,  # ASSUMED
         64,
+        64,  # MEASURED: banks on an MI355X (HipKittens@f09e9685, analysis of LDS phases)
     ),
 }
 MI300X = FIGURES["gfx942"]

@@ -284,6 +284,7 @@ class TimedInst(ct.Structure):
         ("src_rows", ct.c_uint16 * 3),
         ("sharing", ct.c_uint16),
         ("gap", ct.c_uint16),
+        ("lds_banks", ct.c_uint16),
     ]
 
 

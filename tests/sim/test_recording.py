@@ -28,7 +28,7 @@ GATHER = """
 """
 WORDS = 1 << 14
 GOLDEN = 2.6827115531431384e-06
-"""Seconds of version 3 of the timing model: executions that miss the L1 are counted."""
+"""Seconds of versions 3 and 4 of the timing model: executions that miss the L1 are counted."""
 
 
 def offsets() -> np.ndarray:
@@ -97,3 +97,32 @@ def test_a_line_between_two_halves_is_not_touched(any_engine):
 
 def test_the_model_says_what_it_said_when_it_looked_at_every_lane(any_engine):
     assert noted(any_engine, offsets())[2] == pytest.approx(GOLDEN, rel=1e-12)
+
+
+STORE_THEN_LOAD = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	v_mov_b32_e32 v2, 7
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v2, s[4:5]
+	s_waitcnt vmcnt(0)
+	global_load_dword v3, v1, s[4:5]
+	s_waitcnt vmcnt(0)
+	global_load_dword v4, v1, s[4:5]
+	s_waitcnt vmcnt(0)
+"""
+
+
+def test_a_load_after_a_store_goes_to_the_l2(any_engine):
+    """Stores allocate no lines in the L1 (MrRoy09/AMD-CDNA3-CacheBenchmarking@90676cca)."""
+    kernel = any_engine.load(kernel_text(STORE_THEN_LOAD))
+    out = np.zeros(LANES, np.int32)
+    launch(any_engine, kernel, (1,), (64,), [out], model_time=True, full_trace=True)
+    texts = [i.text for i in kernel.decoded.instructions]
+    read = np.ctypeslib.as_array(
+        any_engine._api.sim_sampled(any_engine._handle), (len(texts), len(ACCESS_FIELDS))
+    )
+    misses = read[:, ACCESS_FIELDS.index("l1_misses")]
+    first, second = (misses[texts.index(f"global_load_dword v{r}, v1, s[4:5]")] for r in (3, 4))
+    assert first == 2  # lines of 128 bytes
+    assert second == 0

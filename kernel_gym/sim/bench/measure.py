@@ -37,25 +37,29 @@ class MeasuringDevice:
         from kernel_gym.sim.bench.kernels import empty
 
         target = torch.zeros(1, device="cuda")
-        self.floor = self._median(lambda: empty[(1,)](target))
+        self.floor = self._times(lambda: empty[(1,)](target))[0]
 
     def measure(self, record: Measured, folder: Path) -> dict[str, Any]:
         """The record with the time of its fastest launch on this device."""
         times = [self._launch(folder / record.kernel, launch) for launch in record.launches]
-        best = min(range(len(times)), key=times.__getitem__)
+        best = min(range(len(times)), key=lambda i: times[i][0])
         return record.timed(times[best], self.floor, self.name, record.launches[best])
 
-    def _launch(self, path: Path, launch: TritonLaunch) -> float:
+    def _launch(self, path: Path, launch: TritonLaunch) -> tuple[float, float, float]:
         function = kernel_function(path, launch.function)
         arguments = [_on_device(value) for value in positional(function, launch)]
-        return self._median(lambda: function[launch.grid](*arguments, **launch.options))
+        return self._times(lambda: function[launch.grid](*arguments, **launch.options))
 
     @staticmethod
-    def _median(call: Any) -> float:
-        """Median microseconds of calls with a cleared L2, by events on the stream."""
+    def _times(call: Any) -> tuple[float, float, float]:
+        """Median, 20th and 80th percentile of the microseconds of calls with a cleared L2.
+
+        Between events on the stream.
+        """
         import triton
 
-        return float(triton.testing.do_bench(call, return_mode="median")) * 1e3
+        median, low, high = triton.testing.do_bench(call, quantiles=[0.5, 0.2, 0.8])
+        return median * 1e3, low * 1e3, high * 1e3
 
 
 def _on_device(value: Argument | Any) -> Any:

@@ -10,8 +10,9 @@ A record names a kernel, how it was launched, and how long it took:
 
 ``group`` holds variants that solve one problem of one size, so that their times can be ranked.
 ``floor_us`` is what an empty launch measures in the same way. ``overhead_us`` is the part of it
-that no work of the kernel hides behind; by default all of it. Records of the public collection
-(AMD-AGI/GEAK-eval) have no ``launch``; geak.py knows their launches.
+that no work of the kernel hides behind; by default all of it. ``p20_us`` and ``p80_us``, if given,
+are percentiles of the repetitions: times that vary much belong to the host (skill.py). Records of
+the public collection (AMD-AGI/GEAK-eval) have no ``launch``; geak.py knows their launches.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Measured:
         microseconds: The measured time.
         floor: What an empty launch measures, in microseconds.
         overhead: What a measurement adds to the kernel's own time, in microseconds.
+        varies: The 80th percentile of the repetitions over the 20th; 1 if it is not known.
         raw: The whole record.
     """
 
@@ -54,19 +56,26 @@ class Measured:
     microseconds: float
     floor: float
     overhead: float
+    varies: float
     raw: dict[str, Any]
 
     def timed(
-        self, microseconds: float, floor: float, device: str, launch: TritonLaunch
+        self, times: tuple[float, float, float], floor: float, device: str, launch: TritonLaunch
     ) -> dict[str, Any]:
-        """The record with another measurement of one launch, as JSON-able data."""
-        fields = {"family": self.family, "group": self.group, "kernel": self.kernel}
-        times = {"time_us": round(microseconds, 3), "floor_us": round(floor, 3)}
+        """The record with another measurement of one launch, as JSON-able data.
+
+        Args:
+            times: Median, 20th and 80th percentile, in microseconds.
+            floor: Of an empty launch, in microseconds.
+            device: Name of the device.
+            launch: The launch.
+        """
+        names = ("time_us", "p20_us", "p80_us", "floor_us")
         return {
             "id": self.identity,
             "device": device,
-            **fields,
-            **times,
+            **{"family": self.family, "group": self.group, "kernel": self.kernel},
+            **{n: round(t, 3) for n, t in zip(names, (*times, floor), strict=True)},
             "launch": launch.to_json(),
         }
 
@@ -109,6 +118,7 @@ def parse_record(raw: dict[str, Any]) -> Measured | None:
             float(raw["time_us"]),
             float(raw.get("floor_us", 0.0)),
             float(raw.get("overhead_us", raw.get("floor_us", 0.0))),
+            _varies(raw),
             raw,
         )
     known = geak.interpret(raw) if raw.get("set") == "geak" else None
@@ -123,8 +133,15 @@ def parse_record(raw: dict[str, Any]) -> Measured | None:
         float(raw["time_us"]),
         geak.FLOOR_US,
         geak.OVERHEAD_US,
+        _varies(raw),
         raw,
     )
+
+
+def _varies(raw: dict[str, Any]) -> float:
+    if "p20_us" not in raw or "p80_us" not in raw:
+        return 1.0
+    return float(raw["p80_us"]) / float(raw["p20_us"])
 
 
 def _distinct(records: list[Measured]) -> list[Measured]:

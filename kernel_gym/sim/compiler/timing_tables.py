@@ -37,6 +37,7 @@ _F64_4X4_CYCLES = 16
 _ONLY_SHORT = ("v_readfirstlane_b32", "v_nop", "v_swap_b32")
 _INLINE = re.compile(r"^-?([0-9]|[1-5][0-9]|6[0-4])$|^-?(0\.5|1\.0|2\.0|4\.0|0\.15915494)$")
 _NUMBER = re.compile(r"^-?(0x[0-9a-f]+|[0-9.]+(e[-+]?[0-9]+)?)$")
+_WIDE_READ = re.compile(r"^ds_read\w*_b(64|128)")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
 _GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
 _SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
@@ -89,6 +90,7 @@ class TimedInstruction:
     src_rows: tuple[int, ...] = ()
     sharing: int = 0
     gap: int = 0
+    lds_banks: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the C++ struct."""
@@ -104,6 +106,7 @@ class TimedInstruction:
             *rows,
             int(self.sharing),
             self.gap,
+            self.lds_banks,
         )
 
 
@@ -162,12 +165,17 @@ def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:
     old = _SMALL_DEPTH.match(mnemonic)
     if old:
         return _SMALL_DEPTH_CYCLES[old[1]]
-    if mnemonic == "v_mfma_f64_4x4x4_4b_f64":
+    if mnemonic in ("v_mfma_f64_4x4x4_4b_f64", "v_mfma_f64_4x4x4f64"):
         return _F64_4X4_CYCLES
     shape = matrix_shape(mnemonic)
     assert shape
     per_cycle = figures.matrix_operations[shape.type] / hw.SIMDS
     return max(hw.MATRIX_MINIMUM_CYCLES, round(shape.operations / per_cycle))
+
+
+def lds_banks(mnemonic: str, figures: hw.Figures) -> int:
+    """Banks of the LDS that an instruction sees."""
+    return figures.wide_read_banks if _WIDE_READ.match(mnemonic) else hw.LDS_BANKS
 
 
 def _rows(instruction: Instruction, vector_registers: int) -> list[int]:
@@ -219,7 +227,12 @@ def timed_instruction(
         return TimedInstruction(unit, cycles=idle_cycles(instruction))
     if unit == "lds":  # the cycles of the others depend on their addresses
         cycles = hw.PERMUTE_CYCLES if _PERMUTE.match(mnemonic) else 0
-        return TimedInstruction(unit, is_store="_write" in mnemonic, cycles=cycles)
+        return TimedInstruction(
+            unit,
+            is_store="_write" in mnemonic,
+            cycles=cycles,
+            lds_banks=lds_banks(mnemonic, figures),
+        )
     sharing = sharing_of(instruction)
     is_store = unit == "memory" and not sharing & SharingKind.SHARES_READS
     return TimedInstruction(unit, is_store=is_store, sharing=sharing)

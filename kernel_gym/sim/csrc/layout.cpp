@@ -124,6 +124,7 @@ const Number kNumbers[] = {
     FIELD(TimedInst, src_rows),
     FIELD(TimedInst, sharing),
     FIELD(TimedInst, gap),
+    FIELD(TimedInst, lds_banks),
     SIZE(TimedInst),
 
     FIELD(BlockRange, first),

@@ -1,6 +1,7 @@
 """Figures of agreement between modelled and measured times."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -58,3 +59,14 @@ def test_intervals_contain_the_figure_and_repeat():
     assert first == second
     assert first.ratio.low <= first.ratio.value <= first.ratio.high
     assert math.isfinite(first.rho.low)
+
+
+def test_a_time_that_varies_much_is_the_hosts():
+    steady = rows((14.0, 34.0, 74.0))
+    shaky = replace(rows((7.0,), measured=(30.0,))[0], varies=1.5)
+    assert shaky.is_of_the_host
+    assert shaky.ratio is None
+    assert not steady[0].is_of_the_host
+    figures = skill([*steady, shaky])
+    assert figures.records == 4
+    assert figures.ratio.value == pytest.approx(2)

@@ -51,6 +51,26 @@ def test_validation_models_each_record(records_file, tmp_path):
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
+def test_times_of_the_host_are_told_apart(records_file):
+    shaky = {**record(64, 1, 30.0), "id": "shaky", "p20_us": 20.0, "p80_us": 35.0}
+    steady = {**record(256, microseconds=9.0), "id": "steady", "p20_us": 8.9, "p80_us": 9.1}
+    lines = [record(1024, microseconds=8.0), shaky, steady]
+    records_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    validation = validate_records(read_records(records_file), KERNELS)
+    assert [row.is_of_the_host for row in validation.rows] == [False, True, False]
+    assert validation.families()["all without times of the host"].records == 2
+    assert validation.families()["gelu"].records == 3
+
+
+def test_a_new_measurement_has_its_percentiles(records_file):
+    first = read_records(records_file)[0]
+    line = first.timed((9.0, 8.5, 12.0), 6.0, "GPU", first.launches[0])
+    records_file.write_text(json.dumps(line) + "\n")
+    again = read_records(records_file)[0]
+    assert (again.microseconds, again.floor) == (9.0, 6.0)
+    assert again.varies == pytest.approx(12.0 / 8.5)
+
+
 def test_a_kernel_that_does_not_run_is_named(records_file):
     line = json.dumps(record(256, function="absent"))
     records_file.write_text(records_file.read_text() + line + "\n")

@@ -12,7 +12,7 @@ from kernel_gym.sim.compiler.timing_tables import (
     vector_gap,
 )
 
-# Cycles of AMD's matrix instruction calculator for CDNA3.
+# Cycles of AMD's matrix instruction calculator for CDNA3: all instructions that it lists.
 MATRIX_CYCLES = {
     "v_mfma_f32_16x16x8_xf32": 16,
     "v_mfma_f32_32x32x4_xf32": 32,
@@ -26,21 +26,70 @@ MATRIX_CYCLES = {
     "v_mfma_f32_4x4x4_16b_f16": 8,
     "v_mfma_f32_32x32x8_f16": 32,
     "v_mfma_f32_16x16x16_f16": 16,
+    "v_mfma_i32_32x32x4_2b_i8": 64,
+    "v_mfma_i32_16x16x4_4b_i8": 32,
+    "v_mfma_i32_4x4x4_16b_i8": 8,
     "v_mfma_i32_32x32x16_i8": 32,
     "v_mfma_i32_16x16x32_i8": 16,
+    "v_mfma_f32_32x32x4_2b_bf16": 64,
+    "v_mfma_f32_16x16x4_4b_bf16": 32,
+    "v_mfma_f32_4x4x4_16b_bf16": 8,
     "v_mfma_f32_32x32x8_bf16": 32,
     "v_mfma_f32_16x16x16_bf16": 16,
-    "v_mfma_f64_16x16x4_f64": 32,
-    "v_mfma_i32_32x32x4_2b_i8": 64,
-    "v_mfma_i32_4x4x4_16b_i8": 8,
-    "v_mfma_f32_16x16x4_4b_bf16": 32,
     "v_smfmac_f32_16x16x32_f16": 16,
+    "v_smfmac_f32_32x32x16_f16": 32,
+    "v_smfmac_f32_16x16x32_bf16": 16,
     "v_smfmac_f32_32x32x16_bf16": 32,
     "v_smfmac_i32_16x16x64_i8": 16,
-    "v_smfmac_f32_32x32x32_fp8_bf8": 32,
+    "v_smfmac_i32_32x32x32_i8": 32,
+    "v_mfma_f64_16x16x4_f64": 32,
     "v_mfma_f64_4x4x4_4b_f64": 16,
+    "v_mfma_f32_16x16x32_bf8_bf8": 16,
+    "v_mfma_f32_16x16x32_bf8_fp8": 16,
+    "v_mfma_f32_16x16x32_fp8_bf8": 16,
     "v_mfma_f32_16x16x32_fp8_fp8": 16,
+    "v_mfma_f32_32x32x16_bf8_bf8": 32,
     "v_mfma_f32_32x32x16_bf8_fp8": 32,
+    "v_mfma_f32_32x32x16_fp8_bf8": 32,
+    "v_mfma_f32_32x32x16_fp8_fp8": 32,
+    "v_smfmac_f32_16x16x64_bf8_bf8": 16,
+    "v_smfmac_f32_16x16x64_bf8_fp8": 16,
+    "v_smfmac_f32_16x16x64_fp8_bf8": 16,
+    "v_smfmac_f32_16x16x64_fp8_fp8": 16,
+    "v_smfmac_f32_32x32x32_bf8_bf8": 32,
+    "v_smfmac_f32_32x32x32_bf8_fp8": 32,
+    "v_smfmac_f32_32x32x32_fp8_bf8": 32,
+    "v_smfmac_f32_32x32x32_fp8_fp8": 32,
+}
+# The same for CDNA2.
+MATRIX_CYCLES_CDNA2 = {
+    "v_mfma_f32_32x32x1f32": 64,
+    "v_mfma_f32_16x16x1f32": 32,
+    "v_mfma_f32_4x4x1f32": 8,
+    "v_mfma_f32_32x32x2f32": 64,
+    "v_mfma_f32_16x16x4f32": 32,
+    "v_mfma_f32_32x32x4f16": 64,
+    "v_mfma_f32_16x16x4f16": 32,
+    "v_mfma_f32_4x4x4f16": 8,
+    "v_mfma_f32_32x32x8f16": 64,
+    "v_mfma_f32_16x16x16f16": 32,
+    "v_mfma_i32_32x32x4i8": 64,
+    "v_mfma_i32_16x16x4i8": 32,
+    "v_mfma_i32_4x4x4i8": 8,
+    "v_mfma_i32_32x32x8i8": 64,
+    "v_mfma_i32_16x16x16i8": 32,
+    "v_mfma_f32_32x32x4bf16_1k": 64,
+    "v_mfma_f32_16x16x4bf16_1k": 32,
+    "v_mfma_f32_4x4x4bf16_1k": 8,
+    "v_mfma_f32_32x32x8bf16_1k": 64,
+    "v_mfma_f32_16x16x16bf16_1k": 32,
+    "v_mfma_f32_32x32x2bf16": 64,
+    "v_mfma_f32_16x16x2bf16": 32,
+    "v_mfma_f32_4x4x2bf16": 8,
+    "v_mfma_f32_32x32x4bf16": 64,
+    "v_mfma_f32_16x16x8bf16": 32,
+    "v_mfma_f64_16x16x4f64": 32,
+    "v_mfma_f64_4x4x4f64": 16,
 }
 
 
@@ -51,6 +100,11 @@ def instruction(mnemonic, encoding, *operands):
 @pytest.mark.parametrize(("mnemonic", "cycles"), MATRIX_CYCLES.items())
 def test_matrix_cycles_are_those_of_the_calculator(mnemonic, cycles):
     assert matrix_cycles(mnemonic, hw.MI300X) == cycles
+
+
+@pytest.mark.parametrize(("mnemonic", "cycles"), MATRIX_CYCLES_CDNA2.items())
+def test_matrix_cycles_of_the_generation_before(mnemonic, cycles):
+    assert matrix_cycles(mnemonic, hw.FIGURES["gfx90a"]) == cycles
 
 
 @pytest.mark.parametrize(

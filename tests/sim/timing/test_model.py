@@ -9,6 +9,7 @@ import triton.language as tl
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import native
 from kernel_gym.sim.engine.engine import Engine
+from kernel_gym.sim.timing import model
 from kernel_gym.sim.timing.model import combined, estimate_traffic, l1_sets
 from kernel_gym.sim.timing.occupancy import occupancy
 from tests.sim import triton_kernels as kernels
@@ -144,6 +145,18 @@ def test_a_line_that_one_workgroup_reads_is_fetched_by_one_chiplet():
     shared = estimate_traffic(100_000, 0, 1000, 0, fetches=100_000)
     assert shared.far_fraction == pytest.approx(0.08)  # each of eight chiplets once
     assert estimate_traffic(3000, 0, 1000, 0, fetches=10) == private  # no fewer than there are
+
+
+def test_a_shortened_replay_agrees_with_the_whole_one(engine, monkeypatch):
+    x, out = torch.randn(24, 16384), torch.empty(24, 16384)
+    text, shared = compiled(kernels.three_passes, ["*fp32", "*fp32", "i32"], BLOCK=256)
+    whole = modelled(engine, text, shared, (24,), [x, out, 16384])
+    monkeypatch.setattr(model, "_REPLAY_MINIMUM", 20_000)
+    monkeypatch.setattr(model, "_REPLAY_MAXIMUM", 20_000)
+    part = modelled(engine, text, shared, (24,), [x, out, 16384])
+    assert part.seconds != whole.seconds
+    assert part.profile["sampling"]["explained"] > 0.99  # each of the passes ran
+    assert part.seconds == pytest.approx(whole.seconds, rel=0.1)
 
 
 def test_occupancy_names_its_limiter():

@@ -86,7 +86,8 @@ void Recorder::lds(u32 instruction, const u32* places, u64 lanes, u32 size) {
   counts.lanes += active;
   counts.bytes += active * size;
   if (!lanes) return;
+  const TimedInst& timed = timed_[instruction];
   counts.lds_cycles +=
-      accounts_.shapes.local(instruction, places, lanes, size, timed_[instruction].is_store)
+      accounts_.shapes.local(instruction, places, lanes, size, timed.is_store, timed.lds_banks)
           .lds_cycles;
 }

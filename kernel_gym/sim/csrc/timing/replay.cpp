@@ -52,20 +52,25 @@ void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
       waves_.push_back(std::move(wave));
     }
   }
-  if (total <= budget) return;
-  // The beginning and the end of each wave represent the whole. Every block still gets a cost.
-  for (ReplayWave& wave : waves_) {
-    const size_t blocks = wave.trace->size();
-    const size_t kept = std::max<size_t>(8, (size_t)((double)blocks * budget / total));
-    if (kept >= blocks) continue;
-    wave.skip_from = kept * 2 / 3;
-    wave.skip_to = blocks - (kept - wave.skip_from);
+  if (total > budget) shorten((double)budget / (double)total);
+}
+
+// Leaves out parts of each wave. Blocks still get a cost from the executions that are left.
+void Replay::shorten(double share) {
+  std::vector<u32> barriers;
+  for (const BlockRange& block : input_.blocks) {
+    barriers.push_back((u32)std::count_if(
+        input_.instructions.begin() + block.first, input_.instructions.begin() + block.last,
+        [](const TimedInst& inst) { return inst.unit == Unit::kBarrier; }));
   }
+  for (ReplayWave& wave : waves_) wave.gaps = gaps_of(*wave.trace, barriers, share);
 }
 
 bool Replay::advance(ReplayWave& wave) {
   while (wave.next == wave.last) {
-    if (wave.position == wave.skip_from && wave.skip_to) wave.position = wave.skip_to;
+    if (wave.next_gap < wave.gaps.size() && wave.position == wave.gaps[wave.next_gap].from) {
+      wave.position = wave.gaps[wave.next_gap++].to;
+    }
     if (wave.position == wave.trace->size()) return false;
     const BlockRange& block = input_.blocks[(*wave.trace)[wave.position++]];
     wave.next = block.first;
@@ -146,11 +151,12 @@ void Replay::wait(ReplayWave& wave, const TimedInst& inst) {
   wave.time += 1;
 }
 
-// Resumes the waves of a workgroup when all running waves have reached the barrier.
-void Replay::release(u32 workgroup) {
+// Resumes the waves of a workgroup when all running waves have reached the barrier. `now`: when the
+// last one did, or ended.
+void Replay::release(u32 workgroup, double now) {
   std::vector<u32>& waiting = waiting_[workgroup];
   if (waiting.empty() || waiting.size() < alive_[workgroup]) return;
-  double last = 0;
+  double last = now;
   for (u32 i : waiting) last = std::max(last, waves_[i].time);
   for (u32 i : waiting) {
     ReplayWave& wave = waves_[i];
@@ -169,7 +175,7 @@ void Replay::finish(const ReplayWave& wave) {
   ends_[wave.workgroup] = std::max(ends_[wave.workgroup], wave.time - begin);
   found_.cycles = std::max(found_.cycles, wave.time);
   alive_[wave.workgroup]--;
-  release(wave.workgroup);
+  release(wave.workgroup, wave.time);
 }
 
 bool Replay::step(ReplayWave& wave, u32 number) {
@@ -199,7 +205,7 @@ bool Replay::step(ReplayWave& wave, u32 number) {
       break;
     case Unit::kBarrier:
       waiting_[wave.workgroup].push_back(number);
-      release(wave.workgroup);
+      release(wave.workgroup, wave.time);
       return false;
     case Unit::kBranch:
       charge(Stall::kIssue, kBranchCycles);

@@ -4,7 +4,7 @@
 
 #include <queue>
 
-#include "timing/timing.h"
+#include "timing/excerpt.h"
 
 constexpr int kSimds = 4;
 constexpr double kIssue = 4;  // cycles between instructions of one wave
@@ -27,7 +27,8 @@ struct ReplayWave {
   int simd = 0;
   const std::vector<u32>* trace = nullptr;
   size_t position = 0;   // in the trace
-  size_t skip_from = 0, skip_to = 0;  // middle part that the budget omits
+  std::vector<Gap> gaps;  // that the budget omits
+  size_t next_gap = 0;
   double arrived = 0;    // at the barrier
   u32 next = 0, last = 0;  // instructions of the current block
   std::vector<Pending> memory, local;  // outstanding operations
@@ -62,6 +63,7 @@ class Replay {
   using Entry = std::pair<double, u32>;  // time, wave
 
   void start(const std::vector<size_t>& workgroups, u64 budget);
+  void shorten(double share);
   bool waits_for_turn(const ReplayWave& wave) const;
   bool advance(ReplayWave& wave);  // false at the end of the trace
   bool step(ReplayWave& wave, u32 number);  // false if the wave waits for others
@@ -70,7 +72,7 @@ class Replay {
   void matrix(ReplayWave& wave, const TimedInst& inst);
   void memory(ReplayWave& wave, const TimedInst& inst, u32 index);
   void wait(ReplayWave& wave, const TimedInst& inst);
-  void release(u32 workgroup);
+  void release(u32 workgroup, double now);
   void charge(Stall reason, double cycles) { found_.stalls[(int)reason] += cycles; }
   double use(double& free_at, double from, double cycles, Unit unit) {
     const double begin = std::max(free_at, from);

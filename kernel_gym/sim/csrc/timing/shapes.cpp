@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr u32 kBanks = 32;
+constexpr u32 kMostBanks = 64;
 
 bool same(const Shape& shape, const u32* relative, u64 lanes, u32 phase, u32 size) {
   U differ = splat((u32)(shape.lanes != lanes) | (shape.phase ^ phase) | (shape.size ^ size));
@@ -62,38 +62,45 @@ void find_lines(Shape& shape, const u64* addresses, u64 low) {
   }
 }
 
-// The lane that takes part in an access as number `n`. Reads of 12 and 16 bytes pair lanes 0-3 with
-// 20-23, 4-7 with 16-19, 8-11 with 28-31, 12-15 with 24-27 and the same in the upper half
-// (HipKittens@f09e9685, measured for ds_read_b96; printed as its example for ds_read_b128). Writes go
-// in order (AMD, documentation of Composable Kernel).
-int lane_of(int n, u32 words, bool write) {
+// The order in which fours of lanes take part in reads of 12 and 16 bytes, in each half of a wave:
+// measured for ds_read_b96 with 32 banks and for ds_read_b128 with 64 (HipKittens@f09e9685, on an
+// MI355X); ds_read_b128 with 32 banks is printed there as an example.
+constexpr int kFours32[] = {0, 5, 1, 4, 2, 7, 3, 6};
+constexpr int kFours64[] = {0, 3, 5, 6, 1, 2, 4, 7};
+
+// The lane that takes part in an access as number `n`. Writes go in order (AMD, documentation of
+// Composable Kernel).
+int lane_of(int n, u32 words, bool write, u32 banks) {
   if (write || words < 3) return n;
-  constexpr int kSecond[] = {20, 16, 28, 24};
-  const int half = n & 32, group = (n & 31) / 8, place = n & 7;
-  return half + (place < 4 ? 4 * group + place : kSecond[group] + place - 4);
+  const int* fours = banks == kMostBanks && words == 4 ? kFours64 : kFours32;
+  return (n & 32) + 4 * fours[(n & 31) / 4] + (n & 3);
 }
 
-// Bank conflicts: 32 lanes a cycle for 4 bytes, 16 for 8, 8 for 12 and 16; distinct words in one
-// bank take a cycle each.
-void find_conflicts(Shape& shape, bool write) {
+// Lanes that take part in one cycle without conflicts.
+int lanes_a_cycle(u32 words, u32 banks) {
+  return words == 1 ? 32 : words == 2 || words == 4 ? (int)(banks / words) : 8;
+}
+
+// Bank conflicts: distinct words in one bank take a cycle each.
+void find_conflicts(Shape& shape, bool write, u32 banks) {
   const u32 words = (shape.size + 3) / 4;
-  const int group = words >= 3 ? 8 : words >= 2 ? 16 : 32;
+  const int group = lanes_a_cycle(words, banks);
   shape.lds_cycles = 0;
   for (int first = 0; first < kLanes; first += group) {
-    u32 waiting[2 * kLanes], last[kBanks];
+    u32 waiting[2 * kLanes], last[kMostBanks];
     u32 count = 0;
     for (int n = first; n < first + group; n++) {
-      const int l = lane_of(n, words, write);
+      const int l = lane_of(n, words, write, banks);
       if (!(shape.lanes >> l & 1)) continue;
       const u32 place = shape.relative[l] + shape.phase;
       for (u32 i = 0; i < words; i++) waiting[count++] = (place + 4 * i) >> 2;
     }
     for (; count; shape.lds_cycles++) {  // each bank serves one of its words
-      for (u32 i = 0; i < count; i++) last[waiting[i] % kBanks] = waiting[i];
+      for (u32 i = 0; i < count; i++) last[waiting[i] % banks] = waiting[i];
       u32 left = 0;
       for (u32 i = 0; i < count; i++) {
         waiting[left] = waiting[i];
-        left += last[waiting[i] % kBanks] != waiting[i];
+        left += last[waiting[i] % banks] != waiting[i];
       }
       count = left;
     }
@@ -136,12 +143,13 @@ const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u6
   return shape;
 }
 
-const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write) {
+const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write,
+                           u32 banks) {
   alignas(64) u32 relative[kLanes];
   const u32 start = places[__builtin_ctzll(lanes)];
   for (int c = 0; c < kChunks; c++) put(relative, c, load(places, c) - start);
   clear_inactive(relative, lanes);
   const auto [shape, fresh] = find(instruction, relative, lanes, start & 3, size);
-  if (UNLIKELY(fresh)) find_conflicts(shape, write);
+  if (UNLIKELY(fresh)) find_conflicts(shape, write, banks);
   return shape;
 }

@@ -36,8 +36,9 @@ struct TimedInst {
   u16 src_rows[3];  // rows whose matrix results are needed
   u16 sharing;  // SharingKind: what it does that other workgroups may see
   u16 gap;  // of a vector instruction: cycles until the same wave issues its next one
+  u16 lds_banks;  // that an LDS instruction sees
 };
-static_assert(sizeof(TimedInst) == 22, "shared with Python");
+static_assert(sizeof(TimedInst) == 24, "shared with Python");
 
 struct BlockRange {
   u32 first, last;  // instructions, exclusive end
