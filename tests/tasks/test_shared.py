@@ -30,6 +30,13 @@ def test_shared_modules_and_base_classes_decide_a_problem():
     assert "class Problem(" not in heir
 
 
+def test_every_file_of_the_folder_decides_a_problem():
+    names = [text.partition("\n")[0] for text in get_problem("softmax").content()]
+    assert {"baseline.hip", "baseline.py", "formula.py", "gluon.py", "problem.py"} <= set(names)
+    assert "variants/whole_row.py" in names
+    assert not any("admission" in name for name in names)
+
+
 def test_scalars_vary_by_workload_and_not_by_seed():
     workloads = [Workload({"rows": n}, Split.TRAIN, Kind.TRAIN) for n in range(1, 50)]
     drawn = [one_of("eps", (1e-6, 1e-5, 1e-3), workload) for workload in workloads]
