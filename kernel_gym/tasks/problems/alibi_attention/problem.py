@@ -18,7 +18,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -42,7 +41,7 @@ class AlibiAttention(Problem):
         TensorArg("k", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("slope", torch.float32, shape="heads"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, seq, head_dim"),)
     axes = (
@@ -93,7 +92,7 @@ class AlibiAttention(Problem):
             "k": k,
             "v": v,
             "slope": 2.0 ** (-8 * torch.arange(1, heads + 1, dtype=torch.float64) / heads).float(),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -18,7 +18,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -41,7 +40,7 @@ class BidirectionalAttention(Problem):
         TensorArg("k", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("length", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, seq, head_dim"),)
     axes = (
@@ -92,7 +91,7 @@ class BidirectionalAttention(Problem):
             "k": k,
             "v": v,
             "length": torch.randint(1, seq + 1, (batch,), generator=generator).int(),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

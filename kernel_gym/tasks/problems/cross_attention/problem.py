@@ -18,7 +18,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -40,7 +39,7 @@ class CrossAttention(Problem):
         TensorArg("q", torch.float16, shape="batch, heads, queries, head_dim"),
         TensorArg("k", torch.float16, shape="batch, heads, keys, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, keys, head_dim"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, queries, head_dim"),)
     axes = (
@@ -102,7 +101,7 @@ class CrossAttention(Problem):
             "q": q,
             "k": k,
             "v": v,
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

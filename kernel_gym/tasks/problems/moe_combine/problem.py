@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -38,7 +37,7 @@ class MoeCombine(Problem):
         TensorArg("place", torch.int32, shape="tokens, top_k"),
         TensorArg("weight", torch.float32, shape="tokens, top_k"),
         TensorArg("residual", torch.float16, shape="tokens, hidden"),
-        ScalarArg("factor", float),
+        ScalarArg("factor", float, values=(1.0, 2.5, 1.8)),
     )
     outputs = (Output("out", torch.float16, shape="tokens, hidden"),)
     axes = (
@@ -93,7 +92,7 @@ class MoeCombine(Problem):
             "place": place.masked_fill(dropped, -1).int(),
             "weight": torch.softmax(logits, dim=1),
             "residual": torch.randn((tokens, hidden), generator=generator).half(),
-            "factor": one_of("factor", (1.0, 2.5, 1.8), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

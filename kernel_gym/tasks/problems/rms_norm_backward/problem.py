@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -38,7 +37,7 @@ class RmsNormBackward(Problem):
         TensorArg("grad", torch.float16, shape="rows, cols"),
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-6, 1e-5, 1e-3)),
     )
     outputs = (
         Output("dx", torch.float16, shape="rows, cols"),
@@ -66,7 +65,7 @@ class RmsNormBackward(Problem):
             "grad": draw(shape, torch.float16, kind, generator),
             "x": draw(shape, torch.float16, kind, generator),
             "weight": (1 + 0.3 * torch.randn(shape[1], generator=generator)).half(),
-            "eps": one_of("eps", (1e-6, 1e-5, 1e-3), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

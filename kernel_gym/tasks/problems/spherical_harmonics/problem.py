@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -34,7 +33,10 @@ class SphericalHarmonics(Problem):
     tags = ("protein", "graph", "memory-bound")
     source = "edges of NequIP and MACE (water, 3BPA), SE(3)-Transformer on QM9, Equiformer on OC20"
 
-    args = (TensorArg("vector", torch.float32, shape="edges, 3"), ScalarArg("eps", float))
+    args = (
+        TensorArg("vector", torch.float32, shape="edges, 3"),
+        ScalarArg("eps", float, values=(1e-4, 1e-2, 1e-3)),
+    )
     outputs = (Output("out", torch.float32, shape="edges, 9"),)
     axes = (Axis("edges", 1, 1 << 24),)
     train = points(
@@ -65,7 +67,7 @@ class SphericalHarmonics(Problem):
         shape = (workload.dims["edges"], 3)
         return {
             "vector": draw(shape, torch.float32, workload.distribution, generator),
-            "eps": one_of("eps", (1e-4, 1e-2, 1e-3), workload),
+            **self.scalars(workload),
         }
 
     def oracle(self, vector: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:
