@@ -68,6 +68,6 @@ def adaln_modulation(
         tokens,
         channels,
         eps,
-        BLOCK=256,
+        BLOCK=min(4096, triton.next_power_of_2(channels)),
     )
     return out

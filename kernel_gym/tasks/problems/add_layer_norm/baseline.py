@@ -61,7 +61,18 @@ def add_layer_norm(
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    block = min(4096, triton.next_power_of_2(cols))
     add_layer_norm_kernel[(rows,)](
-        x, residual, weight, bias, out, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=256
+        x,
+        residual,
+        weight,
+        bias,
+        out,
+        total,
+        x.stride(0),
+        residual.stride(0),
+        cols,
+        eps,
+        BLOCK=block,
     )
     return out, total
