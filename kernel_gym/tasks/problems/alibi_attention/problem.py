@@ -25,8 +25,7 @@ class AlibiAttention(Problem):
     """`softmax(scale * q k^T + slope[h] * (j - i)) v`: query i sees keys j = 0 .. i.
 
     The slopes are positive, one for each head, so that far keys count less. Everything between the
-    products is computed in float32. Scores may exceed 88, where exp overflows in float32. All
-    inputs are finite.
+    products is computed in float32. Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "alibi_attention"

@@ -25,7 +25,7 @@ class BidirectionalAttention(Problem):
     """`softmax(scale * q k^T) v` by batch and head, over the first `length[b]` keys.
 
     Every query sees every key j < length[b], also queries beyond the length. Lengths are from 1 to
-    seq. Scores may exceed 88, where exp overflows in float32. All inputs are finite.
+    seq. Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "bidirectional_attention"

@@ -25,7 +25,7 @@ class CrossAttention(Problem):
     """`softmax(scale * q k^T) v` by batch and head; queries and keys come from different sequences.
 
     Every query sees every key. There may be more queries than keys or fewer. Scores may exceed 88,
-    where exp overflows in float32. All inputs are finite.
+    where exp overflows in float32.
     """
 
     name = "cross_attention"

@@ -23,8 +23,7 @@ class CrossEntropyBackward(Problem):
 
     `goal[i] = (1 - smoothing) * onehot(target[i]) + smoothing / vocab`. A row is ignored if
     `target[i] == ignore_index`, which may be a legal index or a negative number. All other targets
-    are from 0 to vocab - 1. Everything is computed in float32 and rounded once. All inputs are
-    finite.
+    are from 0 to vocab - 1.
     """
 
     name = "cross_entropy_backward"

@@ -22,7 +22,7 @@ class EmbeddingBackward(Problem):
     """`out[v, :] = sum of grad[t, :] over all t with ids[t] = v`; row `padding` stays zero.
 
     `padding` is a row that is not trained, or -1 if there is none. Words repeat, also many times.
-    Sums are accumulated in float32, in any order. All inputs are finite.
+    Sums are accumulated in float32, in any order.
     """
 
     name = "embedding_backward"

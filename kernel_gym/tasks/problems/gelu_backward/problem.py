@@ -24,7 +24,7 @@ class GeluBackward(Problem):
     """`dx = grad * gelu'(x)`, for the form that `tanh` names.
 
     If `tanh` is 0, `gelu(x) = x * Phi(x)` with the normal distribution function Phi. If it is 1,
-    `gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`. All inputs are finite.
+    `gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     """
 
     name = "gelu_backward"

@@ -21,8 +21,8 @@ from kernel_gym.tasks.workload import Workload
 class GradNormClip(Problem):
     """`norm = sqrt(sum of grad^2)`, `out = grad * min(1, limit / (norm + 1e-6))`.
 
-    The norm is over all elements of the flat gradient. `limit` is positive. Computed in float32;
-    all inputs are finite, and the sum of squares does not overflow.
+    The norm is over all elements of the flat gradient. `limit` is positive. Computed in float32,
+    and the sum of squares does not overflow.
     """
 
     name = "grad_norm_clip"

@@ -21,8 +21,7 @@ from kernel_gym.tasks.workload import Workload
 class HadamardTransform(Problem):
     """`out[i] = scale * H x[i]` with `H[a, b] = (-1)^(number of bits that are set in a and in b)`.
 
-    The order is that of Sylvester's construction; `cols` is a power of two. Everything is computed
-    in float32 and rounded once. All inputs are finite.
+    The order is that of Sylvester's construction; `cols` is a power of two.
     """
 
     name = "hadamard_transform"

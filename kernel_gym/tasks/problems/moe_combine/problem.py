@@ -22,7 +22,7 @@ class MoeCombine(Problem):
     """`out[t] = residual[t] + factor * sum over k of weight[t, k] * y[place[t, k]]`.
 
     Choices with `place[t, k] = -1` were dropped and add nothing. Rows of y without a choice are
-    padding and hold any finite values. Everything is computed in float32 and rounded once.
+    padding and hold any finite values.
     """
 
     name = "moe_combine"

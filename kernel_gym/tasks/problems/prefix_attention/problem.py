@@ -26,7 +26,7 @@ class PrefixAttention(Problem):
 
     Query head h uses key and value head `h // group`. A prefix may be 0, where the mask is causal,
     and as long as the sequence, where there is no mask. Scores may exceed 88, where exp overflows
-    in float32. All inputs are finite.
+    in float32.
     """
 
     name = "prefix_attention"

@@ -21,13 +21,12 @@ from kernel_gym.tasks.workload import Workload
 class RmsNormBackward(Problem):
     """Gradients of `y = x * r * weight`, `r = 1 / sqrt(mean(x^2) + eps)` by row, given `grad = dy`.
 
-    With `n = x * r` and `g = grad * weight`: `dx = r * (g - n * mean(g * n))`, and
-    `dweight[c] = sum over rows of grad[:, c] * n[:, c]`. Everything is computed in float32 and
-    rounded once. All inputs are finite.
+    With `n = x * r` and `g = grad * weight`: `dx = r * (g - n * mean(g * n))`, and `dweight[c] =
+    sum over rows of grad[:, c] * n[:, c]`.
     """
 
     name = "rms_norm_backward"
-    summary = "gradients of x and weight of RMS normalisation; r is computed again from x"
+    summary = "gradients of x and weight of RMS normalisation"
     category = "Normalization"
     level = 3
     tags = ("decoder-llm", "moe", "training", "memory-bound", "backward")

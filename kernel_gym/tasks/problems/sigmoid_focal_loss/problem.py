@@ -22,9 +22,9 @@ from kernel_gym.tasks.workload import Workload
 class SigmoidFocalLoss(Problem):
     """`loss = a * (1 - p)^gamma * -log(p)`, element by element.
 
-    p is the probability of the right answer: `sigmoid(logits)` where the target is 1, and
-    `1 - sigmoid(logits)` where it is 0; a is `alpha` or `1 - alpha` alike. If alpha is negative, a
-    is 1. `gamma` is at least 0. Computed in float32; all inputs are finite.
+    p is the probability of the right answer: `sigmoid(logits)` where the target is 1, and `1 -
+    sigmoid(logits)` where it is 0; a is `alpha` or `1 - alpha` alike. If alpha is negative, a is 1.
+    `gamma` is at least 0. Computed in float32.
     """
 
     name = "sigmoid_focal_loss"

@@ -25,7 +25,7 @@ class SinkAttention(Problem):
 
     `out[i] = sum_j exp(s_j) v_j / (exp(sink[h]) + sum_j exp(s_j))` with `s_j = scale * q_i . k_j`.
     Query head h uses key and value head `h // group`. `window` is at least 1 and may exceed seq.
-    Scores may exceed 88, where exp overflows in float32. All inputs are finite.
+    Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "sink_attention"

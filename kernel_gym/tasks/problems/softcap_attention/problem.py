@@ -24,8 +24,7 @@ class SoftcapAttention(Problem):
     """`softmax(cap * tanh(scale * q k^T / cap)) v`, query i sees keys 0 .. i.
 
     Query head h uses key and value head `h // group`. `cap` is positive. The scores before the cap
-    may exceed it many times. Everything between the products is computed in float32. All inputs are
-    finite.
+    may exceed it many times. Everything between the products is computed in float32.
     """
 
     name = "softcap_attention"

@@ -21,8 +21,8 @@ from kernel_gym.tasks.workload import Workload
 class SoftmaxBackward(Problem):
     """`dx = scale * y * (grad - sum over the row of grad * y)`.
 
-    `y` is the output of `softmax(scale * x)` by row, as float16 probabilities. Everything is
-    computed in float32 and rounded once. All inputs are finite; `scale` may have either sign.
+    `y` is the output of `softmax(scale * x)` by row, as float16 probabilities. `scale` may have
+    either sign.
     """
 
     name = "softmax_backward"

@@ -23,7 +23,7 @@ class SphericalHarmonics(Problem):
 
     In this order, with r3 = sqrt(3), r5 = sqrt(5), r15 = sqrt(15): `1, r3 x, r3 y, r3 z, r15 x z,
     r15 x y, r5 (y^2 - (x^2 + z^2) / 2), r15 y z, r15 / 2 (z^2 - x^2)`. This is e3nn's order with
-    "component" normalisation. Computed in float32; all inputs are finite; the zero vector is legal.
+    "component" normalisation. Computed in float32; the zero vector is legal.
     """
 
     name = "spherical_harmonics"
