@@ -68,6 +68,6 @@ def adaln_modulation(
         tokens,
         channels,
         eps,
-        BLOCK=min(4096, triton.next_power_of_2(channels)),
+        BLOCK=1024,
     )
     return out

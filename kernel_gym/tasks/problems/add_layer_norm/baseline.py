@@ -61,7 +61,6 @@ def add_layer_norm(
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    block = min(4096, triton.next_power_of_2(cols))
     add_layer_norm_kernel[(rows,)](
         x,
         residual,
@@ -73,6 +72,6 @@ def add_layer_norm(
         residual.stride(0),
         cols,
         eps,
-        BLOCK=block,
+        BLOCK=1024,
     )
     return out, total

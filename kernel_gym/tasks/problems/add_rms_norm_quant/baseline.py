@@ -65,18 +65,7 @@ def add_rms_norm_quant(
     q = torch.empty((rows, cols), dtype=torch.int8, device=x.device)
     scale = torch.empty((rows,), dtype=torch.float32, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    block = min(4096, triton.next_power_of_2(cols))
     add_rms_norm_quant_kernel[(rows,)](
-        x,
-        residual,
-        weight,
-        q,
-        scale,
-        total,
-        x.stride(0),
-        residual.stride(0),
-        cols,
-        eps,
-        BLOCK=block,
+        x, residual, weight, q, scale, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=1024
     )
     return q, scale, total

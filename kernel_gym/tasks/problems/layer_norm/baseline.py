@@ -44,6 +44,5 @@ def layer_norm(
     """Normalises the rows of x, float16[rows, cols] with any row stride."""
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    block = min(4096, triton.next_power_of_2(cols))
-    layer_norm_kernel[(rows,)](x, weight, bias, out, x.stride(0), cols, eps, BLOCK=block)
+    layer_norm_kernel[(rows,)](x, weight, bias, out, x.stride(0), cols, eps, BLOCK=1024)
     return out

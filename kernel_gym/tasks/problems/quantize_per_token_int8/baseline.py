@@ -30,6 +30,5 @@ def quantize_per_token_int8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     rows, cols = x.shape
     q = torch.empty((rows, cols), dtype=torch.int8, device=x.device)
     scale = torch.empty((rows,), dtype=torch.float32, device=x.device)
-    block = min(4096, triton.next_power_of_2(cols))
-    quantize_kernel[(rows,)](x, q, scale, x.stride(0), cols, BLOCK=block)
+    quantize_kernel[(rows,)](x, q, scale, x.stride(0), cols, BLOCK=1024)
     return q, scale

@@ -31,6 +31,5 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """Normalises the rows of x, float16[rows, cols] with any row stride."""
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    block = min(4096, triton.next_power_of_2(cols))
-    rms_norm_kernel[(rows,)](x, weight, out, x.stride(0), cols, eps, BLOCK=block)
+    rms_norm_kernel[(rows,)](x, weight, out, x.stride(0), cols, eps, BLOCK=1024)
     return out
