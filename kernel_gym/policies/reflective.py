@@ -34,7 +34,7 @@ from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.storage.json_lines import drop_cut_off
 from kernel_gym.storage.run_store import REFLECTIONS
 from kernel_gym.tasks import Task, get_task, task_ids
-from kernel_gym.tasks.guide import guide
+from kernel_gym.tasks.guide import guide, topics_of
 
 MAX_SOURCE = 32_000
 """Most characters of a submission in a prompt."""
@@ -155,7 +155,9 @@ class Reflective(Policy):
 
     def _task(self, chat: Conversation) -> str:
         """The prompt of the task, with or without the guide of the architecture."""
-        text, known = chat.messages[0]["content"], guide(self.arch, chat.episode.task.language)
+        task = chat.episode.task
+        text = chat.messages[0]["content"]
+        known = guide(self.arch, task.language, topics_of(task.problem))
         if not self.modules.knowledge:
             return text.replace(known, "") if known else text
         return text if known in text else f"{text}\n\n{known}"

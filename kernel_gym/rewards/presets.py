@@ -85,7 +85,7 @@ if it is slower than the baseline, and up to 1.0 at ten times the speed of the b
 """
 
 FASTEST_SLOWER, COPY = 0.25, 0.115
-_SMOOTH = {"slack": 1.25, "below": (FASTEST_SLOWER - SLOWEST_CORRECT) / (1.0 - FASTEST_SLOWER)}
+_SMOOTH = {"slack": 1.4, "below": (FASTEST_SLOWER - SLOWEST_CORRECT) / (1.0 - FASTEST_SLOWER)}
 
 KERNEL_OPT_SMOOTH = _preset(
     Recipe(
@@ -106,7 +106,8 @@ KERNEL_OPT_SMOOTH = _preset(
 
 A correct kernel earns 0.12 (ten times slower) to 0.25 (as fast as the baseline), then 0.47 at 2x,
 0.76 at 10x and 0.93 at 100x. A copy of the start kernel earns 0.115, less than any own effort.
-Unseen workloads may be 1.25 times slower than train ones at no cost, so their draw adds no noise.
+Unseen workloads may be 1.4 times slower than train ones at no cost, so that their draw moves the
+reward of most kernels by less than 0.05 (docs/rewards.md).
 """
 
 AGENT_KERNEL_ARENA = _preset(

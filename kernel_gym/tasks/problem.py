@@ -43,6 +43,8 @@ CATEGORIES = (
 )
 
 _SHARED = "kernel_gym.tasks.shared."
+_TEXTS = frozenset({".py", ".hip"})
+"""The suffixes of the files of a folder that define a problem. Its verdict is no such file."""
 
 
 class Scale(StrEnum):
@@ -342,14 +344,24 @@ class Problem(ABC):
         return f"import torch\n{functional}\n\n{text}"
 
     def content(self) -> Iterator[str]:
-        """Yields the texts that define the problem: its statement and its kernels.
+        """Yields the texts that define the problem: the files of its folder, and what they use.
 
-        The statement includes the modules of its base classes and what it imports from
-        `tasks/shared/`.
+        Each file stands after its name. Modules of base classes and modules of `tasks/shared/` that
+        the problem uses follow.
         """
+        files = self._files()
+        for name, path in files.items():
+            yield f"{name}\n{path.read_text(encoding='utf-8')}"
         for module in self._modules():
-            yield inspect.getsource(sys.modules[module])
-        yield from filter(None, map(self.kernel, KERNEL_FILES))
+            if Path(sys.modules[module].__file__ or "") not in files.values():
+                yield inspect.getsource(sys.modules[module])
+
+    def _files(self) -> dict[str, Path]:
+        """Returns the files of the folder that define the problem, by their names in it."""
+        if self.folder is None:
+            return {}
+        paths = sorted(self.folder.rglob("*"))
+        return {p.relative_to(self.folder).as_posix(): p for p in paths if p.suffix in _TEXTS}
 
     def _modules(self) -> list[str]:
         """Returns the modules of the statement: of its classes, and the shared ones they use."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kernel_gym.tasks.guide import guide
+from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.recorded.problem import RecordedProblem
 from kernel_gym.tasks.sampling import train_workloads
@@ -181,7 +181,8 @@ def _rules(task: Task) -> str:
 
 def _approach(task: Task, arch: str) -> str:
     languages = (task.language, "gluon") if task.gluon_source else (task.language,)
-    guides = filter(None, (guide(arch, language) for language in languages))
+    topics = topics_of(task.problem)
+    guides = filter(None, (guide(arch, language, topics) for language in languages))
     return "\n".join((_ADVICE[task.mode], *guides))
 
 

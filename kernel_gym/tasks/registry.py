@@ -33,6 +33,9 @@ from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
 
+_ADMISSION = "kernel_gym.admission.generated"
+"""The module that decides which generated problems are tasks."""
+
 
 class TasksPathError(InputError, ValueError):
     """A folder of problems cannot be used. The message names the folder and the reason."""
@@ -114,7 +117,8 @@ def get_task(task_id: str) -> Task:
     The name of a generated problem without a mode means the mode `triton2triton`.
 
     Raises:
-        UnknownName: There is no such task. The message lists similar ids.
+        UnknownName: There is no such task, or admission refuses the generated problem. The message
+            lists similar ids, or the reason.
     """
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
@@ -130,8 +134,21 @@ def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
     if mode not in set(Mode) or not (name.startswith(PREFIX) or is_problem(name)):
         raise UnknownName("task", task_id, task_ids())
     problem = get_problem(name)
+    if name.startswith(PREFIX):
+        _require_admitted(task_id, name)
     tasks = {m: Task(problem, m) for m in modes_of(problem)}
     if mode not in tasks:
         known = task_ids() if problem.folder else [task.id for task in tasks.values()]
         raise UnknownName("task", task_id, known)
     return tasks[Mode(mode)]
+
+
+def _require_admitted(task_id: str, name: str) -> None:
+    """Raises UnknownName if admission refuses a generated problem.
+
+    Admission lies above this room and is looked up when it is needed.
+    """
+    reasons = import_module(_ADMISSION).refusals(name)
+    if reasons:
+        hint = f"admission refuses it: {reasons[0]}; choose another seed"
+        raise UnknownName("task", task_id, (), hint)

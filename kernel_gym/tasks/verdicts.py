@@ -83,7 +83,7 @@ class AdmissionVerdict(BaseModel):
 
 
 def content_hash(problem: Problem) -> str:
-    """Returns the SHA-256 of everything that decides a verdict: statement, kernels and rules."""
+    """Returns the SHA-256 of all that decides a verdict: the rules and the problem's files."""
     digest = hashlib.sha256(f"rules {RULES_VERSION}\n".encode())
     for text in problem.content():
         digest.update(f"{len(text.encode())}\n{text}".encode())

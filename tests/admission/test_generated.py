@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from kernel_gym.admission import check_values, generated_tasks
-from kernel_gym.tasks import Scale, UnknownName, get_problem
+from kernel_gym.tasks import Scale, UnknownName, get_problem, get_task
 from kernel_gym.tasks.generated.problem import generated_id
 
 
@@ -22,8 +22,17 @@ def test_what_is_refused_is_left_out_and_nothing_else():
     assert not any(check_values(get_problem(name), Scale.SIM, 0).refused for name in names)
 
 
+def test_get_task_refuses_what_admission_refuses():
+    name = generated_id(345, 4)  # the mean of a product, then a sigmoid: nearly constant
+    reasons = check_values(get_problem(name), Scale.SIM, 0).refused
+    assert reasons == ("low-precision accumulation: passes: sums",)
+    for task_id in (name, f"torch2triton/{name}"):
+        with pytest.raises(UnknownName, match="admission refuses it: low-precision accumulation"):
+            get_task(task_id)
+
+
 def test_splits_share_no_task():
-    train, test = (set(itertools.islice(generated_tasks(s, 2), 8)) for s in ("train", "test"))
+    train, test = (set(itertools.islice(generated_tasks(s, 3), 8)) for s in ("train", "test"))
     assert len(train | test) == 16
 
 

@@ -21,7 +21,7 @@ from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
 from kernel_gym.storage.run_store import REFLECTIONS, RunStore
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.guide import guide
+from kernel_gym.tasks.guide import guide, topics_of
 from tests.records import failure, passing
 from tests.storage.test_run_store import CONFIG
 
@@ -108,7 +108,7 @@ def test_the_history_is_sorted_by_speed_and_the_last_failure_follows():
 @pytest.mark.parametrize(
     ("off", "gone"),
     [
-        ({"knowledge": False}, guide("gfx942", "triton")),
+        ({"knowledge": False}, guide("gfx942", "triton", topics_of(TASK.problem))),
         ({"example": False}, "as an example"),
         ({"optimizer": False}, "the fastest first"),
         ({"debugger": False}, "```\nbad"),
@@ -121,7 +121,7 @@ def test_a_module_switched_off_changes_what_is_asked(off, gone):
 
 
 def test_the_guide_is_there_once_and_can_be_taken_out_of_the_prompt():
-    known = guide("gfx942", "triton")
+    known = guide("gfx942", "triton", topics_of(TASK.problem))
     chat = Conversation(episode(), ({"role": "user", "content": f"task\n{known}\nrules"},))
     assert Reflective(Scripted()).ask(chat).count(known) == 1
     assert known not in Reflective(Scripted(), Modules(knowledge=False)).ask(chat)

@@ -30,6 +30,13 @@ def test_shared_modules_and_base_classes_decide_a_problem():
     assert "class Problem(" not in heir
 
 
+def test_every_file_of_the_folder_decides_a_problem():
+    names = [text.partition("\n")[0] for text in get_problem("softmax").content()]
+    assert {"baseline.hip", "baseline.py", "formula.py", "gluon.py", "problem.py"} <= set(names)
+    assert "variants/whole_row.py" in names
+    assert not any("admission" in name for name in names)
+
+
 def test_scalars_vary_by_workload_and_not_by_seed():
     workloads = [Workload({"rows": n}, Split.TRAIN, Kind.TRAIN) for n in range(1, 50)]
     drawn = [one_of("eps", (1e-6, 1e-5, 1e-3), workload) for workload in workloads]
@@ -39,15 +46,17 @@ def test_scalars_vary_by_workload_and_not_by_seed():
     assert drawn != others
 
 
-def drawn_scalars(name: str) -> set[str]:
-    """Returns the arguments of a problem that `one_of` chooses."""
-    problem = get_problem(name)
-    source = Path(inspect.getfile(type(problem))).read_text(encoding="utf-8")
-    return set(re.findall(r'"(\w+)": one_of\(', source)) & {arg.name for arg in problem.args}
+def test_scalar_arguments_that_vary_are_declared():
+    """Else the control "fixed argument" does not apply to them."""
+    for name in problem_names():
+        source = Path(inspect.getfile(type(get_problem(name)))).read_text(encoding="utf-8")
+        drawn = set(re.findall(r'"(\w+)": one_of\(', source))
+        assert not drawn & {arg.name for arg in get_problem(name).args}, name
 
 
-@pytest.mark.parametrize("name", [name for name in problem_names() if drawn_scalars(name)])
-def test_scalars_that_vary_have_several_values_in_train(name):
+@pytest.mark.parametrize("name", [n for n in problem_names() if get_problem(n).declared])
+def test_declared_scalars_have_several_values_in_train(name):
     problem = get_problem(name)
     calls = [make_inputs(problem, w, 0) for w in train_workloads(problem, Scale.SIM)]
-    assert [arg for arg in drawn_scalars(name) if len({call[arg] for call in calls}) == 1] == []
+    declared = [arg.name for arg in problem.declared]
+    assert [arg for arg in declared if len({call[arg] for call in calls}) == 1] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -24,7 +26,8 @@ from kernel_gym.tasks import (
     train_workloads,
     unseen_workloads,
 )
-from kernel_gym.tasks.guide import guide
+from kernel_gym.tasks import guide as guides
+from kernel_gym.tasks.guide import TOPICS, guide, topics_of
 from kernel_gym.tasks.small_floats import FNUZ, OCP, native_small_floats
 
 
@@ -119,10 +122,40 @@ def test_what_guides_say_of_a_device_is_in_its_data_sheet(arch):
     assert f"runs at {times} times the fp32 vector rate" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "topics"),
+    [
+        ("add", set()),
+        ("rms_norm", {"rows"}),
+        ("matmul", {"product"}),
+        ("gated_delta_rule", {"product", "rows"}),
+        ("causal_attention", {"product", "rows"}),
+        ("quantize_fp8_group", {"float8", "rows"}),
+        ("fp8_block_matmul_ocp", {"float8", "product"}),
+        ("generated:seed=1,depth=3", None),
+    ],
+)
+def test_guides_are_chosen_by_what_a_problem_computes(name, topics):
+    problem = get_problem(name)
+    assert topics is None or topics_of(problem) == topics
+    text = prompt(get_task(f"torch2triton/{name}"), "a device", arch="gfx942")
+    approach = text.split("## Approach\n")[1]
+    assert ("MFMA" in approach) == ("product" in topics_of(problem))
+    assert ("online softmax" in approach) == ("rows" in topics_of(problem))
+    assert ("fnuz variant" in approach) == ("float8" in topics_of(problem))
+
+
+def test_guides_have_no_other_topics():
+    texts = [path.read_text() for path in Path(guides.__file__).parent.glob("guides/*/*.md")]
+    headings = {line for text in texts for line in text.splitlines() if line.startswith("#")}
+    assert headings == {f"## {topic}" for topic in TOPICS}
+
+
 def test_prompts_hold_the_guide_and_the_advice_of_the_mode():
     texts = {i: prompt(get_task(i), "a device", arch="gfx942") for i in task_ids()}
     for task_id, text in texts.items():
-        assert guide("gfx942", get_task(task_id).language) in text
+        task = get_task(task_id)
+        assert guide("gfx942", task.language, topics_of(task.problem)) in text
         assert "## Approach" in text
     advised = {
         mode: texts[f"{mode}/softmax"].split("## Approach\n")[1].split("\n- ")[0] for mode in Mode

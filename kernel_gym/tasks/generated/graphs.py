@@ -1,9 +1,14 @@
 """Graphs of generated problems: chains of 2 to 6 operators, numbered without gaps or repeats.
 
 A chain starts at a matrix `x[rows, cols]`. Each operator maps the previous value, a matrix or a
-column with one number per row, to the next value. Some operators take a further input. The chains
-of a depth are numbered by unranking: dynamic programming counts the chains that may follow each
-state, so each number below `count(depth)` is one chain, and different numbers are different chains.
+column with one number per row, to the next value. Some operators take a further input. Which
+operators may follow each other is what models do: a product is followed by a bias, an activation, a
+residual or a softmax, a residual by a norm, a softmax by a product. No chain holds two steps that
+are one by algebra, or a step without effect.
+
+The chains of a depth are numbered by unranking: dynamic programming counts the chains that may
+follow each state, so each number below `count(depth)` is one chain, and different numbers are
+different chains.
 """
 
 from __future__ import annotations
@@ -29,8 +34,9 @@ class Extra(StrEnum):
     ROW = "row"
     INPUT = "x"
     FACTOR = "factor"
+    LINEAR = "weight of a linear layer"
+    TAPS = "taps of a filter for each column"
     ROW_INDEX = "row index"
-    COL_INDEX = "column index"
 
 
 class OperatorKind(StrEnum):
@@ -40,7 +46,52 @@ class OperatorKind(StrEnum):
     REDUCE = "reduce"
     NORM = "norm"
     MATMUL = "matmul"
+    CONVOLUTION = "convolution"
     LAYOUT = "layout"
+
+
+class ChainRole(StrEnum):
+    """The place of an operator in a model. It decides what may follow."""
+
+    START = "start"
+    PRODUCT = "product"
+    CONVOLUTION = "convolution"
+    BIAS = "bias"
+    SCALE = "scale"
+    ACTIVATION = "activation"
+    GATE = "gate"
+    ROW_FACTOR = "row factor"
+    RESIDUAL = "residual"
+    NORM = "norm"
+    SOFTMAX = "softmax"
+    POOLING = "pooling"
+    REDUCTION = "reduction"
+    LAYOUT = "layout"
+
+
+def _roles(text: str) -> frozenset[ChainRole]:
+    return frozenset(ChainRole(name) for name in text.split(", "))
+
+
+FOLLOWERS = {
+    ChainRole.START: _roles("product, convolution, residual, norm, layout"),
+    ChainRole.PRODUCT: _roles(
+        "bias, scale, activation, gate, row factor, residual, norm, reduction, pooling"
+    ),
+    ChainRole.CONVOLUTION: _roles("bias, activation"),
+    ChainRole.BIAS: _roles("activation, gate, residual, norm, reduction, pooling"),
+    ChainRole.SCALE: _roles("softmax"),
+    ChainRole.ACTIVATION: _roles("product, gate, residual, reduction, pooling"),
+    ChainRole.GATE: _roles("product, residual, norm, reduction, pooling"),
+    ChainRole.ROW_FACTOR: _roles("product, residual"),
+    ChainRole.RESIDUAL: _roles("norm, activation, reduction, pooling"),
+    ChainRole.NORM: _roles("product, convolution, activation, gate"),
+    ChainRole.SOFTMAX: _roles("product, gate"),
+    ChainRole.POOLING: _roles("activation, gate"),
+    ChainRole.REDUCTION: _roles("gate"),
+    ChainRole.LAYOUT: _roles("product, convolution, norm, gate, residual"),
+}
+"""The roles that may follow each role, as in blocks of transformers and of convolutional nets."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +105,7 @@ class Op:
 
     name: str
     kind: OperatorKind
+    role: ChainRole
     torch: str
     triton: str = ""
     extra: Extra = Extra.NONE
@@ -63,115 +115,109 @@ class Op:
     flops: int = 1
 
 
-def _point(name: str, torch: str, triton: str, constants: str = "", **more: object) -> Op:
-    drawn = tuple(constants.split()) or ("",)
-    return Op(name, OperatorKind.POINT, torch, triton, constants=drawn, **more)  # type: ignore[arg-type]
+def _act(name: str, torch: str, triton: str, constants: str = "", **more: object) -> Op:
+    drawn, role = tuple(constants.split()) or ("",), ChainRole.ACTIVATION
+    return Op(name, OperatorKind.POINT, role, torch, triton, constants=drawn, **more)  # type: ignore[arg-type]
 
 
-def _binary(name: str, torch: str, triton: str, extra: Extra) -> Op:
-    return Op(name, OperatorKind.POINT, torch, triton, extra)
+def _binary(name: str, role: ChainRole, sign: str, extra: Extra) -> Op:
+    return Op(name, OperatorKind.POINT, role, f"{{x}} {sign} {{t}}", f"x {sign} t", extra)
 
 
-_PAIRS = {
-    "add": ("{x} + {t}", "x + t"),
-    "sub": ("{x} - {t}", "x - t"),
-    "mul": ("{x} * {t}", "x * t"),
-    "max": ("torch.maximum({x}, {t})", "tl.maximum(x, t)"),
-    "min": ("torch.minimum({x}, {t})", "tl.minimum(x, t)"),
-}
+def _reduce(name: str, torch: str, role: ChainRole = ChainRole.REDUCTION, flops: int = 1) -> Op:
+    return Op(name, OperatorKind.REDUCE, role, torch, flops=flops)
+
+
 _CUBIC = "1.5957691216057308 * (x + 0.044715 * x * x * x)"
+_SQUARING = frozenset({"relu_squared", "mul_x", "mul_matrix"})
+_OF_COLUMNS = frozenset({"sigmoid", "silu", "relu"})
+"""Activations of one number per row, as in squeeze and excitation."""
 
 OPS: tuple[Op, ...] = (
-    _point("relu", "torch.relu({x})", "tl.maximum(x, 0.0)", positive=True, signed=True),
-    _point(
-        "leaky_relu",
-        "F.leaky_relu({x}, {c})",
-        "tl.where(x > 0, x, x * {c})",
-        "0.01 0.1 0.2 0.3",
-        signed=True,
+    _act("relu", "torch.relu({x})", "tl.maximum(x, 0.0)", positive=True, signed=True),
+    _act("relu_squared", "torch.relu({x}).square()", "x * tl.maximum(x, 0.0)", positive=True),
+    _act("silu", "F.silu({x})", "x * tl.sigmoid(x)", flops=4),
+    _act("gelu", 'F.gelu({x}, approximate="tanh")', f"x * tl.sigmoid({_CUBIC})", flops=8),
+    _act("sigmoid", "torch.sigmoid({x})", "tl.sigmoid(x)", positive=True, flops=3),
+    _act("tanh", "torch.tanh({x})", "2.0 * tl.sigmoid(2.0 * x) - 1.0", flops=5),
+    _act(
+        "softcap",
+        "{c} * torch.tanh({x} / {c})",
+        "{c} * (2.0 * tl.sigmoid(2.0 * x / {c}) - 1.0)",
+        "30.0",
+        flops=7,
     ),
-    _point("silu", "F.silu({x})", "x * tl.sigmoid(x)", flops=4),
-    _point("gelu", 'F.gelu({x}, approximate="tanh")', f"x * tl.sigmoid({_CUBIC})", flops=8),
-    _point("sigmoid", "torch.sigmoid({x})", "tl.sigmoid(x)", positive=True, flops=3),
-    _point(
-        "softplus",
-        "F.softplus({x})",
-        "tl.maximum(x, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(x)))",
+    Op(
+        "scale",
+        OperatorKind.POINT,
+        ChainRole.SCALE,
+        "{x} * {c}",
+        "x * {c}",
+        constants=("0.25", "0.125", "0.0884", "0.0625", "0.05", "0.03125"),
+    ),
+    _binary("add_bias", ChainRole.BIAS, "+", Extra.BIAS),
+    _binary("add_matrix", ChainRole.RESIDUAL, "+", Extra.MATRIX),
+    _binary("add_x", ChainRole.RESIDUAL, "+", Extra.INPUT),
+    _binary("mul_matrix", ChainRole.GATE, "*", Extra.MATRIX),
+    _binary("mul_x", ChainRole.GATE, "*", Extra.INPUT),
+    _binary("mul_row", ChainRole.ROW_FACTOR, "*", Extra.ROW),
+    _reduce("row_sum", "{x}.sum(1, keepdim=True)"),
+    _reduce("row_mean", "{x}.mean(1, keepdim=True)", ChainRole.POOLING),
+    _reduce("row_max", "{x}.amax(1, keepdim=True)", ChainRole.POOLING),
+    _reduce("row_norm", "{x}.square().sum(1, keepdim=True).sqrt()", flops=2),
+    _reduce("logsumexp", "torch.logsumexp({x}, 1, keepdim=True)", flops=4),
+    Op(
+        "softmax",
+        OperatorKind.NORM,
+        ChainRole.SOFTMAX,
+        "torch.softmax({x}, 1)",
         positive=True,
         flops=5,
     ),
-    _point("softsign", "F.softsign({x})", "x / (1.0 + tl.abs(x))", flops=3),
-    _point(
-        "hardswish",
-        "F.hardswish({x})",
-        "x * tl.minimum(tl.maximum(x + 3.0, 0.0), 6.0) / 6.0",
-        flops=5,
-    ),
-    _point("square", "torch.square({x})", "x * x", positive=True),
-    _point("abs", "torch.abs({x})", "tl.abs(x)", positive=True, signed=True),
-    _point("bell", "torch.exp(-torch.abs({x}))", "tl.exp(-tl.abs(x))", positive=True, flops=2),
-    _point("lorentz", "1.0 / (1.0 + {x} * {x})", "1.0 / (1.0 + x * x)", positive=True, flops=3),
-    _point("hypot", "torch.sqrt(1.0 + {x} * {x})", "tl.sqrt(1.0 + x * x)", positive=True, flops=3),
-    _point("scale", "{x} * {c}", "x * {c}", "-2.0 -0.5 0.125 0.25 0.5 1.5 2.0 3.0"),
-    _point("shift", "{x} + {c}", "x + {c}", "-2.0 -1.0 -0.5 -0.25 0.25 0.5 1.0 2.0"),
-    _point(
-        "clamp_low", "torch.clamp({x}, min={c})", "tl.maximum(x, {c})", "-1.0 -0.5 0.125 0.25 0.5"
-    ),
-    _point("clamp_high", "torch.clamp({x}, max={c})", "tl.minimum(x, {c})", "0.25 0.5 1.0 1.5 2.0"),
-    *(_binary(f"{n}_matrix", *pair, Extra.MATRIX) for n, pair in _PAIRS.items()),
-    *(_binary(f"{n}_x", *pair, Extra.INPUT) for n, pair in _PAIRS.items()),
-    _binary("mul_weight", *_PAIRS["mul"], Extra.WEIGHT),
-    _binary("add_bias", *_PAIRS["add"], Extra.BIAS),
-    _binary("mul_row", *_PAIRS["mul"], Extra.ROW),
-    _binary("sub_row", *_PAIRS["sub"], Extra.ROW),
-    Op("row_sum", OperatorKind.REDUCE, "{x}.sum(1, keepdim=True)"),
-    Op("row_mean", OperatorKind.REDUCE, "{x}.mean(1, keepdim=True)"),
-    Op("row_max", OperatorKind.REDUCE, "{x}.amax(1, keepdim=True)"),
-    Op("row_min", OperatorKind.REDUCE, "{x}.amin(1, keepdim=True)"),
-    Op("row_norm", OperatorKind.REDUCE, "{x}.square().sum(1, keepdim=True).sqrt()", flops=2),
-    Op("logsumexp", OperatorKind.REDUCE, "torch.logsumexp({x}, 1, keepdim=True)", flops=4),
-    Op("softmax", OperatorKind.NORM, "torch.softmax({x}, 1)", positive=True, flops=5),
-    Op("log_softmax", OperatorKind.NORM, "torch.log_softmax({x}, 1)", flops=5),
-    Op("centre", OperatorKind.NORM, "{x} - {x}.mean(1, keepdim=True)", flops=2),
+    Op("log_softmax", OperatorKind.NORM, ChainRole.SOFTMAX, "torch.log_softmax({x}, 1)", flops=5),
     Op(
         "rms_norm",
         OperatorKind.NORM,
-        "F.rms_norm({x}, {x}.shape[1:], {t}, 1e-5)",
+        ChainRole.NORM,
+        "F.rms_norm({x}, {x}.shape[1:], {t}, {c})",
         "",
         Extra.WEIGHT,
+        constants=("1e-5",),
         flops=5,
     ),
     Op(
         "layer_norm",
         OperatorKind.NORM,
-        "F.layer_norm({x}, {x}.shape[1:], {t}, 1e-5)",
+        ChainRole.NORM,
+        "F.layer_norm({x}, {x}.shape[1:], {t}, {c})",
         "",
         Extra.WEIGHT_BIAS,
+        constants=("1e-5",),
         flops=8,
     ),
-    Op("matmul", OperatorKind.MATMUL, "{x} @ {t}", "", Extra.FACTOR),
+    Op("matmul", OperatorKind.MATMUL, ChainRole.PRODUCT, "{x} @ {t}", "", Extra.FACTOR),
+    Op("linear", OperatorKind.MATMUL, ChainRole.PRODUCT, "{x} @ {t}.T", "", Extra.LINEAR),
     Op(
-        "roll",
-        OperatorKind.LAYOUT,
-        "torch.roll({x}, {c}, 1)",
-        constants=("-5", "-3", "-2", "-1", "1", "2", "3", "5"),
-        flops=0,
+        "causal_conv",
+        OperatorKind.CONVOLUTION,
+        ChainRole.CONVOLUTION,
+        "F.conv1d(F.pad({x}.T, (3, 0)), {t}.T[:, None], groups={t}.shape[1]).T",
+        "",
+        Extra.TAPS,
+        flops=8,
     ),
-    Op("flip", OperatorKind.LAYOUT, "torch.flip({x}, (1,))", flops=0),
     Op(
         "delay",
         OperatorKind.LAYOUT,
+        ChainRole.LAYOUT,
         "F.pad({x}, (0, 0, {c}, 0))[: {x}.shape[0]]",
-        constants=("1", "2", "3", "4"),
+        constants=("1", "2"),
         flops=0,
     ),
-    Op("tril", OperatorKind.LAYOUT, "torch.tril({x})", flops=0),
-    Op("take_rows", OperatorKind.LAYOUT, "{x}[{t}]", "", Extra.ROW_INDEX, flops=0),
-    Op("take_cols", OperatorKind.LAYOUT, "{x}[:, {t}]", "", Extra.COL_INDEX, flops=0),
+    Op(
+        "take_rows", OperatorKind.LAYOUT, ChainRole.LAYOUT, "{x}[{t}]", "", Extra.ROW_INDEX, flops=0
+    ),
 )
-
-_CONSTANT_IN_SUM = frozenset({"softmax", "centre"})
-"""After these, a sum or mean of the row is constant, also if layout changes come between."""
 
 
 @dataclass(frozen=True)
@@ -202,13 +248,19 @@ class GeneratedGraph:
 
 @dataclass(frozen=True)
 class _State:
-    """The state that decides which operators may follow."""
+    """The state that decides which operators may follow.
+
+    `rescaled` means that rows have a factor which a norm would divide out again, `large` that
+    values were multiplied by values, so that a softmax of them would show every rounding.
+    """
 
     width: str = "cols"
-    last: str = ""
+    role: ChainRole = ChainRole.START
     positive: bool = False
-    balanced: bool = False
+    rescaled: bool = False
+    large: bool = False
     products: int = 0
+    norms: int = 0
 
 
 def graph(seed: int, depth: int) -> GeneratedGraph:
@@ -261,15 +313,17 @@ def _moves(state: _State) -> tuple[tuple[Op, _State], ...]:
 
 
 def _may_follow(state: _State, op: Op) -> bool:
-    if op.name == state.last or (op.signed and state.positive):
+    if op.role not in FOLLOWERS[state.role] or (op.signed and state.positive):
         return False
     if op.extra is Extra.INPUT:
-        return bool(state.last) and state.width in ("cols", "1")
+        return state.role is not ChainRole.START and state.width in ("cols", "1")
     if state.width == "1":
-        return op.kind is OperatorKind.POINT and op.extra in (Extra.NONE, Extra.ROW)
-    if op.kind is OperatorKind.MATMUL:
-        return state.products < 2
-    return not (state.balanced and op.name in ("row_sum", "row_mean", "centre"))
+        return op.name in _OF_COLUMNS
+    if op.role is ChainRole.NORM:
+        return state.norms < 2 and not state.rescaled
+    if op.role is ChainRole.SOFTMAX:
+        return not state.large
+    return op.role is not ChainRole.PRODUCT or state.products < 2
 
 
 def _after(state: _State, op: Op) -> _State:
@@ -280,12 +334,15 @@ def _after(state: _State, op: Op) -> _State:
         width = "inner" if width == "cols" else "cols"
     elif op.extra is Extra.INPUT:
         width = "cols"
-    moved = op.kind is OperatorKind.LAYOUT and op.name not in ("tril", "take_cols")
+    factor = op.role is ChainRole.ROW_FACTOR or (op.role is ChainRole.GATE and state.width == "1")
+    kept = op.role in (ChainRole.PRODUCT, ChainRole.GATE, ChainRole.LAYOUT)
     return replace(
         state,
         width=width,
-        last=op.name,
-        positive=op.positive or (op.kind is OperatorKind.LAYOUT and state.positive),
-        balanced=op.name in _CONSTANT_IN_SUM or (moved and state.balanced),
-        products=state.products + (op.kind is OperatorKind.MATMUL),
+        role=op.role,
+        positive=op.positive or (op.role is ChainRole.LAYOUT and state.positive),
+        rescaled=factor or (kept and state.rescaled),
+        large=op.name in _SQUARING or (state.large and op.role is not ChainRole.NORM),
+        products=state.products + (op.role is ChainRole.PRODUCT),
+        norms=state.norms + (op.role is ChainRole.NORM),
     )

@@ -14,8 +14,9 @@ _LETTERS = {
     Extra.WEIGHT_BIAS: "wb",
     Extra.ROW: "r",
     Extra.FACTOR: "f",
+    Extra.LINEAR: "f",
+    Extra.TAPS: "k",
     Extra.ROW_INDEX: "i",
-    Extra.COL_INDEX: "j",
 }
 """The letters of further inputs. A name is a letter and the number of the step."""
 
@@ -58,14 +59,15 @@ def _torch_step(graph: GeneratedGraph, number: int, step: OperatorStep, wide: st
     names = extra_names(number, step)
     if step.op.kind is OperatorKind.MATMUL:
         if wide == "double":
-            return f"{before} @ {names[0]}.double()"
-        return f"({before}.to(torch.{graph.dtype}) @ {names[0]}).float()"
+            return step.op.torch.format(x=before, t=f"{names[0]}.double()")
+        product = step.op.torch.format(x=f"{before}.to(torch.{graph.dtype})", t=names[0])
+        return f"({product}).float()"
     extra = ", ".join(f"{name}.{wide}()" for name in names)
     if step.op.extra is Extra.INPUT:
         extra = "h0"
     elif step.op.extra is Extra.ROW:
         extra += "[:, None]"
-    elif step.op.extra in (Extra.ROW_INDEX, Extra.COL_INDEX):
+    elif step.op.extra is Extra.ROW_INDEX:
         extra = names[0]
     return step.op.torch.format(x=before, t=extra, c=step.constant)
 
@@ -74,7 +76,6 @@ def _torch_step(graph: GeneratedGraph, number: int, step: OperatorStep, wide: st
 
 _TOTAL = ("0.0", "0.0", "acc + x", "tl.sum(acc, axis=0)")
 _TOP = ('float("-inf")', 'float("-inf")', "tl.maximum(acc, x)", "tl.max(acc, axis=0)")
-_BOTTOM = ('float("inf")', 'float("inf")', "tl.minimum(acc, x)", "tl.min(acc, axis=0)")
 _SQUARES = ("0.0", "0.0", "acc + x * x", "tl.sum(acc, axis=0)")
 _POWERS = ("0.0", 'float("-inf")', "acc + tl.exp(x - p0)", "tl.sum(acc, axis=0)")
 _DEVIATION = "(x - p0 / cols)"
@@ -88,26 +89,31 @@ _PASSES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "row_sum": ((_TOTAL,), "p0"),
     "row_mean": ((_TOTAL,), "p0 / cols"),
     "row_max": ((_TOP,), "p0"),
-    "row_min": ((_BOTTOM,), "p0"),
     "row_norm": ((_SQUARES,), "tl.sqrt(p0)"),
     "logsumexp": ((_TOP, _POWERS), "p0 + tl.log(p1)"),
     "softmax": ((_TOP, _POWERS), "tl.exp(x - p0) / p1"),
     "log_softmax": ((_TOP, _POWERS), "x - p0 - tl.log(p1)"),
-    "centre": ((_TOTAL,), "x - p0 / cols"),
-    "rms_norm": ((_SQUARES,), "x / tl.sqrt(p0 / cols + 1e-5) * t"),
-    "layer_norm": ((_TOTAL, _SPREAD), f"{_DEVIATION} / tl.sqrt(p1 / cols + 1e-5) * t + u"),
+    "rms_norm": ((_SQUARES,), "x / tl.sqrt(p0 / cols + {c}) * t"),
+    "layer_norm": ((_TOTAL, _SPREAD), _DEVIATION + " / tl.sqrt(p1 / cols + {c}) * t + u"),
 }
 """Passes over the row, each (start, padding, update, end), with results p0, p1; then the result."""
 
 _SOURCES = {
-    "roll": ("row", "((at - ({c})) % cols + cols) % cols", "kept"),
-    "flip": ("row", "cols - 1 - at", "kept"),
     "delay": ("(row - {c})", "at", "kept & (row >= {c})"),
-    "tril": ("row", "at", "kept & (at <= row)"),
     "take_rows": ("tl.load(t_ptr + row)", "at", "kept"),
-    "take_cols": ("row", "tl.load(t_ptr + at, mask=kept, other=0)", "kept"),
 }
 """Where a layout operator reads: row, column, and a mask of the elements that are not zero."""
+
+_CONVOLUTION = """\
+        total = tl.zeros([BLOCK], tl.float32)
+        for tap in range(4):
+            at_row = row - 3 + tap
+            seen = kept & (at_row >= 0)
+            x = tl.load(x_ptr + at_row * x_stride + at, mask=seen, other=0.0).to(tl.float32)
+            t = tl.load(t_ptr + tap * t_stride + at, mask=kept, other=0.0).to(tl.float32)
+            total += x * t
+        tl.store(out_ptr + row * cols + at, total, mask=kept)
+"""
 
 _HEAD = '''\
 @triton.jit
@@ -135,7 +141,7 @@ def {name}(a_ptr, a_stride, b_ptr, b_stride, out_ptr, m, n, k, TILE: tl.constexp
             other=0.0,
         )
         b = tl.load(
-            b_ptr + depth[:, None].to(tl.int64) * b_stride + cols[None, :],
+            b_ptr + {at},
             mask=(depth[:, None] < k) & (cols[None, :] < n),
             other=0.0,
         )
@@ -170,17 +176,23 @@ def describe(graph: GeneratedGraph) -> str:
 def _kernel(graph: GeneratedGraph, number: int, step: OperatorStep) -> str:
     name = f"step{number}_{step.op.name}"
     if step.op.kind is OperatorKind.MATMUL:
-        return _MATMUL.format(name=name, words="Matrix product", dtype=graph.dtype)
+        deep, wide = "depth[:, None]", "cols[None, :]"
+        at = f"{deep}.to(tl.int64) * b_stride + {wide}"
+        if step.op.extra is Extra.LINEAR:
+            at = f"{wide}.to(tl.int64) * b_stride + {deep}"
+        return _MATMUL.format(name=name, words="Matrix product", dtype=graph.dtype, at=at)
     words = step.op.torch.format(x="x", t="t", c=step.constant).replace('"', "'")
     parameters = ", ".join(["x_ptr, x_stride", *(_parameters(step))])
     head = _HEAD.format(name=name, parameters=parameters, words=words)
     if step.op.kind in (OperatorKind.REDUCE, OperatorKind.NORM):
         return head + _row_passes(step)
+    if step.op.kind is OperatorKind.CONVOLUTION:
+        return head + _LOOP + _CONVOLUTION
     return head + _LOOP + _indent(_loads(step)) + _store(step)
 
 
 def _parameters(step: OperatorStep) -> list[str]:
-    if step.op.extra in (Extra.MATRIX, Extra.INPUT):
+    if step.op.extra in (Extra.MATRIX, Extra.INPUT, Extra.TAPS):
         return ["t_ptr", "t_stride"]
     return [f"{letter}_ptr" for letter in "tu"[: len(_LETTERS.get(step.op.extra, ""))]]
 
@@ -217,7 +229,7 @@ def _store(step: OperatorStep) -> str:
 
 def _row_passes(step: OperatorStep) -> str:
     passes, result = _PASSES[step.op.name]
-    text = ""
+    result, text = result.replace("{c}", step.constant), ""
     for n, (start, padding, update, end) in enumerate(passes):
         text += f"    acc = tl.full([BLOCK], {start}, tl.float32)\n" + _LOOP
         text += _indent(_load("x_ptr + row * x_stride + at", other=padding))
@@ -255,12 +267,12 @@ def _launch(graph: GeneratedGraph, number: int, step: OperatorStep) -> list[str]
         sizes = f"rows, {step.width}, {step.width_in}"
         strides = f"{before}, {before}.stride(0), {factor}, {factor}.stride(0), {after}"
         return [
-            f"{step.width} = {factor}.shape[1]",
+            f"{step.width} = {factor}.shape[{0 if step.op.extra is Extra.LINEAR else 1}]",
             f"{after} = {allocate}",
             f"{name}[{grid}]({strides}, {sizes}, TILE=32)",
         ]
     extra = ["x", "x.stride(0)"] if step.op.extra is Extra.INPUT else list(names)
-    if step.op.extra is Extra.MATRIX:
+    if step.op.extra in (Extra.MATRIX, Extra.TAPS):
         extra.append(f"{names[0]}.stride(0)")
     width = step.width_in if step.op.kind is OperatorKind.REDUCE else step.width
     arguments = ", ".join([before, f"{before}.stride(0)", *extra, after, width])

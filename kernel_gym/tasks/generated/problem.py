@@ -54,8 +54,9 @@ _SHAPES = {
     Extra.WEIGHT_BIAS: "{w}",
     Extra.ROW: "rows",
     Extra.FACTOR: "{v}, {w}",
+    Extra.LINEAR: "{w}, {v}",
+    Extra.TAPS: "4, {w}",
     Extra.ROW_INDEX: "rows",
-    Extra.COL_INDEX: "{w}",
 }
 
 
@@ -190,7 +191,7 @@ class GeneratedProblem(Problem):
 
     def _extra_arguments(self) -> Iterator[TensorArg]:
         for number, step in enumerate(self.graph.steps, 1):
-            index = step.op.extra in (Extra.ROW_INDEX, Extra.COL_INDEX)
+            index = step.op.extra is Extra.ROW_INDEX
             for name in extra_names(number, step):
                 shape = _SHAPES[step.op.extra].format(w=step.width, v=step.width_in)
                 yield TensorArg(name, torch.int64 if index else self.dtype, shape=shape)
@@ -202,14 +203,15 @@ class GeneratedProblem(Problem):
         rows, width = dims["rows"], _width(step.width, dims)
         if extra is Extra.MATRIX:
             return draw((rows, width), self.dtype, workload.distribution, generator)
-        if extra is Extra.FACTOR:
+        if extra in (Extra.FACTOR, Extra.LINEAR):
             before = _width(step.width_in, dims)
-            factor = torch.randn(before, width, generator=generator)
+            shape = (before, width) if extra is Extra.FACTOR else (width, before)
+            factor = torch.randn(shape, generator=generator)
             return (factor * before**-0.5).to(self.dtype)
+        if extra is Extra.TAPS:
+            return (0.5 * torch.randn((4, width), generator=generator)).to(self.dtype)
         if extra is Extra.ROW_INDEX:
             return torch.randint(0, rows, (rows,), generator=generator)
-        if extra is Extra.COL_INDEX:
-            return torch.randperm(width, generator=generator)
         length = rows if extra is Extra.ROW else width
         around = 0.0 if name.startswith("b") else 1.0
         return (around + 0.3 * torch.randn(length, generator=generator)).to(self.dtype)

@@ -40,9 +40,8 @@ class TracedProblem(Problem):
         return path.read_text(encoding="utf-8") if path and path.is_file() else ""
 
     def content(self) -> Iterator[str]:
-        """Yields the statement, the kernels and the original."""
-        yield from [self.text] if self.text else super().content()
-        yield self.original
+        """Yields the statement and the original, or the files of the folder."""
+        yield from (self.text, self.original) if self.text else super().content()
 
     @property
     def folder(self) -> Path | None:

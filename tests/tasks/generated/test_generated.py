@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from kernel_gym.admission import check_values
+from kernel_gym.admission.generated import refusals
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import (
@@ -28,23 +29,28 @@ from kernel_gym.tasks.formula import widened
 from kernel_gym.tasks.generated import graphs
 from kernel_gym.tasks.generated import kernels as graph_kernels
 from kernel_gym.tasks.generated import problem as generated
-from kernel_gym.tasks.generated.graphs import DEPTHS, OPS, count, graph
+from kernel_gym.tasks.generated.graphs import DEPTHS, FOLLOWERS, OPS, ChainRole, count, graph
 from kernel_gym.tasks.generated.problem import generated_id, seeds
 
 MANY = 10_000
 
 
+def name_of(seed: int) -> str:
+    """Returns the name of the problem of a seed, of one depth after the other."""
+    return generated_id(seed, 3 + seed % 4)
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_no_two_numbers_give_the_same_graph(depth):
-    assert count(depth) >= MANY
-    texts = {graph(seed, depth).text for seed in range(MANY)}
-    assert len(texts) == MANY
+    number = min(count(depth), MANY)
+    texts = {graph(seed, depth).text for seed in range(number)}
+    assert len(texts) == number >= 200
     assert all(len(text.split()) == depth + 1 for text in texts)
 
 
-def test_every_graph_of_the_smallest_depth_is_another():
-    total = count(2)
-    assert len({graph(seed, 2).text for seed in range(total)}) == total
+def test_deeper_graphs_are_many():
+    assert count(4) >= MANY
+    assert count(6) >= 100 * MANY
 
 
 def test_graphs_mix_all_operators():
@@ -53,6 +59,31 @@ def test_graphs_mix_all_operators():
     for before, after in itertools.pairwise(graph(5, 6).steps):
         assert before.width == after.width_in
         assert before.op.name != after.op.name
+
+
+def test_operators_follow_each_other_as_in_models():
+    graphs_of = [graph(seed, 6).steps for seed in range(2000)]
+    for steps in graphs_of:
+        roles = [step.op.role for step in steps]
+        assert roles.count(ChainRole.PRODUCT) <= 2
+        assert all(after in FOLLOWERS[before] for before, after in itertools.pairwise(roles))
+        assert not any(before is after for before, after in itertools.pairwise(roles))
+    chains = [" ".join(step.op.role for step in steps) for steps in graphs_of]
+    for part in ("scale softmax product", "product bias activation", "residual norm"):
+        assert any(part in chain for chain in chains), part
+
+
+def test_a_norm_does_not_divide_out_a_factor_of_its_rows():
+    for seed in range(3000):
+        pending = False
+        for step in graph(seed, 6).steps:
+            assert not (pending and step.op.role is ChainRole.NORM)
+            if step.op.role is ChainRole.ROW_FACTOR or (
+                step.op.role is ChainRole.GATE and step.width_in == "1"
+            ):
+                pending = True
+            elif step.op.role not in (ChainRole.PRODUCT, ChainRole.GATE, ChainRole.LAYOUT):
+                pending = False
 
 
 def test_splits_are_by_seed():
@@ -92,7 +123,7 @@ def test_ids_modes_and_pickles():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_generated_problem_is_a_problem_like_any_other(seed):
-    problem = get_problem(generated_id(seed, 2 + seed % 5))
+    problem = get_problem(name_of(seed))
     dims = problem.adversarial[0]
     for scale in Scale:
         points = [*problem.train[scale], *problem.production[scale]]
@@ -124,8 +155,9 @@ def test_the_prompt_shows_the_graph():
     text = prompt(task, "some device")
     assert task.problem.summary in text
     assert "def fused(x: torch.Tensor" in text
-    words = prompt(get_task("instruction2triton/generated:seed=17,depth=6"), "some device")
-    assert "- h1 = F.softplus(h0)\n- h2 = torch.roll(h1, -1, 1)\n- h3 = h2 + m3\n" in words
+    words = prompt(get_task("instruction2triton/generated:seed=87,depth=6"), "some device")
+    assert "- h2 = F.conv1d(F.pad(h1.T, (3, 0)), k2.T[:, None], groups=k2.shape[1]).T\n" in words
+    assert "- h3 = F.silu(h2)\n- h4 = (h3.to(torch.bfloat16) @ f4.T)\n" in words
     assert "float()" not in words
     assert "@triton.jit" in text
 
@@ -135,7 +167,7 @@ REASONS = ("changes no output", "passes: ", "roundings off", "NaN", "ill-conditi
 
 def judged(numbers) -> list[tuple[str, ...]]:
     """Returns the reasons why each seed is refused; none if it passes."""
-    problems = (get_problem(generated_id(seed, 2 + seed % 5)) for seed in numbers)
+    problems = (get_problem(name_of(seed)) for seed in numbers)
     return [check_values(problem, Scale.SIM, 0).refused for problem in problems]
 
 
@@ -144,15 +176,9 @@ def assert_known(refusals) -> None:
 
 
 def test_samples_stand_or_are_refused_with_the_reason():
-    reasons = judged(range(20))
+    reasons = judged(range(12))
     assert_known(reasons)
-    assert sum(not why for why in reasons) >= 17
-
-
-def test_a_norm_of_rows_that_are_all_but_constant_is_refused():
-    """Seed 402 is row_sum, max_x, layer_norm. An honest kernel rounds the mean differently."""
-    (why,) = judged([402])
-    assert [reason.partition(":")[0] for reason in why] == ["ill-conditioned"]
+    assert sum(not why for why in reasons) >= 10
 
 
 @pytest.mark.sweep
@@ -167,11 +193,11 @@ def test_a_thousand_stand_or_are_refused_with_the_reason(hundred):
 
 def representative() -> list[int]:
     """Returns the first seeds with graphs of depth 4 that together use all kinds of kernels."""
-    wanted = {"matmul", "softmax", "layer_norm", "take_rows", "row_max", "mul_x", "tril", "roll"}
+    wanted = {"linear", "softmax", "layer_norm", "take_rows", "row_max", "mul_x", "causal_conv"}
     chosen = []
     for seed in range(2000):
         names = {step.op.name for step in graph(seed, 4).steps}
-        if len(names & wanted) >= 2:
+        if len(names & wanted) >= 2 and not refusals(generated_id(seed, 4)):
             chosen.append(seed)
             wanted -= names
         if not wanted or len(chosen) == 3:
@@ -194,12 +220,12 @@ def test_the_start_kernel_passes_from_end_to_end(evaluator, seed):
 
 
 def assert_right(evaluator, numbers) -> None:
-    """Checks that start kernels pass, unless the problem is ill-conditioned."""
+    """Checks that start kernels pass, unless admission refuses the problem."""
     for seed in numbers:
-        task = get_task(generated_id(seed, 2 + seed % 5))
-        evaluation = evaluator.evaluate(task, task.kernel_source)
-        passed = evaluation.outcome is Outcome.PASSED
-        assert passed or "ill-conditioned" in str(judged([seed])), (task.id, evaluation.message)
+        if not refusals(name_of(seed)):
+            task = get_task(name_of(seed))
+            evaluation = evaluator.evaluate(task, task.kernel_source)
+            assert evaluation.outcome is Outcome.PASSED, (task.id, evaluation.message)
 
 
 def test_start_kernels_of_a_sample_that_moves_with_the_generator_pass(evaluator):

@@ -68,6 +68,6 @@ def adaln_modulation(
         tokens,
         channels,
         eps,
-        BLOCK=256,
+        BLOCK=1024,
     )
     return out

@@ -19,7 +19,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -48,12 +47,12 @@ class Adam8bitStep(Problem):
         TensorArg("m_scale", torch.float32, shape="blocks"),
         TensorArg("v_code", torch.uint8, shape="blocks, 256"),
         TensorArg("v_scale", torch.float32, shape="blocks"),
-        ScalarArg("lr", float),
-        ScalarArg("beta1", float),
-        ScalarArg("beta2", float),
-        ScalarArg("eps", float),
-        ScalarArg("decay", float),
-        ScalarArg("step", int),
+        ScalarArg("lr", float, values=(1e-3, 3e-4, 1e-2)),
+        ScalarArg("beta1", float, values=(0.9, 0.95, 0.5)),
+        ScalarArg("beta2", float, values=(0.999, 0.95, 0.98)),
+        ScalarArg("eps", float, values=(1e-8, 1e-6, 1e-5)),
+        ScalarArg("decay", float, values=(0.1, 0.01, 0.3)),
+        ScalarArg("step", int, values=(2, 10, 1000, 37)),
     )
     outputs = (
         Output("new_param", torch.float32, shape="blocks * 256"),
@@ -97,9 +96,6 @@ class Adam8bitStep(Problem):
         v = 0.05 * m.square() + 0.1 * m.square().amax(1, keepdim=True)
         m_scale, v_scale = m.abs().amax(1).clamp(min=1e-30), v.amax(1).clamp(min=1e-30)
 
-        def value(name: str, *values: float) -> float:
-            return torch.tensor(one_of(name, values, workload)).item()
-
         return {
             "param": 0.02 * torch.randn(blocks * 256, generator=generator),
             "grad": grad,
@@ -107,12 +103,7 @@ class Adam8bitStep(Problem):
             "m_scale": m_scale,
             "v_code": (255 * (v / v_scale[:, None]).sqrt()).round().to(torch.uint8),
             "v_scale": v_scale,
-            "lr": value("lr", 1e-3, 3e-4, 1e-2),
-            "beta1": value("beta1", 0.9, 0.95, 0.5),
-            "beta2": value("beta2", 0.999, 0.95, 0.98),
-            "eps": value("eps", 1e-8, 1e-6, 1e-5),
-            "decay": value("decay", 0.1, 0.01, 0.3),
-            "step": one_of("step", (2, 10, 1000, 37), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -19,13 +19,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class AdamwStep(Problem):
-    """Decoupled weight decay, then Adam with bias correction."""
+    """AdamW: Adam with bias correction and decoupled weight decay.
+
+    `m = beta1 m + (1 - beta1) g`, `v = beta2 v + (1 - beta2) g^2`, and `p = p (1 - lr decay) - lr
+    (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps)`.
+    """
 
     name = "adamw_step"
-    summary = (
-        "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p = p (1 - lr decay) - "
-        "lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); returns new p, m, v"
-    )
+    summary = "one AdamW step; returns the new param, m and v"
     category = "Optimizer"
     level = 2
     tags = ("decoder-llm", "training", "memory-bound")

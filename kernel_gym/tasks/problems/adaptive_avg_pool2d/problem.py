@@ -20,13 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class AdaptiveAvgPool2d(Problem):
-    """Cell i of n of a side s: the mean of pixels `floor(i s / n)` to `ceil((i + 1) s / n) - 1`."""
+    """Splits each side of a plane into n = `num_cells` windows and averages each window.
+
+    Window i of a side of s pixels spans the pixels from `floor(i s / n)` to `ceil((i + 1) s / n) -
+    1`. Neighbouring windows may overlap.
+    """
 
     name = "adaptive_avg_pool2d"
-    summary = (
-        "mean over each of n x n windows, n = num_cells, of each plane; window i of a side spans "
-        "pixels floor(i * side / n) up to, not including, ceil((i + 1) * side / n)"
-    )
+    summary = "mean of each of n x n cells of each plane"
     category = "Pooling"
     level = 3
     tags = ("vision", "memory-bound", "reduction")

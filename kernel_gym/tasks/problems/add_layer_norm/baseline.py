@@ -62,6 +62,16 @@ def add_layer_norm(
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     add_layer_norm_kernel[(rows,)](
-        x, residual, weight, bias, out, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=256
+        x,
+        residual,
+        weight,
+        bias,
+        out,
+        total,
+        x.stride(0),
+        residual.stride(0),
+        cols,
+        eps,
+        BLOCK=1024,
     )
     return out, total

@@ -20,13 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class AddLayerNorm(Problem):
-    """`total = x + residual`, `out = (total - mean) / sqrt(var + eps) * weight + bias`."""
+    """`total = x + residual`, `out = (total - mean) / sqrt(var + eps) * weight + bias`.
+
+    Mean and variance are over the last axis. The variance is biased (divided by cols). Both `out`
+    and `total` are returned.
+    """
 
     name = "add_layer_norm"
-    summary = (
-        "layer normalisation of x + residual over the last axis, with weight and bias, biased "
-        "variance, and the sum itself in float16; the norm is taken of the unrounded sum"
-    )
+    summary = "layer normalisation of x + residual, and the sum itself"
     category = "Normalization"
     level = 2
     tags = ("vision", "audio", "decoder-llm", "memory-bound", "reduction")

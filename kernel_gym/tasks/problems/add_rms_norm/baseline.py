@@ -53,6 +53,6 @@ def add_rms_norm(
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     add_rms_norm_kernel[(rows,)](
-        x, residual, weight, out, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=256
+        x, residual, weight, out, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=1024
     )
     return out, total

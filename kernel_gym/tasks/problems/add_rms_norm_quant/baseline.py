@@ -66,6 +66,6 @@ def add_rms_norm_quant(
     scale = torch.empty((rows,), dtype=torch.float32, device=x.device)
     total = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     add_rms_norm_quant_kernel[(rows,)](
-        x, residual, weight, q, scale, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=256
+        x, residual, weight, q, scale, total, x.stride(0), residual.stride(0), cols, eps, BLOCK=1024
     )
     return q, scale, total

@@ -18,7 +18,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -26,8 +25,7 @@ class AlibiAttention(Problem):
     """`softmax(scale * q k^T + slope[h] * (j - i)) v`: query i sees keys j = 0 .. i.
 
     The slopes are positive, one for each head, so that far keys count less. Everything between the
-    products is computed in float32. Scores may exceed 88, where exp overflows in float32. All
-    inputs are finite.
+    products is computed in float32. Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "alibi_attention"
@@ -42,7 +40,7 @@ class AlibiAttention(Problem):
         TensorArg("k", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("v", torch.float16, shape="batch, heads, seq, head_dim"),
         TensorArg("slope", torch.float32, shape="heads"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.float16, shape="batch, heads, seq, head_dim"),)
     axes = (
@@ -93,7 +91,7 @@ class AlibiAttention(Problem):
             "k": k,
             "v": v,
             "slope": 2.0 ** (-8 * torch.arange(1, heads + 1, dtype=torch.float64) / heads).float(),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -22,10 +22,7 @@ class AvgPool2d(Problem):
     """The mean of the part of each 3 x 3 window that lies inside the plane."""
 
     name = "avg_pool2d"
-    summary = (
-        "mean of the 3 x 3 window around each pixel of each plane; at the edges of the pixels "
-        "inside only"
-    )
+    summary = "mean of the 3 x 3 window around each pixel, without the places outside"
     category = "Pooling"
     level = 2
     tags = ("vision", "memory-bound", "stencil")

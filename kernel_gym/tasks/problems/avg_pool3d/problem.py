@@ -27,7 +27,7 @@ class AvgPool3d(Problem):
     """Means of the cubes of `window`^3 voxels at every `stride`-th voxel of each axis.
 
     There is no padding. Voxels that no cube covers are not used. The sum is accumulated in float32
-    and rounded once, after the division by `window`^3. All inputs are finite.
+    and rounded once, after the division by `window`^3.
     """
 
     name = "avg_pool3d"

@@ -23,10 +23,7 @@ class BatchNormAddRelu(Problem):
     """`relu((x - mean) / sqrt(variance + eps) * weight + bias + residual)`, by channel."""
 
     name = "batch_norm_add_relu"
-    summary = (
-        "out = relu((x - mean) / sqrt(variance + eps) * weight + bias + residual); mean, variance, "
-        "weight and bias by channel"
-    )
+    summary = "batch norm with given statistics, residual and ReLU"
     category = "Normalization"
     level = 2
     tags = ("vision", "memory-bound")

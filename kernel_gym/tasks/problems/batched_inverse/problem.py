@@ -21,10 +21,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class BatchedInverse(Problem):
-    """`out[i] @ a[i] = 1`; the matrices need pivoting."""
+    """`out[i] @ a[i]` is the identity. The matrices need pivoting."""
 
     name = "batched_inverse"
-    summary = "inverse of each of a batch of small float32 matrices; rows must be exchanged"
+    summary = "inverse of each of a batch of small float32 matrices, with pivoting"
     category = "LinearAlgebra"
     level = 4
     tags = ("vision", "point-cloud", "protein", "sequential")

@@ -7,7 +7,18 @@ import triton.language as tl
 
 @triton.jit
 def batched_matmul_kernel(
-    a_ptr, b_ptr, out_ptr, m, n, k, a_batch, a_row, b_batch, b_row, TILE: tl.constexpr
+    a_ptr,
+    b_ptr,
+    out_ptr,
+    m,
+    n,
+    k,
+    a_batch,
+    a_row,
+    b_batch,
+    b_row,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
     """Computes one TILE x TILE tile."""
     batch = tl.program_id(2).to(tl.int64)
@@ -16,8 +27,8 @@ def batched_matmul_kernel(
     a_base = a_ptr + batch * a_batch
     b_base = b_ptr + batch * b_batch
     total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, k, TILE):
-        depth = start + tl.arange(0, TILE)
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         a = tl.load(
             a_base + rows[:, None] * a_row + depth[None, :],
             mask=(rows[:, None] < m) & (depth[None, :] < k),
@@ -41,9 +52,9 @@ def batched_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     batch, m, k = a.shape
     n = b.shape[2]
     out = torch.empty((batch, m, n), dtype=a.dtype, device=a.device)
-    tile = 32
+    tile = 64
     grid = (triton.cdiv(m, tile), triton.cdiv(n, tile), batch)
     batched_matmul_kernel[grid](
-        a, b, out, m, n, k, *a.stride()[:2], *b.stride()[:2], TILE=tile, num_warps=4, num_stages=1
+        a, b, out, m, n, k, *a.stride()[:2], *b.stride()[:2], TILE=tile, DEPTH=64
     )
     return out

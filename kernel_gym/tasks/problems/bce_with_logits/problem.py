@@ -19,13 +19,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class BceWithLogits(Problem):
-    """Mean over a row of `-w y log(s) - (1 - y) log(1 - s)`, with `s = sigmoid(x)`."""
+    """Row mean of `-pos_weight * y * log(s) - (1 - y) * log(1 - s)`, with `s = sigmoid(x)`."""
 
     name = "bce_with_logits"
-    summary = (
-        "mean over the classes of -(pos_weight * y * log(s) + (1 - y) * log(1 - s)), "
-        "s = sigmoid(logits)"
-    )
+    summary = "binary cross entropy of logits, averaged over the classes of a row"
     category = "Loss"
     level = 2
     tags = ("vision", "audio", "recommender", "training", "memory-bound")

@@ -1,4 +1,4 @@
-"""Causal attention: one program a block of queries, a running softmax over all blocks of keys."""
+"""Causal attention: one program a block of queries, a running softmax over keys up to them."""
 
 import torch
 import triton
@@ -26,7 +26,7 @@ def attention_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Attends BLOCK queries of one head to every key, masking those that come later."""
+    """Attends BLOCK queries of one head to the keys up to them."""
     batch = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -42,14 +42,13 @@ def attention_kernel(
     top = tl.full([BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     out = tl.zeros([BLOCK, WIDTH], tl.float32)
-    for start in range(0, seq, BLOCK):
+    for start in range(0, (tl.program_id(0) + 1) * BLOCK, BLOCK):
         keys = start + tl.arange(0, BLOCK)
         inside = keys[:, None] < seq
         k = tl.load(k_base + keys[:, None] * k_row + width[None, :], mask=inside, other=0.0)
         v = tl.load(v_base + keys[:, None] * v_row + width[None, :], mask=inside, other=0.0)
         scores = tl.dot(q, tl.trans(k)) * scale
-        visible = (keys[None, :] <= rows[:, None]) & (keys[None, :] < seq)
-        scores = tl.where(visible, scores, float("-inf"))
+        scores = tl.where(keys[None, :] <= rows[:, None], scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1))
         weights = tl.exp(scores - new_top[:, None])
         shrink = tl.exp(top - new_top)

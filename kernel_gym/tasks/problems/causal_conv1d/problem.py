@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class CausalConv1d(Problem):
-    """`out[b, c, t] = silu(bias[c] + sum over j of weight[c, j] x[b, c, t - taps + 1 + j])`."""
+    """`out[b, c, t] = silu(bias[c] + sum over j of weight[c, j] x[b, c, t - taps + 1 + j])`.
+
+    Steps before the first count as zeros.
+    """
 
     name = "causal_conv1d"
-    summary = (
-        "depthwise convolution over time that sees the last taps steps (zeros before the first), "
-        "plus bias, then SiLU: y = bias[c] + sum_j weight[c, j] * x[b, c, t - taps + 1 + j]"
-    )
+    summary = "depthwise causal convolution over time with bias and SiLU, as in Mamba"
     category = "Convolution"
     level = 2
     tags = ("state-space", "audio", "memory-bound")

@@ -20,15 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Conv1d(Problem):
-    """Filters of `2 reach + 1` taps over all channels, `reach` zeros at both ends, plus bias."""
+    """`out[b, f, o] = bias[f] + sum of weight[f, c, j] * x[b, c, o * stride + j - reach]`.
+
+    The sum is over c and j. The filters have `2 reach + 1` taps (cross-correlation); places outside
+    the signal count as zeros. `o` runs from 0 to `(time - 1) // stride`.
+    """
 
     name = "conv1d"
-    summary = (
-        "convolution (cross-correlation) of each signal with filters of an odd number of taps over "
-        "all its channels, taps // 2 zeros at both ends, plus bias: out[b, f, o] = bias[f] + sum "
-        "over c, j of weight[f, c, j] * x[b, c, o * stride + j - taps // 2], "
-        "o < (time - 1) // stride + 1"
-    )
+    summary = "1-D convolution over all channels with a stride, zero padding and bias"
     category = "Convolution"
     level = 4
     tags = ("audio", "compute-bound")

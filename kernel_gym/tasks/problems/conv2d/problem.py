@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Conv2d(Problem):
-    """3 x 3 filters over all channels, stride one, zeros around the image, plus bias."""
+    """Filters of 3 x 3 over all channels (cross-correlation), plus a bias by output channel.
+
+    The stride is 1. One pixel of zeros surrounds the image, so the output has its size.
+    """
 
     name = "conv2d"
-    summary = (
-        "convolution (cross-correlation) of each image with 3 x 3 filters over all its channels, "
-        "stride 1, one pixel of zeros around the image, plus bias by output channel"
-    )
+    summary = "3 x 3 convolution over all channels with stride 1, zero padding and bias"
     category = "Convolution"
     level = 4
     tags = ("vision", "diffusion", "compute-bound")

@@ -20,14 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class ConvTranspose1d(Problem):
-    """Upsampling by a factor with filters twice as long, `stride / 2` samples cut at each end."""
+    """`out[b, f, o] = bias[f] + sum of weight[c, f, j] * x[b, c, t]`.
+
+    The sum is over all c, t and j with `t * stride + j = o + stride / 2`. Filters have `2 * stride`
+    taps, so that `stride / 2` samples are cut at each end.
+    """
 
     name = "conv_transpose1d"
-    summary = (
-        "transposed convolution with even stride, filters of 2 * stride taps and padding "
-        "stride / 2, plus bias: out[b, f, o] = bias[f] + sum over c, t, j with "
-        "t * stride + j == o + stride / 2 of weight[c, f, j] * x[b, c, t]"
-    )
+    summary = "transposed 1-D convolution that upsamples by an even stride, plus bias"
     category = "Convolution"
     level = 4
     tags = ("audio", "compute-bound")

@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -24,8 +23,7 @@ class CrossEntropyBackward(Problem):
 
     `goal[i] = (1 - smoothing) * onehot(target[i]) + smoothing / vocab`. A row is ignored if
     `target[i] == ignore_index`, which may be a legal index or a negative number. All other targets
-    are from 0 to vocab - 1. Everything is computed in float32 and rounded once. All inputs are
-    finite.
+    are from 0 to vocab - 1.
     """
 
     name = "cross_entropy_backward"
@@ -39,8 +37,8 @@ class CrossEntropyBackward(Problem):
         TensorArg("logits", torch.float16, shape="rows, vocab"),
         TensorArg("target", torch.int64, shape="rows"),
         TensorArg("grad", torch.float32, shape="rows"),
-        ScalarArg("smoothing", float),
-        ScalarArg("ignore_index", int),
+        ScalarArg("smoothing", float, values=(0.1, 0.0, 0.25)),
+        ScalarArg("ignore_index", int, values=(-100, 0, 1, -1)),
     )
     outputs = (Output("dlogits", torch.float16, shape="rows, vocab"),)
     axes = (Axis("rows", 1, 1 << 18), Axis("vocab", 2, 1 << 18))
@@ -60,15 +58,14 @@ class CrossEntropyBackward(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws logits by the distribution, targets of which a fifth is ignored, and scalars."""
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
-        ignored = one_of("ignore_index", (-100, 0, 1, -1), workload)
+        scalars = self.scalars(workload)
         target = torch.randint(vocab, (rows,), generator=generator)
         skip = torch.rand(rows, generator=generator) < 0.2
         return {
             "logits": draw((rows, vocab), torch.float16, workload.distribution, generator),
-            "target": torch.where(skip, ignored, target),
+            "target": torch.where(skip, scalars["ignore_index"], target),
             "grad": 0.5 + torch.rand(rows, generator=generator),
-            "smoothing": one_of("smoothing", (0.1, 0.0, 0.25), workload),
-            "ignore_index": ignored,
+            **scalars,
         }
 
     def oracle(

@@ -19,14 +19,15 @@ from kernel_gym.tasks.workload import Workload
 
 
 class CtcLoss(Problem):
-    """`-log(sum of the probabilities of all alignments of a target)`; class 0 is the blank."""
+    """`-log(p)`, where p is the summed probability of all paths that spell the target.
+
+    A path chooses one class for each of the first `frame_count` frames, with the probabilities of a
+    softmax of the logits. It spells the target if its first `label_count` labels remain after
+    repeats are merged and blanks (class 0) are removed.
+    """
 
     name = "ctc_loss"
-    summary = (
-        "CTC loss of each batch entry: minus the log of the summed probability, under the softmax "
-        "of the logits, of all frame-wise paths over its first frame_count frames that, repeats "
-        "merged and blanks (class 0) removed, spell its first label_count labels"
-    )
+    summary = "CTC loss of each batch entry; class 0 is the blank"
     category = "Loss"
     level = 5
     tags = ("audio", "training", "dynamic-program")

@@ -19,13 +19,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class DepthwiseConv2d(Problem):
-    """Each channel with its own `(2 reach + 1)^2` filter, zeros around the image, plus bias."""
+    """Each channel with its own filter of `(2 reach + 1)^2` taps, plus its bias.
+
+    The filter is not flipped (cross-correlation). Zeros surround the image, so the output has its
+    size.
+    """
 
     name = "depthwise_conv2d"
-    summary = (
-        "each channel of each image convolved (cross-correlated) with its own side x side filter, "
-        "side odd, same-sized output with zeros around the image, plus bias by channel"
-    )
+    summary = "each channel convolved with its own odd-sized filter, zero padding, bias"
     category = "Convolution"
     level = 3
     tags = ("vision", "memory-bound", "stencil")

@@ -20,18 +20,15 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Dropout(Problem):
-    """Element e (row by row) is kept where its random number is at least p, and scaled up.
+    """`out[e] = x[e] / (1 - p)` where `u[e] >= p`, else 0; elements are numbered row by row.
 
-    The number is word `e % 4` of Philox-4x32 with ten rounds (Salmon et al., SC 2011), its upper 24
-    bits over 2^24. The key is the seed, the counter holds `e / 4` and the offset, low halves first.
+    `u[e] = (w >> 8) / 2^24`, where w is word `e % 4` of the Philox-4x32-10 block (Salmon et al., SC
+    2011) with counter `(c lo, c hi, offset lo, offset hi)`, `c = e // 4`, and key `(seed lo, seed
+    hi)`. lo and hi are halves of 32 bits.
     """
 
     name = "dropout"
-    summary = (
-        "out[e] = x[e] / (1 - p) where u[e] >= p, else 0, for element number e = row * cols + col; "
-        "u[e] = (w >> 8) / 2^24, w = word e % 4 of Philox-4x32-10 with counter (c lo, c hi, offset "
-        "lo, offset hi), c = e // 4, and key (seed lo, seed hi), halves of 32 bits"
-    )
+    summary = "dropout with random numbers of Philox-4x32-10"
     category = "Random-and-layout"
     level = 3
     tags = ("decoder-llm", "vision", "training", "memory-bound", "generator")

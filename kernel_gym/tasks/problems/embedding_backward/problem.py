@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -23,7 +22,7 @@ class EmbeddingBackward(Problem):
     """`out[v, :] = sum of grad[t, :] over all t with ids[t] = v`; row `padding` stays zero.
 
     `padding` is a row that is not trained, or -1 if there is none. Words repeat, also many times.
-    Sums are accumulated in float32, in any order. All inputs are finite.
+    Sums are accumulated in float32, in any order.
     """
 
     name = "embedding_backward"
@@ -39,7 +38,7 @@ class EmbeddingBackward(Problem):
         TensorArg("grad", torch.float16, shape="tokens, dim"),
         TensorArg("ids", torch.int64, shape="tokens"),
         ScalarArg("vocab", int),
-        ScalarArg("padding", int),
+        ScalarArg("padding", int, values=(0, -1, 1)),
     )
     outputs = (Output("out", torch.float32, shape="vocab, dim"),)
     axes = (Axis("tokens", 1, 1 << 20), Axis("vocab", 2, 1 << 18), Axis("dim", 1, 1 << 14))
@@ -63,7 +62,7 @@ class EmbeddingBackward(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws grad by the distribution; few ids are frequent, as words of a language."""
         tokens, vocab, dim = (workload.dims[axis.name] for axis in self.axes)
-        padding = one_of("padding", (0, -1, 1), workload)
+        padding = int(self.scalars(workload)["padding"])
         ids = draw_index((tokens,), vocab, "heavy_tail", generator)
         pad = torch.rand(tokens, generator=generator) < 0.1
         return {

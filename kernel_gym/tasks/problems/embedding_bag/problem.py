@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class EmbeddingBag(Problem):
-    """`out[b] = sum of weights[j] table[ids[j]] for offsets[b] <= j < offsets[b + 1]`."""
+    """`out[b] = sum of weights[j] table[ids[j]] for offsets[b] <= j < offsets[b + 1]`.
+
+    An empty bag gives zeros.
+    """
 
     name = "embedding_bag"
-    summary = (
-        "out[b] = sum of weights[j] * table[ids[j]] over offsets[b] <= j < offsets[b + 1]; "
-        "an empty bag gives 0"
-    )
+    summary = "weighted sum of the table rows of each bag"
     category = "Index"
     level = 3
     tags = ("recommender", "memory-bound", "gather")

@@ -22,8 +22,7 @@ class FftRows(Problem):
     """`out[i, k] = sum over n of x[i, n] * exp(-2 pi sqrt(-1) k n / size)` for each row i.
 
     The last axis holds real and imaginary parts. If `inverse` is 1, the sign in the exponent is
-    plus and the result is divided by `size`, a power of two. Computed in float32; all inputs are
-    finite.
+    plus and the result is divided by `size`, a power of two. Computed in float32.
     """
 
     name = "fft_rows"

@@ -23,9 +23,9 @@ class Fp8KvDecode(Problem):
     """`softmax(scale * q k^T) v` by head, over the first `length[b]` keys of sequence b.
 
     Key j of sequence b is row `j % 16` of page `table[b, j // 16]` of `k_cache`, times `k_scale`;
-    values alike, times `v_scale`. Query head h uses key head `h // group`. Lengths are from 1 to
-    16 * pages; entries of the table beyond a sequence's last page may be any page. Scores may
-    exceed 88, where exp overflows in float32. All inputs are finite.
+    values alike, times `v_scale`. Query head h uses key head `h // group`. Lengths are from 1 to 16
+    * pages; entries of the table beyond a sequence's last page may be any page. Scores may exceed
+    88, where exp overflows in float32.
     """
 
     name = "fp8_kv_decode"

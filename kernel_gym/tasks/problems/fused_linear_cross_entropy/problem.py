@@ -24,7 +24,7 @@ class FusedLinearCrossEntropy(Problem):
 
     `lse[i]` is the logarithm of the sum of `exp(logit[i, :])`; it is returned for every row. A row
     is ignored if its target equals `ignore_index`; other targets are from 0 to vocab - 1. Logits
-    are accumulated and used in float32. They may exceed 88. All inputs are finite.
+    are accumulated and used in float32. They may exceed 88.
     """
 
     name = "fused_linear_cross_entropy"

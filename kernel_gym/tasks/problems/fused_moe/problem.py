@@ -15,10 +15,10 @@ from kernel_gym.tasks.workload import Workload
 class FusedMoe(Problem):
     """`out[t] = sum over k of weight[t, k] * ffn_e(x[t])` with `e = expert[t, k]`.
 
-    `ffn_e(x) = (silu(x gate[e]^T) * (x up[e]^T)) down[e]^T`. `order` lists the choices
-    `t * top_k + k` by expert, and `start[e]` to `start[e + 1]` are those of expert e; an expert may
-    have none, or all. The product before `down` may be rounded to bfloat16; sums are accumulated in
-    float32, and the result is rounded once. All inputs are finite.
+    `ffn_e(x) = (silu(x gate[e]^T) * (x up[e]^T)) down[e]^T`. `order` lists the choices `t * top_k +
+    k` by expert, and `start[e]` to `start[e + 1]` are those of expert e; an expert may have none,
+    or all. The product before `down` may be rounded to bfloat16; sums are accumulated in float32,
+    and the result is rounded once.
     """
 
     name = "fused_moe"

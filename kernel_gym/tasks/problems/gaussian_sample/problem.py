@@ -22,20 +22,17 @@ from kernel_gym.tasks.workload import Workload
 
 
 class GaussianSample(Problem):
-    """`out = mean + exp(logvar / 2) z` with normal numbers by the transform of Box and Muller.
+    """`out[e] = mean[e] + exp(logvar[e] / 2) z[e]`, with z by Box and Muller.
 
-    Elements are numbered row by row. Four in turn share a Philox block, two in turn a pair of its
-    words (G. Box and M. Muller, Ann. Math. Stat. 29, 1958).
+    Elements are numbered row by row. `z = r cos(a)` where e is even and `r sin(a)` where it is odd,
+    with `r = sqrt(-2 ln(((u >> 8) + 1) / 2^24))` and `a = 2 pi (v >> 8) / 2^24`. (u, v) are the
+    words (0, 1) where `e % 4 < 2`, else (2, 3), of the Philox-4x32-10 block with counter `(c lo, c
+    hi, offset lo, offset hi)`, `c = e // 4`, and key `(seed lo, seed hi)`. lo and hi are halves of
+    32 bits.
     """
 
     name = "gaussian_sample"
-    summary = (
-        "out[e] = mean[e] + exp(logvar[e] / 2) z[e] for element number e = row * cols + col; "
-        "z = r cos(a) where e is even, r sin(a) where it is odd, r = sqrt(-2 ln(((u >> 8) + 1) / "
-        "2^24)), a = 2 pi (v >> 8) / 2^24; (u, v) = words (0, 1) where e % 4 < 2, (2, 3) "
-        "elsewhere, of Philox-4x32-10 with counter (c lo, c hi, offset lo, offset hi), c = e // 4, "
-        "and key (seed lo, seed hi), halves of 32 bits"
-    )
+    summary = "sample of a normal distribution by mean and log variance, with Philox"
     category = "Random-and-layout"
     level = 3
     tags = ("diffusion", "vision", "generator")

@@ -24,9 +24,7 @@ class Geglu(Problem):
     """`out = x[:, :cols] * gelu(x[:, cols:])`, where `gelu(g) = g (1 + erf(g / sqrt(2))) / 2`."""
 
     name = "geglu"
-    summary = (
-        "first half of each row times the exact GELU, g (1 + erf(g / sqrt(2))) / 2, of the second"
-    )
+    summary = "first half of each row times the exact GELU of the second half"
     category = "Activation"
     level = 2
     tags = ("diffusion", "decoder-llm", "memory-bound")

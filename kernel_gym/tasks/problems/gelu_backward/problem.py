@@ -17,7 +17,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -25,7 +24,7 @@ class GeluBackward(Problem):
     """`dx = grad * gelu'(x)`, for the form that `tanh` names.
 
     If `tanh` is 0, `gelu(x) = x * Phi(x)` with the normal distribution function Phi. If it is 1,
-    `gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`. All inputs are finite.
+    `gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     """
 
     name = "gelu_backward"
@@ -38,7 +37,7 @@ class GeluBackward(Problem):
     args = (
         TensorArg("grad", torch.float32, shape="rows, cols"),
         TensorArg("x", torch.float32, shape="rows, cols"),
-        ScalarArg("tanh", int),
+        ScalarArg("tanh", int, values=(0, 1)),
     )
     outputs = (Output("dx", torch.float32, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 16))
@@ -60,7 +59,7 @@ class GeluBackward(Problem):
         shape = (workload.dims["rows"], workload.dims["cols"])
         x = draw(shape, torch.float32, workload.distribution, generator)
         grad = torch.randn(shape, generator=generator)
-        return {"grad": grad, "x": x, "tanh": one_of("tanh", (0, 1), workload)}
+        return {"grad": grad, "x": x, **self.scalars(workload)}
 
     def oracle(self, grad: torch.Tensor, x: torch.Tensor, tanh: int) -> tuple[torch.Tensor, ...]:
         """In fp64."""

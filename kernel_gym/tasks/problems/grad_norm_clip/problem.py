@@ -15,15 +15,14 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
 class GradNormClip(Problem):
     """`norm = sqrt(sum of grad^2)`, `out = grad * min(1, limit / (norm + 1e-6))`.
 
-    The norm is over all elements of the flat gradient. `limit` is positive. Computed in float32;
-    all inputs are finite, and the sum of squares does not overflow.
+    The norm is over all elements of the flat gradient. `limit` is positive. Computed in float32,
+    and the sum of squares does not overflow.
     """
 
     name = "grad_norm_clip"
@@ -35,7 +34,10 @@ class GradNormClip(Problem):
     tags = ("decoder-llm", "vision", "training", "memory-bound", "reduction")
     source = "layers of GPT-2, Llama-2-7B, ViT-L/16 and Qwen2.5-0.5B; limits of 0.1 to 5"
 
-    args = (TensorArg("grad", torch.float32, shape="rows * cols"), ScalarArg("limit", float))
+    args = (
+        TensorArg("grad", torch.float32, shape="rows * cols"),
+        ScalarArg("limit", float, values=(1.0, 100.0, 1000.0)),
+    )
     outputs = (
         Output("out", torch.float32, shape="rows * cols"),
         Output("norm", torch.float32, shape="1"),
@@ -57,11 +59,9 @@ class GradNormClip(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws a gradient by the distribution, and a limit below or above its norm."""
         count = self.elements(workload.dims)
-        share = one_of("limit", (0.1, 0.5, 2.0), workload)
-        size = {"normal": 1.0, "tiny": 1e-3, "uniform": 0.57, "heavy_tail": 3.9}
         return {
             "grad": draw((count,), torch.float32, workload.distribution, generator),
-            "limit": share * size[workload.distribution] * count**0.5,
+            **self.scalars(workload),
         }
 
     def oracle(self, grad: torch.Tensor, limit: float) -> tuple[torch.Tensor, ...]:

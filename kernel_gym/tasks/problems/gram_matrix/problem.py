@@ -18,13 +18,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class GramMatrix(Problem):
-    """`out[b] = x[b] @ x[b]^T / positions`: a symmetric product whose halves are equal."""
+    """`out[b] = x[b] @ x[b]^T / positions`: a symmetric product whose halves are equal.
+
+    Sums of hundreds of thousands of positive terms must stay within the rounding of float16.
+    """
 
     name = "gram_matrix"
-    summary = (
-        "x @ x.T / positions for each feature map of a batch, float16, within its rounding also "
-        "where hundreds of thousands of positive terms are summed"
-    )
+    summary = "x @ x.T / positions for each feature map of a batch, float16"
     category = "LinearAlgebra"
     level = 3
     tags = ("vision", "diffusion", "training", "compute-bound")

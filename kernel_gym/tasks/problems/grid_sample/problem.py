@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class GridSample(Problem):
-    """Samples each image at its own places; outside the image there is zero."""
+    """Samples each image at the places (x, y) of its own grid, with bilinear weights.
+
+    -1 and 1 are the outer edges of the image (align_corners=False). Pixels outside count as zero.
+    """
 
     name = "grid_sample"
-    summary = (
-        "bilinear samples of each image at places (x, y) of its grid, -1 and 1 being the outer "
-        "edges of the image (align_corners=False); pixels outside count as zero"
-    )
+    summary = "bilinear samples of each image at the places of a grid, zeros outside"
     category = "Pooling"
     level = 4
     tags = ("vision", "memory-bound", "gather")

@@ -20,13 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class GroupNorm(Problem):
-    """Each group of channels of an image to mean 0 and variance 1, then a scale and a shift."""
+    """Normalises each group of channels to mean 0 and variance 1, then scales and shifts.
+
+    The statistics are over the channels and pixels of a group, with the biased variance plus eps.
+    Weight and bias are by channel.
+    """
 
     name = "group_norm"
-    summary = (
-        "normalise each of num_groups groups of channels over its channels and pixels (biased "
-        "variance, eps), then scale by weight and shift by bias, by channel"
-    )
+    summary = "group normalisation with weight and bias by channel"
     category = "Normalization"
     level = 3
     tags = ("diffusion", "vision", "memory-bound")

@@ -17,6 +17,7 @@ def grouped_matmul_kernel(
     w_expert,
     w_row,
     TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
     """Computes one TILE x TILE tile of one expert."""
     expert = tl.program_id(2)
@@ -29,8 +30,8 @@ def grouped_matmul_kernel(
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     w_base = w_ptr + expert.to(tl.int64) * w_expert
     total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, k, TILE):
-        depth = start + tl.arange(0, TILE)
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         x = tl.load(
             x_ptr + rows[:, None].to(tl.int64) * x_row + depth[None, :],
             mask=(rows[:, None] < end) & (depth[None, :] < k),
@@ -54,7 +55,7 @@ def grouped_matmul(x: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor) ->
     tokens, k = x.shape
     experts, _, n = weight.shape
     out = torch.empty((tokens, n), dtype=x.dtype, device=x.device)
-    tile = 32
+    tile = 64
     grid = (triton.cdiv(tokens, tile), triton.cdiv(n, tile), experts)
     grouped_matmul_kernel[grid](
         x,
@@ -67,7 +68,6 @@ def grouped_matmul(x: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor) ->
         weight.stride(0),
         weight.stride(1),
         TILE=tile,
-        num_warps=4,
-        num_stages=1,
+        DEPTH=64,
     )
     return out

@@ -15,15 +15,13 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
 class HadamardTransform(Problem):
     """`out[i] = scale * H x[i]` with `H[a, b] = (-1)^(number of bits that are set in a and in b)`.
 
-    The order is that of Sylvester's construction; `cols` is a power of two. Everything is computed
-    in float32 and rounded once. All inputs are finite.
+    The order is that of Sylvester's construction; `cols` is a power of two.
     """
 
     name = "hadamard_transform"
@@ -33,7 +31,10 @@ class HadamardTransform(Problem):
     tags = ("decoder-llm", "memory-bound")
     source = "rotations of QuaRot and FlashAttention-3 by head (64, 128) and by hidden size (4096)"
 
-    args = (TensorArg("x", torch.float16, shape="rows, cols"), ScalarArg("scale", float))
+    args = (
+        TensorArg("x", torch.float16, shape="rows, cols"),
+        ScalarArg("scale", float, values=(0.015625, 0.0884, 0.125)),
+    )
     outputs = (Output("out", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 14))
     train = points(
@@ -58,7 +59,7 @@ class HadamardTransform(Problem):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         return {
             "x": draw((rows, cols), torch.float16, workload.distribution, generator),
-            "scale": cols**-0.5 * one_of("scale", (1.0, 0.5, 1.25), workload),
+            **self.scalars(workload),
         }
 
     def oracle(self, x: torch.Tensor, scale: float) -> tuple[torch.Tensor, ...]:

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class HeatStencil(Problem):
-    """`out = t + rate (north + south + east + west - 4 t) + power`, edges repeated outwards."""
+    """`out = t + rate (north + south + east + west - 4 t) + power`.
+
+    Beyond an edge of the grid, the value at the edge counts.
+    """
 
     name = "heat_stencil"
-    summary = (
-        "out = t + rate * (north + south + east + west - 4 t) + power on each grid; beyond an edge "
-        "the edge's own value stands"
-    )
+    summary = "one step of a heat equation on each grid"
     category = "Math"
     level = 2
     tags = ("simulation", "memory-bound", "stencil")

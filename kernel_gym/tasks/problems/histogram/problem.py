@@ -20,12 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Histogram(Problem):
-    """`out[i, b]` counts the elements of row i that equal b, for b from 0 on."""
+    """`out[i, b]` is the number of elements of row i that equal b.
+
+    Codes below 0 or from `num_bins` on do not count.
+    """
 
     name = "histogram"
-    summary = (
-        "out[i, b] = how often b occurs in row i; codes below 0 or from num_bins on do not count"
-    )
+    summary = "count of each code in each row"
     category = "Index"
     level = 3
     tags = ("vision", "moe", "recommender", "memory-bound", "scatter")

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class HuberLoss(Problem):
-    """Mean over a row of `d^2 / 2` where `|d| <= delta`, of `delta (|d| - delta / 2)` elsewhere."""
+    """Mean over a row of `h(prediction - target)`.
+
+    `h(d) = d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)`.
+    """
 
     name = "huber_loss"
-    summary = (
-        "mean over the row of h(prediction - target): h(d) = d^2 / 2 where |d| <= delta, "
-        "delta (|d| - delta / 2) elsewhere"
-    )
+    summary = "Huber loss, averaged over each row"
     category = "Loss"
     level = 2
     tags = ("vision", "recommender", "audio", "training", "memory-bound")

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class InstanceNorm(Problem):
-    """Each channel of each image to mean 0 and variance 1, then a scale and a shift."""
+    """Normalises each channel of each image to mean 0 and variance 1, then scales and shifts it.
+
+    The statistics are over the pixels, with the biased variance plus eps.
+    """
 
     name = "instance_norm"
-    summary = (
-        "normalise each channel of each image over its pixels (biased variance, eps), then scale "
-        "by weight and shift by bias, by channel"
-    )
+    summary = "instance normalisation with weight and bias by channel"
     category = "Normalization"
     level = 2
     tags = ("vision", "memory-bound")

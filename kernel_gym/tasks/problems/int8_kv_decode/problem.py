@@ -24,7 +24,7 @@ class Int8KvDecode(Problem):
 
     Keys and values are codes times scales: `k = k_code * k_scale` with one scale for each head of
     each token, and v alike. Query head h uses key head `h // group`. Lengths are from 1 to keys.
-    Scores may exceed 88, where exp overflows in float32. All inputs are finite.
+    Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "int8_kv_decode"

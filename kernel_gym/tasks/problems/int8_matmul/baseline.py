@@ -7,14 +7,29 @@ import triton.language as tl
 
 @triton.jit
 def int8_matmul_kernel(
-    a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, out_ptr, m, n, k, a_row, b_row, TILE: tl.constexpr
+    a_ptr,
+    b_ptr,
+    a_scale_ptr,
+    b_scale_ptr,
+    out_ptr,
+    m,
+    n,
+    k,
+    a_row,
+    b_row,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
+    GROUP: tl.constexpr,
 ):
-    """Computes one TILE x TILE tile."""
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    """Computes one TILE x TILE tile; GROUP tiles of a column are neighbours."""
+    group = tl.program_id(0) // (GROUP * tl.cdiv(n, TILE))
+    height = tl.minimum(tl.cdiv(m, TILE) - group * GROUP, GROUP)
+    place = tl.program_id(0) % (GROUP * tl.cdiv(n, TILE))
+    rows = (group * GROUP + place % height) * TILE + tl.arange(0, TILE)
+    cols = place // height * TILE + tl.arange(0, TILE)
     total = tl.zeros([TILE, TILE], tl.int32)
-    for start in range(0, k, TILE):
-        depth = start + tl.arange(0, TILE)
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         a = tl.load(
             a_ptr + rows[:, None].to(tl.int64) * a_row + depth[None, :],
             mask=(rows[:, None] < m) & (depth[None, :] < k),
@@ -43,8 +58,8 @@ def int8_matmul(
     m, k = a.shape
     n = b.shape[1]
     out = torch.empty((m, n), dtype=torch.float16, device=a.device)
-    tile = 32
-    grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
+    tile = 64
+    grid = (triton.cdiv(m, tile) * triton.cdiv(n, tile),)
     int8_matmul_kernel[grid](
         a,
         b,
@@ -57,7 +72,8 @@ def int8_matmul(
         a.stride(0),
         b.stride(0),
         TILE=tile,
-        num_warps=4,
+        DEPTH=64,
+        GROUP=8,
         num_stages=1,
     )
     return out

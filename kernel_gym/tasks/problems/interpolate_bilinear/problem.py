@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class InterpolateBilinear(Problem):
-    """Output pixel i of n looks at `(i + 0.5) side / n - 0.5`, clamped to the plane's pixels."""
+    """Output pixel i of n samples the source at `(i + 0.5) side / n - 0.5`, clamped to the plane.
+
+    The rule holds for rows and for columns; the four pixels around the place have bilinear weights.
+    """
 
     name = "interpolate_bilinear"
-    summary = (
-        "resize each plane bilinearly: output i of n samples source position "
-        "(i + 0.5) * side / n - 0.5, clamped into the plane (align_corners=False, no antialias)"
-    )
+    summary = "bilinear resize of each plane (align_corners=False, no antialias)"
     category = "Pooling"
     level = 3
     tags = ("vision", "diffusion", "memory-bound", "gather")

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class KlDiv(Problem):
-    """`sum(p (log p - log q))` of a row: p the teacher's softmax, q the student's, both over T."""
+    """`sum(p (log p - log q))` over a row, with p and q the softmax of `logits / temperature`.
+
+    p is the teacher's, q the student's.
+    """
 
     name = "kl_div"
-    summary = (
-        "sum over the row of p (log p - log q), p = softmax(teacher / temperature), "
-        "q = softmax(student / temperature)"
-    )
+    summary = "KL divergence of the student from the teacher for each row"
     category = "Loss"
     level = 3
     tags = ("decoder-llm", "vision", "training", "memory-bound")

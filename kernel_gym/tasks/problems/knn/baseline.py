@@ -1,4 +1,4 @@
-"""Nearest neighbours: one program a query; it looks for the next nearest until it has enough."""
+"""Nearest neighbours: one program a query, which keeps its distances to all points in registers."""
 
 import torch
 import triton
@@ -20,36 +20,24 @@ def knn_kernel(
     count,
     BLOCK: tl.constexpr,
 ):
-    """Reads all points once for each neighbour."""
+    """Reads the points once, then takes the nearest point that is left, count times."""
     query = tl.program_id(0)
     batch = tl.program_id(1).to(tl.int64)
     own = queries_ptr + batch * queries_batch + query * queries_row
-    x = tl.load(own)
-    y = tl.load(own + 1)
-    z = tl.load(own + 2)
+    at = tl.arange(0, BLOCK)
+    inside = at < size
+    point = points_ptr + batch * points_batch + at * points_row
+    dx = tl.load(point, mask=inside, other=0.0) - tl.load(own)
+    dy = tl.load(point + 1, mask=inside, other=0.0) - tl.load(own + 1)
+    dz = tl.load(point + 2, mask=inside, other=0.0) - tl.load(own + 2)
+    left = tl.where(inside, dx * dx + dy * dy + dz * dz, float("inf"))
     out = (batch * queries + query) * count
-    lane = tl.arange(0, BLOCK)
-    last = -1.0
-    last_at = -1
     for i in range(0, count):
-        best = tl.full([BLOCK], float("inf"), tl.float32)
-        best_at = tl.full([BLOCK], 2147483647, tl.int32)
-        for start in range(0, size, BLOCK):
-            at = start + lane
-            inside = at < size
-            point = points_ptr + batch * points_batch + at * points_row
-            dx = tl.load(point, mask=inside, other=0.0) - x
-            dy = tl.load(point + 1, mask=inside, other=0.0) - y
-            dz = tl.load(point + 2, mask=inside, other=0.0) - z
-            d = dx * dx + dy * dy + dz * dz
-            later = inside & ((d > last) | ((d == last) & (at > last_at)))
-            better = later & (d < best)
-            best = tl.where(better, d, best)
-            best_at = tl.where(better, at, best_at)
-        last = tl.min(best, axis=0)
-        last_at = tl.min(tl.where(best == last, best_at, 2147483647), axis=0)
-        tl.store(distance_ptr + out + i, last)
-        tl.store(index_ptr + out + i, last_at)
+        nearest = tl.min(left, axis=0)
+        place = tl.min(tl.where(left == nearest, at, BLOCK), axis=0)
+        tl.store(distance_ptr + out + i, nearest)
+        tl.store(index_ptr + out + i, place)
+        left = tl.where(at == place, float("inf"), left)
 
 
 def knn(
@@ -60,6 +48,7 @@ def knn(
     shape = (batch, number, count)
     distance = torch.empty(shape, dtype=torch.float32, device=queries.device)
     index = torch.empty(shape, dtype=torch.int32, device=queries.device)
+    block = triton.next_power_of_2(points.shape[1])
     knn_kernel[(number, batch)](
         queries,
         points,
@@ -70,7 +59,7 @@ def knn(
         number,
         points.shape[1],
         count,
-        BLOCK=128,
-        num_warps=2,
+        BLOCK=block,
+        num_warps=min(16, max(1, block // 512)),
     )
     return distance, index

@@ -24,7 +24,7 @@ GRID = 64
 
 
 class Knn(Problem):
-    """The `count` nearest points of each query: squared distances, ascending, and their indices."""
+    """Squared distances and indices of the `count` nearest points of each query, nearest first."""
 
     name = "knn"
     summary = "squared distances and indices of the `count` nearest points of each query"

@@ -19,10 +19,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class KvCacheStoreQuant(Quantised):
-    """Row `slot[t]` of the caches gets the int8 codes and scales of token t, head by head.
+    """Row `slot[t]` of the caches gets the int8 codes and scales of token t, for each head.
 
     `scale = max(max|x|, 1e-8) / 127` over one head of one token, `code = round(x / scale)`. The
-    slots are a permutation: this is the filling of a fresh pool of pages.
+    slots are a permutation of all rows of the caches.
     """
 
     name = "kv_cache_store_quant"

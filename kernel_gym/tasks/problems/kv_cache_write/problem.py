@@ -14,7 +14,7 @@ class KvCacheWrite(Problem):
 
     Slot s is row `s % 16` of page `s // 16`. Tokens with slot -1 are padding and are not written.
     No other slot occurs twice. Rows of the caches without a token keep their values. The caches are
-    written in place and returned. All inputs are finite.
+    written in place and returned.
     """
 
     name = "kv_cache_write"

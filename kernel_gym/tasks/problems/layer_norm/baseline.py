@@ -44,5 +44,5 @@ def layer_norm(
     """Normalises the rows of x, float16[rows, cols] with any row stride."""
     rows, cols = x.shape
     out = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    layer_norm_kernel[(rows,)](x, weight, bias, out, x.stride(0), cols, eps, BLOCK=256)
+    layer_norm_kernel[(rows,)](x, weight, bias, out, x.stride(0), cols, eps, BLOCK=1024)
     return out

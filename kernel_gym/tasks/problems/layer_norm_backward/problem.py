@@ -13,10 +13,9 @@ from kernel_gym.tasks.workload import Workload
 class LayerNormBackward(Problem):
     """Gradients of `y = n * weight + bias`, `n = (x - mean) * rstd` by row, given `grad = dy`.
 
-    `mean` and `rstd` are those of the forward pass. With `g = grad * weight`:
-    `dx = rstd * (g - mean_of(g) - n * mean_of(g * n))` with means over the row. `dweight` and
-    `dbias` are the sums over rows of `grad * n` and `grad`. Everything is computed in float32 and
-    rounded once. All inputs are finite.
+    `mean` and `rstd` are those of the forward pass. With `g = grad * weight`: `dx = rstd * (g -
+    mean_of(g) - n * mean_of(g * n))` with means over the row. `dweight` and `dbias` are the sums
+    over rows of `grad * n` and `grad`.
     """
 
     name = "layer_norm_backward"

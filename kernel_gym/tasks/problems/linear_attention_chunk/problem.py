@@ -22,7 +22,8 @@ _AXES = ("batch", "heads", "seq", "head_dim")
 class LinearAttentionChunk(Problem):
     """`out[t] = sum over s <= t of decay[h]^(t - s) * (q[t] . k[s]) * v[s]`, by batch and head.
 
-    A step at a time it is a recurrence over a head_dim x head_dim state; in chunks, products.
+    Computed step by step it is a recurrence over a head_dim x head_dim state; computed in chunks it
+    consists of products.
     """
 
     name = "linear_attention_chunk"

@@ -25,13 +25,13 @@ ROUNDINGS = 8
 
 
 class LionStep(Problem):
-    """`c = beta1 m + (1 - beta1) g`, `p = p (1 - lr decay) - lr sign(c)`, then m by beta2."""
+    """`c = beta1 m + (1 - beta1) g`, then `p = p (1 - lr decay) - lr sign(c)`.
+
+    Then `m = beta2 m + (1 - beta2) g`. sign(0) is 0.
+    """
 
     name = "lion_step"
-    summary = (
-        "c = beta1 m + (1 - beta1) g; p = p (1 - lr decay) - lr sign(c), sign(0) = 0; "
-        "m = beta2 m + (1 - beta2) g; returns new p and m"
-    )
+    summary = "one Lion step; returns the new param and m"
     category = "Optimizer"
     level = 2
     tags = ("vision", "diffusion", "training", "memory-bound")

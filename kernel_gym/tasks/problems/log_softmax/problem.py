@@ -22,13 +22,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class LogSoftmax(Problem):
-    """`out[i, :] = x[i, :] - log(sum(exp(x[i, :])))`."""
+    """`out[i, :] = x[i, :] - log(sum(exp(x[i, :])))`.
+
+    An error of eight roundings of the row's largest magnitude is allowed.
+    """
 
     name = "log_softmax"
-    summary = (
-        "numerically stable logarithm of the softmax over the last axis, in float32; an error of "
-        "eight roundings of the row's largest magnitude is allowed"
-    )
+    summary = "numerically stable log-softmax over the last axis, in float32"
     category = "Normalization"
     level = 2
     tags = ("audio", "decoder-llm", "memory-bound")

@@ -18,11 +18,11 @@ from kernel_gym.tasks.workload import Workload
 
 
 class LogitPenalties(Problem):
-    """Makes tokens that occurred less likely.
+    """Lowers (or raises) the logits of tokens that occurred in `prompt[i]` or `output[i]`.
 
-    A token that is in `prompt[i]` or `output[i]` has its logit divided by `repetition[i]` if
-    positive, else multiplied; then `frequency[i]` times its count in `output[i]` is subtracted, and
-    `presence[i]` if the count is not 0. Entries of -1 pad the histories.
+    The logit of a token in either is divided by `repetition[i]` if it is positive, else multiplied
+    by it. Then `frequency[i]` times the token's count in `output[i]` is subtracted, and
+    `presence[i]` if that count is not 0. Entries of -1 pad the histories.
     """
 
     name = "logit_penalties"

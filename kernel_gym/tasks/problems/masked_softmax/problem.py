@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class MaskedSoftmax(Problem):
-    """`softmax(scale x + bias)` over the kept keys; a query without any kept key gets zeros."""
+    """`softmax(scale x + bias)` over the keys with `keep != 0`; other keys get 0.
+
+    A query of a batch entry without any kept key gets zeros.
+    """
 
     name = "masked_softmax"
-    summary = (
-        "softmax over keys of scale * x + bias, keys with keep == 0 excluded; all zeros where no "
-        "key of the batch entry is kept"
-    )
+    summary = "softmax of scale * x + bias over the keys that are kept"
     category = "Normalization"
     level = 3
     tags = ("protein", "vision", "memory-bound")

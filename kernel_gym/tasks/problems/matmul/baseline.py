@@ -6,14 +6,28 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_kernel(a_ptr, b_ptr, out_ptr, m, n, k, a_stride, b_stride, TILE: tl.constexpr):
-    """Computes one TILE x TILE tile."""
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    inner = tl.arange(0, TILE)
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    out_ptr,
+    m,
+    n,
+    k,
+    a_stride,
+    b_stride,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Computes one TILE x TILE tile; GROUP tiles of a column are neighbours."""
+    group = tl.program_id(0) // (GROUP * tl.cdiv(n, TILE))
+    height = tl.minimum(tl.cdiv(m, TILE) - group * GROUP, GROUP)
+    place = tl.program_id(0) % (GROUP * tl.cdiv(n, TILE))
+    rows = (group * GROUP + place % height) * TILE + tl.arange(0, TILE)
+    cols = place // height * TILE + tl.arange(0, TILE)
     total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, k, TILE):
-        depth = start + inner
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         a = tl.load(
             a_ptr + rows[:, None].to(tl.int64) * a_stride + depth[None, :],
             mask=(rows[:, None] < m) & (depth[None, :] < k),
@@ -37,9 +51,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     m, k = a.shape
     n = b.shape[1]
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    tile = 32
-    grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
-    matmul_kernel[grid](
-        a, b, out, m, n, k, a.stride(0), b.stride(0), TILE=tile, num_warps=4, num_stages=1
-    )
+    tile = 64
+    grid = (triton.cdiv(m, tile) * triton.cdiv(n, tile),)
+    matmul_kernel[grid](a, b, out, m, n, k, a.stride(0), b.stride(0), TILE=tile, DEPTH=64, GROUP=8)
     return out

@@ -6,13 +6,28 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_tn_kernel(grad_ptr, x_ptr, out_ptr, m, n, tokens, grad_row, x_row, TILE: tl.constexpr):
-    """Computes one TILE x TILE tile."""
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+def matmul_tn_kernel(
+    grad_ptr,
+    x_ptr,
+    out_ptr,
+    m,
+    n,
+    tokens,
+    grad_row,
+    x_row,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Computes one TILE x TILE tile; GROUP tiles of a column are neighbours."""
+    group = tl.program_id(0) // (GROUP * tl.cdiv(n, TILE))
+    height = tl.minimum(tl.cdiv(m, TILE) - group * GROUP, GROUP)
+    place = tl.program_id(0) % (GROUP * tl.cdiv(n, TILE))
+    rows = (group * GROUP + place % height) * TILE + tl.arange(0, TILE)
+    cols = place // height * TILE + tl.arange(0, TILE)
     total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, tokens, TILE):
-        token = (start + tl.arange(0, TILE)).to(tl.int64)
+    for start in range(0, tokens, DEPTH):
+        token = (start + tl.arange(0, DEPTH)).to(tl.int64)
         grad = tl.load(
             grad_ptr + token[None, :] * grad_row + rows[:, None],
             mask=(rows[:, None] < m) & (token[None, :] < tokens),
@@ -36,8 +51,8 @@ def matmul_tn(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     tokens, m = grad.shape
     n = x.shape[1]
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-    tile = 32
-    grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
+    tile = 64
+    grid = (triton.cdiv(m, tile) * triton.cdiv(n, tile),)
     matmul_tn_kernel[grid](
         grad,
         x,
@@ -48,7 +63,7 @@ def matmul_tn(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         grad.stride(0),
         x.stride(0),
         TILE=tile,
-        num_warps=4,
-        num_stages=1,
+        DEPTH=64,
+        GROUP=8,
     )
     return out

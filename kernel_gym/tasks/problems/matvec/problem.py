@@ -21,7 +21,7 @@ class Matvec(Problem):
     """`out = a @ x`, accumulated in float32."""
 
     name = "matvec"
-    summary = "matrix times vector, float16, accumulated in float32: one token through a layer"
+    summary = "matrix times vector, float16, accumulated in float32"
     category = "LinearAlgebra"
     level = 2
     tags = ("decoder-llm", "memory-bound", "reduction")

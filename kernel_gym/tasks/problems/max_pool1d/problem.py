@@ -24,7 +24,7 @@ class MaxPool1d(Problem):
     """`out[b, c, i] = max of x[b, c, i * stride - pad .. i * stride - pad + window - 1]`.
 
     Places outside of the sequence do not take part; `pad` is at most half of the window, so that
-    every window holds an element. All inputs are finite.
+    every window holds an element.
     """
 
     name = "max_pool1d"

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class MaxPool2d(Problem):
-    """The largest value of each 3 x 3 window, every second row and column."""
+    """The largest value of each 3 x 3 window around every second row and column.
+
+    Places outside the plane never win. The output has `(side - 1) // 2 + 1` rows and columns.
+    """
 
     name = "max_pool2d"
-    summary = (
-        "maximum over windows of 3 x 3 at stride 2 of each plane, padded by one pixel that never "
-        "wins; output sides are (side - 1) // 2 + 1"
-    )
+    summary = "3 x 3 max pooling with stride 2 and padding 1"
     category = "Pooling"
     level = 2
     tags = ("vision", "memory-bound", "stencil")

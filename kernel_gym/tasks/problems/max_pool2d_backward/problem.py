@@ -28,7 +28,7 @@ class MaxPool2dBackward(Problem):
     `index` holds the place `row * width + column` of each maximum in its plane, as the forward pass
     of a `window` x `window` pooling with `stride`, padding `window // 2` and floor division returns
     it. Windows overlap, so that a pixel may be the maximum of several. Sums are accumulated in
-    float32 and rounded once. All inputs are finite.
+    float32 and rounded once.
     """
 
     name = "max_pool2d_backward"

@@ -24,11 +24,11 @@ SLACK = 1e-5
 
 
 class MinPSampling(Problem):
-    """Inverts the distribution of the tokens whose probability is at least `min_p` times the top.
+    """Draws a token by inversion from those whose probability is at least `min_p` of the largest.
 
-    Token j of row i weighs `w[j] = exp((logits[i, j] - max) / temperature)` and is kept if
-    `w[j] >= min_p`. In the order of the vocabulary, the answer is the first kept token at which the
-    sum of the kept weights exceeds `uniform[i]` times their total, or the last kept one.
+    Token j of row i weighs `w[j] = exp((logits[i, j] - max) / temperature)` and is kept if `w[j] >=
+    min_p`. In the order of the vocabulary, the answer is the first kept token at which the sum of
+    the kept weights exceeds `uniform[i]` times their total, or the last kept one.
     """
 
     name = "min_p_sampling"

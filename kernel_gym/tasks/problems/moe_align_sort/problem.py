@@ -24,11 +24,11 @@ _CAPACITY = f"{_BLOCKS} * block"
 
 
 class MoeAlignSort(Problem):
-    """Lays out the choices `0 .. tokens * top_k - 1` by expert, in order, for a grouped product.
+    """Orders the choices `0 .. tokens * top_k - 1` by expert for a grouped product.
 
-    Each expert's choices start at a multiple of `block` and are padded to one with the number of
-    choices; `block_expert[i]` is the expert of the i-th block, -1 past the last; `total` the
-    length used.
+    The choices of an expert keep their order. They start at a multiple of `block`, and entries with
+    the number of choices pad them to whole blocks. `block_expert[i]` is the expert of block i, or
+    -1 beyond the last; `total` is the length that is used.
     """
 
     name = "moe_align_sort"

@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -23,7 +22,7 @@ class MoeCombine(Problem):
     """`out[t] = residual[t] + factor * sum over k of weight[t, k] * y[place[t, k]]`.
 
     Choices with `place[t, k] = -1` were dropped and add nothing. Rows of y without a choice are
-    padding and hold any finite values. Everything is computed in float32 and rounded once.
+    padding and hold any finite values.
     """
 
     name = "moe_combine"
@@ -38,7 +37,7 @@ class MoeCombine(Problem):
         TensorArg("place", torch.int32, shape="tokens, top_k"),
         TensorArg("weight", torch.float32, shape="tokens, top_k"),
         TensorArg("residual", torch.float16, shape="tokens, hidden"),
-        ScalarArg("factor", float),
+        ScalarArg("factor", float, values=(1.0, 2.5, 1.8)),
     )
     outputs = (Output("out", torch.float16, shape="tokens, hidden"),)
     axes = (
@@ -93,7 +92,7 @@ class MoeCombine(Problem):
             "place": place.masked_fill(dropped, -1).int(),
             "weight": torch.softmax(logits, dim=1),
             "residual": torch.randn((tokens, hidden), generator=generator).half(),
-            "factor": one_of("factor", (1.0, 2.5, 1.8), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

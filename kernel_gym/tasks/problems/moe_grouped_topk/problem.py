@@ -23,18 +23,16 @@ STEPS = 4096
 
 
 class MoeGroupedTopk(Problem):
-    """Experts are ranked by `score + bias`, groups by the sum of their two best experts.
+    """The `top_k` best experts of each token, from its `keep` best groups, and their weights.
 
-    The best experts of the best groups are chosen; they weigh what their scores, without the
-    bias, are of the chosen ones' sum, times a factor. Of equals the one with the lower number wins.
+    Experts are ranked by `score + bias`. A group is a run of consecutive experts; its rank is the
+    sum of its two largest `score + bias`. The weight of a chosen expert is `factor * score`,
+    divided by the sum of the chosen scores (without bias). Of equal ones the lower number is
+    chosen.
     """
 
     name = "moe_grouped_topk"
-    summary = (
-        "top_k experts of each token by score + bias, best first, among its keep best groups of "
-        "consecutive experts (group rank: sum of the two largest score + bias in it), and their "
-        "weights factor * score / (sum of the chosen scores); of equals the lower number wins"
-    )
+    summary = "grouped top-k routing of experts with a bias, as in DeepSeek-V3"
     category = "Index"
     level = 4
     tags = ("moe", "decoder-llm", "memory-bound", "reduction")

@@ -24,7 +24,7 @@ class MoePermute(Problem):
 
     Choice i is the (i % top_k)-th expert of token i // top_k, and `place[i]` its row in the layout
     by expert. Choices of dropped tokens have place -1. No other place occurs twice; rows of `out`
-    without a choice are the padding between experts and become zero. All inputs are finite.
+    without a choice are the padding between experts and become zero.
     """
 
     name = "moe_permute"

@@ -22,7 +22,7 @@ class MuonIteration(Problem):
     """`out = a x + b (x x^T) x + c (x x^T)^2 x` for a batch of float32 matrices.
 
     `rows` is at most `cols`. The singular values of x are at most about one. Everything is computed
-    in float32, products as well (no TF32); all inputs are finite.
+    in float32, products as well (no TF32).
     """
 
     name = "muon_iteration"

@@ -20,16 +20,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class NmsSelect(Problem):
-    """Boxes come best first; one is kept unless a kept one before it overlaps it by too much.
+    """Boxes come best first. A box is kept unless a kept box before it overlaps it by too much.
 
-    Too much is `intersection > threshold * union`. Boxes are `x0, y0, x1, y1`.
+    Too much is `intersection > threshold * union`. Boxes are `x0, y0, x1, y1`, whole numbers below
+    512.
     """
 
     name = "nms_select"
-    summary = (
-        "greedy non-maximum suppression: 1 for each box that no kept box before it overlaps by "
-        "more than the threshold, else 0; coordinates are whole numbers below 512"
-    )
+    summary = "greedy non-maximum suppression: 1 for each box that is kept, else 0"
     category = "Index"
     level = 4
     tags = ("vision", "sequential", "compute-bound")

@@ -25,7 +25,7 @@ class PagedMlaDecode(Problem):
     Latent j of sequence b is row `j % 16` of page `table[b, j // 16]`: `rank` compressed columns,
     which are also the values, then `rope` columns with positions. All heads share the latents.
     Lengths are from 1 to 16 * pages; entries of the table beyond a sequence's last page may be any
-    page. Scores may exceed 88, where exp overflows in float32. All inputs are finite.
+    page. Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "paged_mla_decode"

@@ -19,13 +19,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class PatchEmbed(Problem):
-    """Each patch of an image, all channels of its square, times the filters, plus its place."""
+    """`out[b, t, f] = bias[f] + position[t, f] + sum over h, i, j of weight[f, h, i, j] * pixel`.
+
+    The pixel of token `t = r * cols + c` is `x[b, h, r * patch + i, c * patch + j]`, with channel h
+    and i and j from 0 to `patch - 1`.
+    """
 
     name = "patch_embed"
-    summary = (
-        "out[b, r * cols + c, f] = bias[f] + position[r * cols + c, f] + sum over channel h and "
-        "0 <= i, j < patch of weight[f, h, i, j] * x[b, h, r * patch + i, c * patch + j]"
-    )
+    summary = "patches of images times filters, plus bias and a position embedding"
     category = "Convolution"
     level = 4
     tags = ("vision", "diffusion", "compute-bound", "layout")

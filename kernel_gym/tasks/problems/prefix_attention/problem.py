@@ -18,7 +18,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -27,7 +26,7 @@ class PrefixAttention(Problem):
 
     Query head h uses key and value head `h // group`. A prefix may be 0, where the mask is causal,
     and as long as the sequence, where there is no mask. Scores may exceed 88, where exp overflows
-    in float32. All inputs are finite.
+    in float32.
     """
 
     name = "prefix_attention"
@@ -42,7 +41,7 @@ class PrefixAttention(Problem):
         TensorArg("k", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("v", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("prefix", torch.int32, shape="batch"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),)
     axes = (
@@ -107,7 +106,7 @@ class PrefixAttention(Problem):
             "k": k,
             "v": v,
             "prefix": torch.randint(0, seq + 1, (batch,), generator=generator).int(),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class QkvSplit(Problem):
-    """Rows of query, key and value heads side by side, to one matrix a head."""
+    """Splits rows of query heads, then key heads, then value heads, of `head_dim` columns each.
+
+    `q[head, t, :]`, `k[head, t, :]` and `v[head, t, :]` are the head's columns of `packed[t, :]`.
+    """
 
     name = "qkv_split"
-    summary = (
-        "split packed[t, :] = query heads, then key heads, then value heads, head_dim elements "
-        "each, into q[head, t, :], k[head, t, :] and v[head, t, :]"
-    )
+    summary = "packed heads of queries, keys and values to one matrix a head"
     category = "Random-and-layout"
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound", "layout")

@@ -25,10 +25,7 @@ class QuantizeFp8Group(Quantised):
     """`scale = max(max|x|, 1e-10) / 240` by group of 128 columns, `q = fp8(x / scale)`."""
 
     name = "quantize_fp8_group"
-    summary = (
-        "e4m3fnuz codes of x / scale and a float32 scale, max(max|x|, 1e-10) / 240, for each group "
-        "of 128 columns of each row"
-    )
+    summary = "e4m3fnuz codes and a float32 scale for each group of 128 columns"
     category = "Quantization"
     level = 2
     tags = ("moe", "decoder-llm", "memory-bound", "fp8")

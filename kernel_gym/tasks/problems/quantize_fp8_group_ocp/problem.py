@@ -12,10 +12,7 @@ class QuantizeFp8GroupOcp(QuantizeFp8Group):
     """`scale = max(max|x|, 1e-10) / 448` by group of 128 columns, `q = fp8(x / scale)`."""
 
     name = "quantize_fp8_group_ocp"
-    summary = (
-        "e4m3fn codes of x / scale and a float32 scale, max(max|x|, 1e-10) / 448, for each group "
-        "of 128 columns of each row"
-    )
+    summary = "e4m3fn codes and a float32 scale for each group of 128 columns"
 
     outputs = (
         Output("q", torch.float8_e4m3fn, check=Check.CUSTOM, shape="rows, cols"),

@@ -16,9 +16,9 @@ class QuantizeMxfp4(Problem):
 
     With m the largest magnitude of a block, `scale = floor(log2(m)) - 2 + 127`, at least 0, or 0
     for a block of zeros; the block's step is `2^(scale - 127)`. A code is the sign bit 8 and the
-    index of `|x| / step` in `0, 0.5, 1, 1.5, 2, 3, 4, 6`: the nearest one, of two equally near
-    ones the even index, at most 7. Byte j of a row holds the code of column 2j in its low half and
-    of column 2j + 1 in its high half. The sign of zeros is free. All inputs are finite.
+    index of `|x| / step` in `0, 0.5, 1, 1.5, 2, 3, 4, 6`: the nearest one, of two equally near ones
+    the even index, at most 7. Byte j of a row holds the code of column 2j in its low half and of
+    column 2j + 1 in its high half. The sign of zeros is free.
     """
 
     name = "quantize_mxfp4"

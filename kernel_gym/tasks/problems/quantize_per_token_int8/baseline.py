@@ -30,5 +30,5 @@ def quantize_per_token_int8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     rows, cols = x.shape
     q = torch.empty((rows, cols), dtype=torch.int8, device=x.device)
     scale = torch.empty((rows,), dtype=torch.float32, device=x.device)
-    quantize_kernel[(rows,)](x, q, scale, x.stride(0), cols, BLOCK=256)
+    quantize_kernel[(rows,)](x, q, scale, x.stride(0), cols, BLOCK=1024)
     return q, scale

@@ -15,20 +15,18 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
 class RmsNormBackward(Problem):
     """Gradients of `y = x * r * weight`, `r = 1 / sqrt(mean(x^2) + eps)` by row, given `grad = dy`.
 
-    With `n = x * r` and `g = grad * weight`: `dx = r * (g - n * mean(g * n))`, and
-    `dweight[c] = sum over rows of grad[:, c] * n[:, c]`. Everything is computed in float32 and
-    rounded once. All inputs are finite.
+    With `n = x * r` and `g = grad * weight`: `dx = r * (g - n * mean(g * n))`, and `dweight[c] =
+    sum over rows of grad[:, c] * n[:, c]`.
     """
 
     name = "rms_norm_backward"
-    summary = "gradients of x and weight of RMS normalisation; r is computed again from x"
+    summary = "gradients of x and weight of RMS normalisation"
     category = "Normalization"
     level = 3
     tags = ("decoder-llm", "moe", "training", "memory-bound", "backward")
@@ -38,7 +36,7 @@ class RmsNormBackward(Problem):
         TensorArg("grad", torch.float16, shape="rows, cols"),
         TensorArg("x", torch.float16, shape="rows, cols"),
         TensorArg("weight", torch.float16, shape="cols"),
-        ScalarArg("eps", float),
+        ScalarArg("eps", float, values=(1e-6, 1e-5, 1e-3)),
     )
     outputs = (
         Output("dx", torch.float16, shape="rows, cols"),
@@ -66,7 +64,7 @@ class RmsNormBackward(Problem):
             "grad": draw(shape, torch.float16, kind, generator),
             "x": draw(shape, torch.float16, kind, generator),
             "weight": (1 + 0.3 * torch.randn(shape[1], generator=generator)).half(),
-            "eps": one_of("eps", (1e-6, 1e-5, 1e-3), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -19,13 +19,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class RmspropStep(Problem):
-    """Gradients over the root of their running mean square, with momentum."""
+    """`s = alpha s + (1 - alpha) g^2`, `b = momentum b + g / sqrt(s + eps)`, `p = p - lr b`.
+
+    eps is inside the root, as in TensorFlow.
+    """
 
     name = "rmsprop_step"
-    summary = (
-        "s = alpha s + (1 - alpha) g^2; b = momentum b + g / sqrt(s + eps); p = p - lr b; "
-        "returns new p, s, b (eps inside the root, as TensorFlow has it)"
-    )
+    summary = "one RMSprop step with momentum; returns the new param, s and b"
     category = "Optimizer"
     level = 2
     tags = ("vision", "training", "memory-bound")

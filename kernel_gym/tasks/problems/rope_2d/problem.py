@@ -18,14 +18,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Rope2d(Problem):
-    """Pairs `(i, i + head_dim / 2)`; the first half of them turns by row, the second by column."""
+    """Turns the pairs `(a, b) = (x[i], x[i + head_dim / 2])` of each head by an angle.
+
+    `[a, b]` becomes `[a cos - b sin, b cos + a sin]`. The angle is `row * pitch[i]` for `i <
+    head_dim / 4`, else `column * pitch[i - head_dim / 4]`.
+    """
 
     name = "rope_2d"
-    summary = (
-        "rotary embedding at places (row, column): [a, b] -> [a cos - b sin, b cos + a sin] for "
-        "the halves a, b of each head; pair i turns by row * pitch[i] where i < head_dim / 4, else "
-        "by column * pitch[i - head_dim / 4]"
-    )
+    summary = "rotary embedding of heads at places (row, column)"
     category = "Fusion"
     level = 3
     tags = ("vision", "decoder-llm", "memory-bound")

@@ -14,10 +14,9 @@ class RopeBackward(Problem):
     """Rotates gradients back: the transpose of the rotation that the forward pass applies.
 
     The forward pass turns the pair `(x[i], x[i + head_dim / 2])` of token t by the angle with the
-    cosine `cos[position[t], i]` and the sine `sin[position[t], i]`:
-    `y[i] = x[i] cos - x[i + head_dim / 2] sin`, `y[i + head_dim / 2] = x[i + head_dim / 2] cos +
-    x[i] sin`. `dq` and `dk` are the gradients of x from `gq` and `gk`. Everything is computed in
-    float32 and rounded once. All inputs are finite. Positions repeat and have any order.
+    cosine `cos[position[t], i]` and the sine `sin[position[t], i]`: `y[i] = x[i] cos - x[i +
+    head_dim / 2] sin`, `y[i + head_dim / 2] = x[i + head_dim / 2] cos + x[i] sin`. `dq` and `dk`
+    are the gradients of x from `gq` and `gk`. Positions repeat and have any order.
     """
 
     name = "rope_backward"

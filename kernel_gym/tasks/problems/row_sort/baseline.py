@@ -1,4 +1,4 @@
-"""Sort by counting: a value's place is the number of values that come before it."""
+"""Sort: one program a row, which sorts pairs of value and index as 64-bit numbers in registers."""
 
 import torch
 import triton
@@ -7,21 +7,17 @@ import triton.language as tl
 
 @triton.jit
 def row_sort_kernel(x_ptr, values_ptr, indices_ptr, x_stride, cols, BLOCK: tl.constexpr):
-    """Places BLOCK values of one row, comparing each with the whole row."""
+    """Sorts by value, then by index, as the index is the lower half of a pair."""
     row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    lane = tl.arange(0, BLOCK)
-    x_row = x_ptr + row * x_stride
-    mine = tl.load(x_row + at, mask=at < cols, other=0.0)
-    place = tl.zeros([BLOCK], tl.int32)
-    for start in range(0, cols, BLOCK):
-        other_at = start + lane
-        other = tl.load(x_row + other_at, mask=other_at < cols, other=float("inf"))
-        earlier = (other[None, :] == mine[:, None]) & (other_at[None, :] < at[:, None])
-        before = (other[None, :] < mine[:, None]) | earlier
-        place += tl.sum(before.to(tl.int32), axis=1)
-    tl.store(values_ptr + row * cols + place, mine, mask=at < cols)
-    tl.store(indices_ptr + row * cols + place, at.to(tl.int64), mask=at < cols)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=float("inf"))
+    bits = tl.where(x == 0.0, 0.0, x).to(tl.int32, bitcast=True)
+    key = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the order of the floats
+    pair = tl.sort((key.to(tl.int64) << 32) | at.to(tl.int64))
+    key = (pair >> 32).to(tl.int32)
+    value = (key ^ ((key >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+    tl.store(values_ptr + row * cols + at, value, mask=at < cols)
+    tl.store(indices_ptr + row * cols + at, pair & 0xFFFFFFFF, mask=at < cols)
 
 
 def row_sort(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,8 +25,8 @@ def row_sort(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rows, cols = x.shape
     values = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     indices = torch.empty((rows, cols), dtype=torch.int64, device=x.device)
-    block = 32
-    row_sort_kernel[(rows, triton.cdiv(cols, block))](
-        x, values, indices, x.stride(0), cols, BLOCK=block
+    block = triton.next_power_of_2(cols)
+    row_sort_kernel[(rows,)](
+        x, values, indices, x.stride(0), cols, BLOCK=block, num_warps=min(8, max(1, block // 256))
     )
     return values, indices

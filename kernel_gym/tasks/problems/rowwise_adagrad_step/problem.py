@@ -19,13 +19,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class RowwiseAdagradStep(Problem):
-    """One accumulator a row: the mean square of the row's gradient is added to it."""
+    """`state[r] += mean(grad[r]^2)`, then `table[r] -= lr * grad[r] / (sqrt(state[r]) + eps)`."""
 
     name = "rowwise_adagrad_step"
-    summary = (
-        "state[r] += mean(grad[r]^2); table[r] -= lr * grad[r] / (sqrt(state[r]) + eps); returns "
-        "new table and state"
-    )
+    summary = "one row-wise Adagrad step; returns the new table and state"
     category = "Optimizer"
     level = 3
     tags = ("recommender", "training", "memory-bound", "reduction")

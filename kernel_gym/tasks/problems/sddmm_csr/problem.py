@@ -22,7 +22,7 @@ class SddmmCsr(Problem):
     """`out[j] = scale * dot(q[i], k[column[j]])` for every j from start[i] to start[i + 1] - 1.
 
     The columns of a row may have any order and may repeat. Rows may be empty; `start[0]` is 0 and
-    `start[rows]` is `nonzeros`. Sums are accumulated in float32. All inputs are finite.
+    `start[rows]` is `nonzeros`. Sums are accumulated in float32.
     """
 
     name = "sddmm_csr"

@@ -22,10 +22,7 @@ class SgdMomentumStep(Problem):
     """`d = g + decay p`, `v = momentum v + d`, `p = p - lr (d + momentum v)`, on flat vectors."""
 
     name = "sgd_momentum_step"
-    summary = (
-        "d = g + decay p; v = momentum v + d; p = p - lr (d + momentum v): param and velocity are "
-        "updated in place and returned"
-    )
+    summary = "one SGD step with Nesterov momentum and weight decay, in place"
     category = "Optimizer"
     level = 1
     tags = ("vision", "training", "memory-bound", "in-place")

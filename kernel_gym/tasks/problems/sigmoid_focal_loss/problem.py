@@ -16,16 +16,15 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
 class SigmoidFocalLoss(Problem):
     """`loss = a * (1 - p)^gamma * -log(p)`, element by element.
 
-    p is the probability of the right answer: `sigmoid(logits)` where the target is 1, and
-    `1 - sigmoid(logits)` where it is 0; a is `alpha` or `1 - alpha` alike. If alpha is negative, a
-    is 1. `gamma` is at least 0. Computed in float32; all inputs are finite.
+    p is the probability of the right answer: `sigmoid(logits)` where the target is 1, and `1 -
+    sigmoid(logits)` where it is 0; a is `alpha` or `1 - alpha` alike. If alpha is negative, a is 1.
+    `gamma` is at least 0. Computed in float32.
     """
 
     name = "sigmoid_focal_loss"
@@ -38,8 +37,8 @@ class SigmoidFocalLoss(Problem):
     args = (
         TensorArg("logits", torch.float32, shape="rows, classes"),
         TensorArg("target", torch.float32, shape="rows, classes"),
-        ScalarArg("alpha", float),
-        ScalarArg("gamma", float),
+        ScalarArg("alpha", float, values=(0.25, -1.0, 0.75)),
+        ScalarArg("gamma", float, values=(2.0, 1.5, 0.0, 3.0)),
     )
     outputs = (Output("loss", torch.float32, shape="rows, classes"),)
     axes = (Axis("rows", 1, 1 << 22), Axis("classes", 1, 4096))
@@ -62,8 +61,7 @@ class SigmoidFocalLoss(Problem):
         return {
             "logits": draw(shape, torch.float32, workload.distribution, generator),
             "target": (torch.rand(shape, generator=generator) < 0.1).float(),
-            "alpha": one_of("alpha", (0.25, -1.0, 0.75), workload),
-            "gamma": one_of("gamma", (2.0, 1.5, 0.0, 3.0), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

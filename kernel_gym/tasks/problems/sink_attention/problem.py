@@ -17,7 +17,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -26,7 +25,7 @@ class SinkAttention(Problem):
 
     `out[i] = sum_j exp(s_j) v_j / (exp(sink[h]) + sum_j exp(s_j))` with `s_j = scale * q_i . k_j`.
     Query head h uses key and value head `h // group`. `window` is at least 1 and may exceed seq.
-    Scores may exceed 88, where exp overflows in float32. All inputs are finite.
+    Scores may exceed 88, where exp overflows in float32.
     """
 
     name = "sink_attention"
@@ -43,8 +42,8 @@ class SinkAttention(Problem):
         TensorArg("k", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("v", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("sink", torch.float32, shape="kv_heads * group"),
-        ScalarArg("window", int),
-        ScalarArg("scale", float),
+        ScalarArg("window", int, values=(128, 24, 48, 300)),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),)
     axes = (
@@ -104,8 +103,7 @@ class SinkAttention(Problem):
             "k": k,
             "v": v,
             "sink": 2 * torch.randn(kv_heads * group, generator=generator),
-            "window": one_of("window", (max(1, seq // 4), max(1, seq // 2 - 1), seq + 5), workload),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

@@ -1,4 +1,4 @@
-"""Window attention: one program a block of queries, a running softmax over all earlier keys."""
+"""Window attention: one program a block of queries, a running softmax over the window."""
 
 import torch
 import triton
@@ -27,7 +27,7 @@ def window_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Attends BLOCK queries of one head to the keys up to them, masking those out of the window."""
+    """Attends BLOCK queries of one head to the blocks of keys that their windows meet."""
     batch = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -43,7 +43,8 @@ def window_kernel(
     top = tl.full([BLOCK], -1e30, tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     out = tl.zeros([BLOCK, WIDTH], tl.float32)
-    for start in range(0, (tl.program_id(0) + 1) * BLOCK, BLOCK):
+    first = tl.maximum(0, tl.program_id(0) * BLOCK - window + 1) // BLOCK * BLOCK
+    for start in range(first, (tl.program_id(0) + 1) * BLOCK, BLOCK):
         keys = start + tl.arange(0, BLOCK)
         inside = keys[:, None] < seq
         k = tl.load(k_base + keys[:, None] * k_row + width[None, :], mask=inside, other=0.0)

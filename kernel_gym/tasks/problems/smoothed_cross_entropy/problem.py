@@ -20,13 +20,13 @@ from kernel_gym.tasks.workload import Workload
 
 
 class SmoothedCrossEntropy(Problem):
-    """`lse(x) - (1 - s) x[target] - s mean(x)` of a row; 0 where the target is ignored."""
+    """`lse(x) - (1 - smoothing) x[target] - smoothing mean(x)` of a row of logits.
+
+    lse is the log of the sum of exponentials. A row whose target is `ignore_index` has loss 0.
+    """
 
     name = "smoothed_cross_entropy"
-    summary = (
-        "cross entropy of each row against 1 - smoothing at the target plus smoothing spread over "
-        "all classes; a row whose target is ignore_index has loss 0"
-    )
+    summary = "cross entropy with label smoothing and ignored targets"
     category = "Loss"
     level = 3
     tags = ("audio", "vision", "decoder-llm", "training", "memory-bound")

@@ -17,7 +17,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -25,8 +24,7 @@ class SoftcapAttention(Problem):
     """`softmax(cap * tanh(scale * q k^T / cap)) v`, query i sees keys 0 .. i.
 
     Query head h uses key and value head `h // group`. `cap` is positive. The scores before the cap
-    may exceed it many times. Everything between the products is computed in float32. All inputs are
-    finite.
+    may exceed it many times. Everything between the products is computed in float32.
     """
 
     name = "softcap_attention"
@@ -42,8 +40,8 @@ class SoftcapAttention(Problem):
         TensorArg("q", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),
         TensorArg("k", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
         TensorArg("v", torch.bfloat16, shape="batch, kv_heads, seq, head_dim"),
-        ScalarArg("cap", float),
-        ScalarArg("scale", float),
+        ScalarArg("cap", float, values=(50.0, 30.0, 20.0)),
+        ScalarArg("scale", float, values=(0.125, 0.0884, 0.2, 0.1)),
     )
     outputs = (Output("out", torch.bfloat16, shape="batch, kv_heads * group, seq, head_dim"),)
     axes = (
@@ -107,8 +105,7 @@ class SoftcapAttention(Problem):
             "q": q,
             "k": k,
             "v": v,
-            "cap": one_of("cap", (50.0, 30.0, 20.0), workload),
-            "scale": one_of("scale of scores", (width**-0.5, 0.2, 0.1), workload),
+            **self.scalars(workload),
         }
 
     def oracle(

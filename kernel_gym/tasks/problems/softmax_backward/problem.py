@@ -15,15 +15,14 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
 class SoftmaxBackward(Problem):
     """`dx = scale * y * (grad - sum over the row of grad * y)`.
 
-    `y` is the output of `softmax(scale * x)` by row, as float16 probabilities. Everything is
-    computed in float32 and rounded once. All inputs are finite; `scale` may have either sign.
+    `y` is the output of `softmax(scale * x)` by row, as float16 probabilities. `scale` may have
+    either sign.
     """
 
     name = "softmax_backward"
@@ -36,7 +35,7 @@ class SoftmaxBackward(Problem):
     args = (
         TensorArg("grad", torch.float16, shape="rows, cols"),
         TensorArg("y", torch.float16, shape="rows, cols"),
-        ScalarArg("scale", float),
+        ScalarArg("scale", float, values=(0.125, 1.0, 0.0884, -2.0)),
     )
     outputs = (Output("dx", torch.float16, shape="rows, cols"),)
     axes = (Axis("rows", 1, 1 << 20), Axis("cols", 1, 1 << 15))
@@ -62,7 +61,7 @@ class SoftmaxBackward(Problem):
         return {
             "grad": grad,
             "y": y,
-            "scale": one_of("scale", (0.125, 1.0, 0.088388346, -2.0), workload),
+            **self.scalars(workload),
         }
 
     def oracle(self, grad: torch.Tensor, y: torch.Tensor, scale: float) -> tuple[torch.Tensor, ...]:

@@ -15,7 +15,6 @@ from kernel_gym.tasks.problem import (
     Value,
     points,
 )
-from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
 
 
@@ -24,7 +23,7 @@ class SphericalHarmonics(Problem):
 
     In this order, with r3 = sqrt(3), r5 = sqrt(5), r15 = sqrt(15): `1, r3 x, r3 y, r3 z, r15 x z,
     r15 x y, r5 (y^2 - (x^2 + z^2) / 2), r15 y z, r15 / 2 (z^2 - x^2)`. This is e3nn's order with
-    "component" normalisation. Computed in float32; all inputs are finite; the zero vector is legal.
+    "component" normalisation. Computed in float32; the zero vector is legal.
     """
 
     name = "spherical_harmonics"
@@ -34,7 +33,10 @@ class SphericalHarmonics(Problem):
     tags = ("protein", "graph", "memory-bound")
     source = "edges of NequIP and MACE (water, 3BPA), SE(3)-Transformer on QM9, Equiformer on OC20"
 
-    args = (TensorArg("vector", torch.float32, shape="edges, 3"), ScalarArg("eps", float))
+    args = (
+        TensorArg("vector", torch.float32, shape="edges, 3"),
+        ScalarArg("eps", float, values=(1e-4, 1e-2, 1e-3)),
+    )
     outputs = (Output("out", torch.float32, shape="edges, 9"),)
     axes = (Axis("edges", 1, 1 << 24),)
     train = points(
@@ -65,7 +67,7 @@ class SphericalHarmonics(Problem):
         shape = (workload.dims["edges"], 3)
         return {
             "vector": draw(shape, torch.float32, workload.distribution, generator),
-            "eps": one_of("eps", (1e-4, 1e-2, 1e-3), workload),
+            **self.scalars(workload),
         }
 
     def oracle(self, vector: torch.Tensor, eps: float) -> tuple[torch.Tensor, ...]:

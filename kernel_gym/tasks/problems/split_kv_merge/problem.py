@@ -15,8 +15,7 @@ class SplitKvMerge(Problem):
 
     `part[b, h, s]` is the normalised result of attention over the s-th part of the keys, `lse` the
     logarithm of its denominator. A part without keys has `lse = -inf` and any finite values; at
-    least one part of each head has keys. `lse` may exceed 88, where exp overflows. Everything is
-    computed in float32 and rounded once.
+    least one part of each head has keys. `lse` may exceed 88, where exp overflows.
     """
 
     name = "split_kv_merge"
@@ -25,6 +24,10 @@ class SplitKvMerge(Problem):
     level = 2
     tags = ("decoder-llm", "moe", "memory-bound")
     source = "split-KV decoding of Llama-3-8B, Llama-3-70B, Qwen2.5-7B and DeepSeek-V3 (width 512)"
+    domain = (
+        "All inputs are finite, except that lse is -inf for a part without keys. At "
+        "least one part of each head has keys."
+    )
 
     args = (
         TensorArg("part", torch.float32, shape="batch, heads, splits, head_dim"),

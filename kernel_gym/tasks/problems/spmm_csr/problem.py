@@ -13,8 +13,7 @@ class SpmmCsr(Problem):
     """`out[i] = sum over j from start[i] to start[i + 1] - 1 of value[j] * x[column[j]]`.
 
     The columns of a row may have any order and may repeat. Rows may be empty; `start[0]` is 0 and
-    `start[rows]` is `nonzeros`. Sums are accumulated in float32 and rounded once. All inputs are
-    finite.
+    `start[rows]` is `nonzeros`. Sums are accumulated in float32 and rounded once.
     """
 
     name = "spmm_csr"

@@ -21,19 +21,16 @@ from kernel_gym.tasks.workload import Workload
 
 
 class StochasticRound(Problem):
-    """Sixteen random bits are added below the bfloat16 part of each float32, then cut off.
+    """`out[e]` has the bits `(bits(x[e]) + h[e]) >> 16`, where h are random numbers of 16 bits.
 
-    So a value is rounded up as often as it is far above the lower neighbour, and the mean stays.
-    Eight elements in turn, row by row, share a Philox block.
+    bits(x) are those of the float32 as an unsigned number; elements are numbered row by row. h[e]
+    are the lower 16 bits of `w >> (16 * (e % 2))`, where w is word `(e % 8) // 2` of the
+    Philox-4x32-10 block with counter `(c lo, c hi, offset lo, offset hi)`, `c = e // 8`, and key
+    `(seed lo, seed hi)`. lo and hi are halves of 32 bits.
     """
 
     name = "stochastic_round"
-    summary = (
-        "bfloat16 whose bits are (bits(x[e]) + h[e]) >> 16, bits(x) those of the float32 as an "
-        "unsigned number, for element number e = row * cols + col; h[e] = the lower 16 bits of "
-        "w >> (16 * (e % 2)), w = word (e % 8) // 2 of Philox-4x32-10 with counter (c lo, c hi, "
-        "offset lo, offset hi), c = e // 8, and key (seed lo, seed hi), halves of 32 bits"
-    )
+    summary = "float32 to bfloat16 with stochastic rounding by Philox"
     category = "Random-and-layout"
     level = 3
     tags = ("decoder-llm", "recommender", "training", "memory-bound", "generator")

@@ -13,9 +13,8 @@ from kernel_gym.tasks.workload import Workload
 class SwigluBackward(Problem):
     """Gradient of `out = silu(gate) * up`, `gate = x[:, :cols]`, `up = x[:, cols:]`.
 
-    With `s = sigmoid(gate)`: `dx[:, :cols] = grad * up * s * (1 + gate * (1 - s))` and
-    `dx[:, cols:] = grad * gate * s`. Everything is computed in float32 and rounded once. All inputs
-    are finite.
+    With `s = sigmoid(gate)`: `dx[:, :cols] = grad * up * s * (1 + gate * (1 - s))` and `dx[:,
+    cols:] = grad * gate * s`.
     """
 
     name = "swiglu_backward"

@@ -7,15 +7,30 @@ import triton.language as tl
 
 @triton.jit
 def swiglu_mlp_kernel(
-    x_ptr, gate_ptr, up_ptr, out_ptr, m, n, k, x_row, gate_row, up_row, TILE: tl.constexpr
+    x_ptr,
+    gate_ptr,
+    up_ptr,
+    out_ptr,
+    m,
+    n,
+    k,
+    x_row,
+    gate_row,
+    up_row,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
+    GROUP: tl.constexpr,
 ):
-    """Computes one TILE x TILE tile."""
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    """Computes one TILE x TILE tile; GROUP tiles of a column are neighbours."""
+    group = tl.program_id(0) // (GROUP * tl.cdiv(n, TILE))
+    height = tl.minimum(tl.cdiv(m, TILE) - group * GROUP, GROUP)
+    place = tl.program_id(0) % (GROUP * tl.cdiv(n, TILE))
+    rows = (group * GROUP + place % height) * TILE + tl.arange(0, TILE)
+    cols = place // height * TILE + tl.arange(0, TILE)
     gate_total = tl.zeros([TILE, TILE], tl.float32)
     up_total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, k, TILE):
-        depth = start + tl.arange(0, TILE)
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         inside = (depth[:, None] < k) & (cols[None, :] < n)
         deep = depth[:, None].to(tl.int64)
         x = tl.load(
@@ -40,8 +55,8 @@ def swiglu_mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> torch.T
     m, k = x.shape
     n = gate.shape[1]
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-    tile = 32
-    grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
+    tile = 64
+    grid = (triton.cdiv(m, tile) * triton.cdiv(n, tile),)
     swiglu_mlp_kernel[grid](
         x,
         gate,
@@ -54,7 +69,7 @@ def swiglu_mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> torch.T
         gate.stride(0),
         up.stride(0),
         TILE=tile,
-        num_warps=4,
-        num_stages=1,
+        DEPTH=64,
+        GROUP=8,
     )
     return out

@@ -19,13 +19,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class TimestepEmbedding(Problem):
-    """`out[i] = [cos(t f), sin(t f)]` with `f[j] = max_period^(-j / half)`."""
+    """`out[i] = [cos(t[i] f), sin(t[i] f)]`, `f[j] = max_period^(-j / half)`, `half = dim / 2`."""
 
     name = "timestep_embedding"
-    summary = (
-        "out[i, :half] = cos(t[i] f), out[i, half:] = sin(t[i] f), with half = dim / 2 and "
-        "f[j] = max_period ** (-j / half)"
-    )
+    summary = "sinusoidal embedding of diffusion timesteps"
     category = "Math"
     level = 2
     tags = ("diffusion", "audio", "memory-bound")

@@ -22,13 +22,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class TopK(Problem):
-    """`values[i, :]`, the k largest of row i in descending order, and distinct indices of them."""
+    """`values[i, :]` are the k largest of row i, descending, `indices` their distinct places."""
 
     name = "top_k"
-    summary = (
-        "the k largest values of each row, descending, and distinct indices at which they stand "
-        "(equal values in any order)"
-    )
+    summary = "the k largest values of each row, descending, and their indices"
     category = "Reduce-and-scan"
     level = 4
     tags = ("moe", "decoder-llm", "recommender", "memory-bound")

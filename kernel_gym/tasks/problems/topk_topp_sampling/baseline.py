@@ -1,8 +1,28 @@
-"""Sampling: one program a row; it looks for the next best logit until it has top_k of them."""
+"""Sampling: one program a row, which reads it once and keeps the best tokens in order."""
 
 import torch
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def merged(best, token, x, at, top_k, MOST: tl.constexpr):
+    """The best top_k of those kept so far and of a strip, largest first, early tokens first."""
+    choice = tl.arange(0, MOST)
+    new_best = tl.full([MOST], float("-inf"), tl.float32)
+    new_token = tl.zeros([MOST], tl.int32)
+    kept = 0  # how many of those before the strip are taken
+    for i in range(0, top_k):
+        old = tl.max(tl.where(choice == kept, best, float("-inf")), axis=0)
+        new = tl.max(x, axis=0)
+        earlier = old >= new
+        first = tl.min(tl.where(x == new, at, 2147483647), axis=0)
+        old_token = tl.sum(tl.where(choice == kept, token, 0), axis=0)
+        new_best = tl.where(choice == i, tl.maximum(old, new), new_best)
+        new_token = tl.where(choice == i, tl.where(earlier, old_token, first), new_token)
+        x = tl.where((at == first) & (earlier == 0), float("-inf"), x)
+        kept += earlier.to(tl.int32)
+    return new_best, new_token
 
 
 @triton.jit
@@ -17,30 +37,16 @@ def sampling_kernel(
     MOST: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Reads the row once for each of its top_k best logits."""
+    """Finds the top_k best logits of a row strip by strip, then inverts their distribution."""
     row = tl.program_id(0).to(tl.int64)
     top_k = tl.load(top_k_ptr + row)
-    lane = tl.arange(0, BLOCK)
     choice = tl.arange(0, MOST)
     best = tl.full([MOST], float("-inf"), tl.float32)
     token = tl.zeros([MOST], tl.int32)
-    last = float("inf")
-    last_at = -1
-    for i in range(0, top_k):
-        top = tl.full([BLOCK], float("-inf"), tl.float32)
-        top_at = tl.full([BLOCK], 2147483647, tl.int32)
-        for start in range(0, vocab, BLOCK):
-            at = start + lane
-            x = tl.load(logits_ptr + row * logits_row + at, mask=at < vocab, other=float("-inf"))
-            later = (x < last) | ((x == last) & (at > last_at))
-            better = later & (x > top)
-            top = tl.where(better, x, top)
-            top_at = tl.where(better, at, top_at)
-        last = tl.max(top, axis=0)
-        last_at = tl.min(tl.where(top == last, top_at, 2147483647), axis=0)
-        best = tl.where(choice == i, last, best)
-        token = tl.where(choice == i, last_at, token)
-
+    for start in range(0, vocab, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + row * logits_row + at, mask=at < vocab, other=float("-inf"))
+        best, token = merged(best, token, x, at, top_k, MOST)
     shares = tl.exp(best - tl.max(best, axis=0))
     shares = shares / tl.sum(shares, axis=0)
     sums = tl.cumsum(shares, axis=0)
@@ -60,7 +66,8 @@ def topk_topp_sampling(
     """Token of each row of logits, float32[rows, vocab] with any row stride."""
     rows, vocab = logits.shape
     token = torch.empty((rows,), dtype=torch.int32, device=logits.device)
+    block = min(4096, triton.next_power_of_2(vocab))
     sampling_kernel[(rows,)](
-        logits, top_k, top_p, uniform, token, logits.stride(0), vocab, MOST=64, BLOCK=512
+        logits, top_k, top_p, uniform, token, logits.stride(0), vocab, MOST=64, BLOCK=block
     )
     return token

@@ -24,12 +24,12 @@ SLACK = 1e-5
 
 
 class TopkToppSampling(Problem):
-    """Inverts the distribution of the kept tokens at `uniform[i]`.
+    """Draws a token from the best tokens of a row by inversion at `uniform[i]`.
 
-    The tokens of a row in order of their logits, the lower index first where they are equal, are
-    cut to `top_k[i]`; softmax over those; kept are the first tokens up to the one at which the sum
-    of shares reaches `top_p[i]`. The answer is the first kept token at which the sum of shares
-    exceeds `uniform[i]` times the sum of all kept shares.
+    1. Sort the tokens by their logits, largest first, of equals the lower index first, and keep the
+    first `top_k[i]`. 2. Take the softmax over those. 3. Keep the first tokens up to and including
+    the one at which the sum of shares reaches `top_p[i]`. 4. The answer is the first kept token at
+    which the sum of shares exceeds `uniform[i]` times the sum of all kept shares.
     """
 
     name = "topk_topp_sampling"

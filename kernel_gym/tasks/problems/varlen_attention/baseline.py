@@ -41,15 +41,14 @@ def varlen_kernel(
     top = tl.full([BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     out = tl.zeros([BLOCK, WIDTH], tl.float32)
-    for start in range(first, end, BLOCK):
+    for start in range(first, block + BLOCK, BLOCK):
         keys = start + tl.arange(0, BLOCK)
         inside = keys[:, None] < end
         at = keys[:, None].to(tl.int64)
         k = tl.load(k_ptr + at * k_row + head * k_head + width[None, :], mask=inside, other=0.0)
         v = tl.load(v_ptr + at * v_row + head * v_head + width[None, :], mask=inside, other=0.0)
         scores = tl.dot(q, tl.trans(k)) * scale
-        visible = (keys[None, :] <= rows[:, None]) & (keys[None, :] < end)
-        scores = tl.where(visible, scores, float("-inf"))
+        scores = tl.where(keys[None, :] <= rows[:, None], scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1))
         weights = tl.exp(scores - new_top[:, None])
         shrink = tl.exp(top - new_top)

@@ -21,13 +21,14 @@ from kernel_gym.tasks.workload import Workload
 
 
 class Viterbi(Problem):
-    """Maximises `sum of emission[t, path[t]] + sum of transition[path[t - 1], path[t]]`."""
+    """Maximises `sum of emission[t, path[t]] + sum of transition[path[t - 1], path[t]]`.
+
+    `transition[i, j]` is the score of a step from state i to state j. Any path of the highest score
+    is right.
+    """
 
     name = "viterbi"
-    summary = (
-        "the path of states whose emissions and transitions (from state i to j: [i, j]) sum to the "
-        "most, and that sum, for each batch entry; any path of the highest score"
-    )
+    summary = "path of states with the highest score for each batch entry, and the score"
     category = "Reduce-and-scan"
     level = 5
     tags = ("audio", "protein", "dynamic-program")

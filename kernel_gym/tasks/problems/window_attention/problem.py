@@ -27,7 +27,7 @@ class WindowAttention(Problem):
     """
 
     name = "window_attention"
-    summary = "attention within windows, with a bias a head and a mask by the window's place"
+    summary = "attention within windows, with a bias by head and a mask by window"
     category = "Attention"
     level = 4
     tags = ("vision", "compute-bound")
