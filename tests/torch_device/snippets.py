@@ -85,6 +85,16 @@ for exact, grad in zip(
     assert grad.dtype == torch.float32
     torch.testing.assert_close(grad, exact.float(), rtol=1e-6, atol=2e-5)
 """,
+    "another device": """
+torch.cuda.set_device(0)
+torch.cuda.set_device("cuda")
+try:
+    torch.cuda.set_device(1)
+except RuntimeError as error:
+    assert "invalid device ordinal" in str(error)
+else:
+    raise AssertionError("there is one device")
+""",
     "attention": """
 q = torch.randn(1, 4, 8, 16, device="cuda", requires_grad=True)
 out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

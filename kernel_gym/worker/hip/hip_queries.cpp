@@ -141,10 +141,12 @@ const char* hipGetErrorString(int error) {
 int hipInit(unsigned) { return kSuccess; }
 int hipGetDeviceCount(int* count) {
   gpu();  // a program that asks gets its device, or the reason why there is none
+  if (!count) return hip_note(kInvalidValue);
   *count = 1;
   return kSuccess;
 }
 int hipGetDevice(int* device) {
+  if (!device) return hip_note(kInvalidValue);
   *device = 0;
   return kSuccess;
 }
@@ -162,11 +164,13 @@ int hipDeviceTotalMem(size_t* bytes, int) {
   return kSuccess;
 }
 int hipDriverGetVersion(int* version) {
+  if (!version) return hip_note(kInvalidValue);
   *version = 60000000;
   return kSuccess;
 }
 int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
 int hipDeviceGetAttribute(int* value, int number, int ordinal) {
+  if (!value) return hip_note(kInvalidValue);
   return hip_note(ordinal == 0 ? attribute(number, value) : kInvalidDevice);
 }
 int hipDeviceSetCacheConfig(int) { return kSuccess; }
@@ -178,6 +182,7 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return kSuccess;
 }
 int hipGetDeviceProperties(Properties* properties, int ordinal) {
+  if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
   Properties found = {};
   std::strcpy(found.name, device().name);
@@ -244,6 +249,7 @@ struct PropertiesR0600 {
   int unmatched[4], large_bar, revision;
 };
 int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
+  if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
   PropertiesR0600 found = {};
   std::strcpy(found.name, device().name);
@@ -292,6 +298,7 @@ struct FunctionAttributes {
   size_t shared_bytes;
 };
 int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
+  if (!attributes) return hip_note(kInvalidValue);
   const char* name = hip_kernel_of(host);
   KernelFacts facts = {};
   if (!name || gpu().facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);

@@ -23,6 +23,10 @@ int main() {
   CHECK(value == 64);
   OK(hipDeviceGetAttribute(&value, hipDeviceAttributeMaxSharedMemoryPerBlock, 0));
   CHECK(value == 65536);
+  CHECK(hipGetDeviceCount(nullptr) == hipErrorInvalidValue);
+  CHECK(hipGetDeviceProperties(nullptr, 0) == hipErrorInvalidValue);
+  CHECK(hipDeviceGetAttribute(nullptr, hipDeviceAttributeWarpSize, 0) == hipErrorInvalidValue);
+  CHECK(hipPointerGetAttributes(nullptr, &value) == hipErrorInvalidValue);
   CHECK(hipSetDevice(3) == hipErrorInvalidDevice);
   CHECK(hipPeekAtLastError() == hipErrorInvalidDevice);
   CHECK(hipGetLastError() == hipErrorInvalidDevice && hipGetLastError() == hipSuccess);

@@ -54,6 +54,8 @@ int main() {
   CHECK(hipGraphCreate(&graph, 0) == hipErrorNotSupported);
   add<<<1, 2048>>>(unified, 1);
   CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
+  CHECK(hipLaunchKernel(reinterpret_cast<void*>(add), 1, 16, nullptr, 0, 0) ==
+        hipErrorInvalidValue);
   OK(hipHostFree(pinned));
   OK(hipFree(unified));
   return 0;
