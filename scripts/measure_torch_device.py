@@ -78,8 +78,8 @@ def _run(text: str) -> float:
 
 
 def _run_json(text: str) -> dict[str, float]:
-    found: dict[str, float] = json.loads(_output(text))
-    return found
+    figures: dict[str, float] = json.loads(_output(text))
+    return figures
 
 
 def _output(text: str) -> str:
