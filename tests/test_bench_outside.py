@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.commands.bench.outside.cases import NONE, draw
-from kernel_gym.commands.bench.outside.reasons import case_reason, of_text
+from kernel_gym.commands.bench.outside.reasons import case_reason, of_text, reason_of
 from kernel_gym.commands.bench.outside.run import is_interrupted
 from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced, run_line
 from kernel_gym.commands.bench.outside.table import BEGIN, END, markdown, write_into
@@ -152,6 +152,8 @@ def test_a_page_without_marks_is_refused(tmp_path):
         ("AssertionError: Tensor-likes are not close!\n\nMismatched elements: 1", "values differ"),
         ("assert 3 == 4", "its own assertion"),
         ("ZeroDivisionError: division by zero", "an exception"),
+        ("the time of the file was over in it", "time limit"),
+        ("the process ended in it", "the process ended"),
     ],
 )
 def test_failed_cases_have_a_class(text, reason):
@@ -201,6 +203,13 @@ def test_the_command_is_what_the_makefile_runs(tmp_path):
         ("assert False\nE   AssertionError: x", "its own assertion"),
         ("main.cu:5:3: error: use of undeclared identifier", "does not compile"),
         ("TypeError: unexpected", "an exception"),
+        ("Error: The file was not opened", "needs data that its checkout lacks"),
+        ("ERROR: could not open input file ../a/graph.csv", "needs data that its checkout lacks"),
+        ("CMake Error at CMakeDetermineHIPCompiler.cmake:106 (message):", "cannot be built here"),
+        (
+            "clang++-19: error: cannot find HIP Standard Parallelism Acceleration library",
+            "needs a library",
+        ),
         ("make: /opt/rocm/llvm/bin/llvm-mc: No such file or directory", "needs a tool or a file"),
         ("core.py: UserWarning: tl.make_block_ptr is old\nValueError: no", "an exception"),
         (
@@ -211,6 +220,22 @@ def test_the_command_is_what_the_makefile_runs(tmp_path):
 )
 def test_texts_have_a_class(printed, name):
     assert of_text(printed)[0] == name
+
+
+def test_a_program_that_goes_on_after_a_fault_until_its_time_is_over_names_both():
+    fault = {"kind": "out_of_bounds_read", "message": "read of 4 bytes"}
+    result = {"timed_out": True, "faults": [fault], "failures": [], "missing": [], "status": 1}
+    expected = ("kernel fault: out of bounds read, then time limit", "read of 4 bytes")
+    assert reason_of(result, "") == expected
+    assert reason_of(result | {"faults": []}, "") == ("time limit", "")
+
+
+def test_a_tutorial_without_pytest_runs_as_a_script(tmp_path):
+    folder = tmp_path / "triton" / "python" / "tutorials"
+    folder.mkdir(parents=True)
+    (folder / "05-layer-norm.py").write_text("def test_layer_norm(M): pass\ntest_layer_norm(3)\n")
+    (folder / "06-attention.py").write_text("import pytest\ndef test_op(): pass\n")
+    assert [program.has_cases for program in programs(tmp_path)] == [False, True]
 
 
 def test_a_text_without_a_known_reason_has_no_class():

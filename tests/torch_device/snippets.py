@@ -59,6 +59,42 @@ out, mean, rstd = torch.native_layer_norm(x, (64,), None, None, 1e-5)
 assert (out.dtype, mean.dtype, rstd.dtype) == (torch.bfloat16, torch.float32, torch.float32)
 torch.testing.assert_close(mean[:, 0], x.float().mean(1))
 """,
+    "long sums of gradients": """
+x = torch.randn(4, 32000)
+def gradient(x):
+    x.requires_grad_(True)
+    target = torch.arange(len(x), device=x.device)
+    torch.nn.functional.cross_entropy(x, target, label_smoothing=0.2).backward()
+    return x.grad.cpu()
+exact = gradient(x.double())
+torch.testing.assert_close(gradient(x.cuda()), exact.float(), rtol=2e-6, atol=1e-9)
+small = gradient(x.bfloat16().cuda())
+assert small.dtype == torch.bfloat16
+torch.testing.assert_close(small.double(), gradient(x.bfloat16().double()), rtol=0.2, atol=1e-5)
+""",
+    "gradients of norms": """
+torch.manual_seed(0)
+x, dy = torch.randn(16, 32, 4096), torch.randn(16, 32, 4096)
+def gradients(x, norm):
+    norm(x).backward(dy.to(x))
+    return norm.bias.grad.cpu(), norm.weight.grad.cpu()
+for exact, grad in zip(
+    gradients(x.double(), torch.nn.GroupNorm(1, 32).double()),
+    gradients(x.cuda(), torch.nn.GroupNorm(1, 32).cuda()),
+):
+    assert grad.dtype == torch.float32
+    torch.testing.assert_close(grad, exact.float(), rtol=1e-6, atol=2e-5)
+""",
+    "another device": """
+torch.cuda.set_device(0)
+torch.cuda.set_device("cuda")
+try:
+    torch.cuda.set_device(1)
+except RuntimeError as error:
+    assert "invalid device ordinal" in str(error)
+else:
+    raise AssertionError("there is one device")
+""",
     "attention": """
 q = torch.randn(1, 4, 8, 16, device="cuda", requires_grad=True)
 out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

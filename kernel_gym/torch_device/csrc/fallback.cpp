@@ -206,7 +206,8 @@ struct Facts {
   bool view = false;         // returns a view and writes nothing
   bool known = false;        // there is a CPU kernel that may stand for the GPU's
   bool mixes = false;        // GPUs accept CPU tensors beside theirs
-  bool sums = false;         // adds up many products, which GPUs do in float
+  bool is_norm = false;      // adds up many products: wider here, as compute_wider says
+  bool adds_rows = false;    // the gradient of a logarithm of softmax
   bool convolves = false;
   int factor = -1;           // the left factor of a product, or a weight, among the arguments
   int generator = -1;        // its generator among the arguments
@@ -244,8 +245,10 @@ Facts read_facts(const c10::OperatorHandle& op) {
   facts.mixes = mixing.count(name) > 0;
   const auto factor = factors.find(name);
   if (factor != factors.end()) facts.factor = factor->second;
-  facts.sums = name.find("native_layer_norm") != std::string::npos ||
-               name.find("native_group_norm") != std::string::npos;
+  facts.is_norm = name.find("native_layer_norm") != std::string::npos ||
+                  name.find("native_group_norm") != std::string::npos;
+  facts.adds_rows = name == "aten::_log_softmax_backward_data" &&
+                    op.operator_name().overload_name == "out";
   facts.convolves = name == "aten::convolution";
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -270,15 +273,17 @@ double count_flops(const Facts& facts, const at::Tensor& factor, const IValue& r
   return outputs * static_cast<double>(factor.numel()) / static_cast<double>(factor.size(0));
 }
 
-// Computes a norm or its gradients in float, as GPUs do: the statistics stay in float. The CPU's
-// kernels add up in the type of the arguments, which loses digits in bfloat16.
-void compute_in_float(const c10::OperatorHandle& op, Call& call, torch::jit::Stack* stack) {
+// Computes a norm or its gradients in a wider type: half types in float, as GPUs do, and float in
+// double. The CPU's kernels add up one value after the other in the type of the arguments, which
+// loses digits; GPUs add up in a tree.
+void compute_wider(const c10::OperatorHandle& op, Call& call, torch::jit::Stack* stack) {
   const size_t base = stack->size() - op.schema().arguments().size();
   const at::ScalarType type = call.type();
+  const at::ScalarType wide = type == at::kFloat ? at::kDouble : at::kFloat;
   for (size_t i = base; i < stack->size(); ++i) {
     auto& value = (*stack)[i];
     if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point())
-      value = value.toTensor().to(at::kFloat);
+      value = value.toTensor().to(wide);
   }
   at::AutoDispatchBelowADInplaceOrView below;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
@@ -288,8 +293,25 @@ void compute_in_float(const c10::OperatorHandle& op, Call& call, torch::jit::Sta
     auto& value = (*stack)[i];
     if (!value.isTensor() || !value.toTensor().defined()) continue;
     const at::Tensor made = value.toTensor();
-    value = call.to_device(backward || i == first ? made.to(type) : made);
+    value = call.to_device(made.to(backward || i == first ? type : at::kFloat));
   }
+}
+
+// The gradient of a logarithm of softmax, with sums in a tree, as GPUs have them: the CPU's kernel
+// adds up a row one value after the other, which loses digits where they are many and equal.
+void log_softmax_backward(const Call& call, torch::jit::Stack* stack) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor out = torch::jit::pop(*stack).toTensor();
+  const auto type = static_cast<at::ScalarType>(torch::jit::pop(*stack).toInt());
+  const int64_t dim = torch::jit::pop(*stack).toInt();
+  const at::Tensor output = torch::jit::pop(*stack).toTensor();
+  const at::Tensor grad = torch::jit::pop(*stack).toTensor();
+  const at::ScalarType wide = call.type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor sums = grad.sum({dim}, /*keepdim=*/true, wide);
+  const at::Tensor made = grad.sub(output.to(wide).exp().mul_(sums));
+  TORCH_CHECK(out.scalar_type() == type, "found ", out.scalar_type(), ", expected ", type);
+  out.resize_(made.sizes()).copy_(made);
+  torch::jit::push(*stack, out);
 }
 
 void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stack* stack) {
@@ -307,11 +329,13 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
   }
   at::Tensor factor;
   if (facts.factor >= 0) factor = (*stack)[base + facts.factor].toTensor();
-  if (facts.sums && c10::isReducedFloatingType(call.type())) {
-    compute_in_float(op, call, stack);
+  if (facts.is_norm && call.type() != at::kDouble) {
+    compute_wider(op, call, stack);
     return charge(facts.name.c_str(), &op.schema(), call.bytes(), 0, call.type());
   }
-  {
+  if (facts.adds_rows) {
+    log_softmax_backward(call, stack);
+  } else {
     at::AutoDispatchBelowADInplaceOrView below;
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   }

@@ -145,6 +145,7 @@ int hipMemPtrGetInfo(void* pointer, size_t* size) {
   return hipMemGetAddressRange(nullptr, size, pointer);
 }
 int hipPointerGetAttributes(PointerAttributes* attributes, const void* pointer) {
+  if (!attributes) return hip_note(kInvalidValue);
   uint64_t start = 0, bytes = 0;
   int visible = 0;
   *attributes = {};

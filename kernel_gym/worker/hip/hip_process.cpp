@@ -379,6 +379,10 @@ int launch(const char* name, const uint32_t* grid, const uint32_t* block, void**
   if (s.error) return s.error;
   const Kernel& kernel = find_kernel(name);
   if (kernel.status) return kernel.status;
+  const size_t given = packed ? 1 : kernel.arguments.size();  // null arguments are the caller's fault
+  for (size_t i = 0; i < given; i++) {
+    if (!args || !args[i]) return kInvalidValue;
+  }
   uint64_t size = packed;
   for (const Argument& a : kernel.arguments) size = std::max<uint64_t>(size, a.offset + a.size);
   std::string segment(size, '\0');

@@ -56,21 +56,32 @@ struct Properties {
   size_t shared_per_unit;
   int multi_gpu_board, can_map_host, gcn_arch;
   char gcn_arch_name[256];
-  int integrated, cooperative, multi_device_cooperative;
+  int integrated, cooperative, multi_device_cooperative, textures[7];
+  unsigned *flush_memory, *flush_registers;
+  size_t most_pitch, texture_alignment, texture_pitch_alignment;
+  int timeout, ecc, tcc_driver, unmatched[4], large_bar, revision;
+  int managed, direct_managed, concurrent_managed, pageable, page_tables;
 };
+static_assert(sizeof(Properties) == 792, "the size of HIP 5's hipDeviceProp_t");
 // hipDeviceProp_t of HIP 6 (the symbol carries its revision) is another structure.
+
+// Whether host and device share memory: not in a candidate's worker.
+int has_managed() { return gpu().allocate_visible != nullptr; }
 
 // Numbers of hipDeviceAttribute_t.
 int attribute(int number, int* value) {
   switch (number) {
     case 5: *value = device().clock; break;
+    case 0: case 3: case 85: *value = 1; break;  // ECC, mapped host memory, one address space
     case 8: case 10: *value = 1; break;  // concurrent kernels, cooperative launch
-    case 6: case 16: case 24: *value = 0; break;  // compute mode, integrated, managed memory
+    case 6: case 16: *value = 0; break;  // compute mode, integrated
+    case 9: case 15: case 24: *value = has_managed(); break;  // its atomics, and beside the host
     case 19: *value = device().l2; break;
     case 23: *value = 9; break;
     case 26: case 27: case 28: case 56: *value = kMostThreads; break;
     case 29: case 30: case 31: *value = 2147483647; break;
     case 57: *value = kThreadsPerUnit; break;
+    case 58: *value = 2147483647; break;  // pitch
     case 59: *value = device().bus; break;
     case 60: *value = device().memory_clock; break;
     case 61: *value = 4; break;
@@ -130,10 +141,12 @@ const char* hipGetErrorString(int error) {
 int hipInit(unsigned) { return kSuccess; }
 int hipGetDeviceCount(int* count) {
   gpu();  // a program that asks gets its device, or the reason why there is none
+  if (!count) return hip_note(kInvalidValue);
   *count = 1;
   return kSuccess;
 }
 int hipGetDevice(int* device) {
+  if (!device) return hip_note(kInvalidValue);
   *device = 0;
   return kSuccess;
 }
@@ -151,11 +164,13 @@ int hipDeviceTotalMem(size_t* bytes, int) {
   return kSuccess;
 }
 int hipDriverGetVersion(int* version) {
+  if (!version) return hip_note(kInvalidValue);
   *version = 60000000;
   return kSuccess;
 }
 int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
 int hipDeviceGetAttribute(int* value, int number, int ordinal) {
+  if (!value) return hip_note(kInvalidValue);
   return hip_note(ordinal == 0 ? attribute(number, value) : kInvalidDevice);
 }
 int hipDeviceSetCacheConfig(int) { return kSuccess; }
@@ -167,6 +182,7 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return kSuccess;
 }
 int hipGetDeviceProperties(Properties* properties, int ordinal) {
+  if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
   Properties found = {};
   std::strcpy(found.name, device().name);
@@ -190,7 +206,9 @@ int hipGetDeviceProperties(Properties* properties, int ordinal) {
   found.l2_bytes = device().l2;
   found.max_threads_per_unit = kThreadsPerUnit;
   found.features = 0x1ffff;
-  found.concurrent_kernels = found.cooperative = found.can_map_host = 1;
+  found.concurrent_kernels = found.cooperative = found.can_map_host = found.ecc = 1;
+  found.most_pitch = 2147483647;
+  found.managed = found.concurrent_managed = has_managed();
   std::memcpy(properties, &found, sizeof found);
   return kSuccess;
 }
@@ -231,6 +249,7 @@ struct PropertiesR0600 {
   int unmatched[4], large_bar, revision;
 };
 int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
+  if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
   PropertiesR0600 found = {};
   std::strcpy(found.name, device().name);
@@ -256,7 +275,8 @@ int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
   found.max_threads_per_unit = kThreadsPerUnit;
   found.most_blocks_per_unit = 32;
   found.features = 0x1ffff;
-  found.unified = found.managed = found.concurrent_kernels = found.cooperative = 1;
+  found.unified = found.concurrent_kernels = found.cooperative = 1;
+  found.managed = found.concurrent_managed = found.native_atomics = has_managed();
   found.can_map_host = found.host_register = found.pools = found.ecc = 1;
   std::memcpy(properties, &found, sizeof found);
   return kSuccess;
@@ -278,6 +298,7 @@ struct FunctionAttributes {
   size_t shared_bytes;
 };
 int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
+  if (!attributes) return hip_note(kInvalidValue);
   const char* name = hip_kernel_of(host);
   KernelFacts facts = {};
   if (!name || gpu().facts(name, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);

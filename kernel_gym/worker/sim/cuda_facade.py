@@ -204,6 +204,16 @@ def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
     }
 
 
+def _set_device(device: Any) -> None:
+    """Implements `torch.cuda.set_device`; a negative number leaves the device as it is."""
+    index = device if isinstance(device, int) else torch.device(device).index or 0
+    if index > 0:
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal: found cuda:{index}, expected cuda:0, the only "
+            "simulated GPU"
+        )
+
+
 def _device_calls(device: HostProperties) -> dict[str, Callable]:
     properties = properties_of(device)
     return {
@@ -216,7 +226,7 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
         "is_bf16_supported": lambda including_emulation=True: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "set_device": lambda device: None,
+        "set_device": _set_device,
         "synchronize": lambda device=None: None,
         "get_device_name": lambda device=None: properties.name,
         "get_device_capability": lambda device=None: (properties.major, properties.minor),

@@ -17,6 +17,7 @@ from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
 from kernel_gym.devices.sim.requests import RefusedError
+from kernel_gym.protocol.device import Allocated
 from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import ChannelMessage
@@ -117,7 +118,10 @@ class LocalRuntime(SimRuntime):
         return ctypes.string_at(address, size)
 
     def _allocate(self, size: int) -> int:
-        return self.checked(encode_answer(self.gpu.allocate_for_worker(size)))["address"]
+        answer = self.gpu.allocate_for_worker(size)
+        if isinstance(answer, Allocated):
+            return answer.address
+        return self.checked(encode_answer(answer))["address"]
 
     def _free(self, address: int) -> None:
         try:

@@ -20,6 +20,7 @@ DOCUMENT, MOST = "KERNEL_GYM_OUTSIDE_DOCUMENT", "KERNEL_GYM_OUTSIDE_CASES"
 SEED = 25
 """Seed of the draw of cases."""
 _UNFINISHED = "the process ended in it"
+_LATE = "the time of the file was over in it"
 NONE = {"collected": 0, "drawn": 0, "passed": 0, "failed": 0, "skipped": 0, "not_run": 0}
 
 
@@ -71,15 +72,21 @@ def _write(record: dict[str, Any]) -> None:
         file.write(json.dumps(record) + "\n")
 
 
-def read(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, int], str]:
+def read(
+    document: Path, *, timed_out: bool
+) -> tuple[dict[str, int], dict[str, int], dict[str, int], str]:
     """Sums up the records of a run.
+
+    Args:
+        document: The file with the records.
+        timed_out: Whether the run was ended because its time was over.
 
     Returns:
         The counts of cases (`collected`, `drawn`, `passed`, `failed`, `skipped`, `not_run`), the
         failed ones by their reason, the skipped ones by theirs, and the name and the
         text of the first failure.
     """
-    counts, ends = dict(NONE), _Ends()
+    counts, ends = dict(NONE), _Ends(_LATE if timed_out else _UNFINISHED)
     for record in _records(document):
         if "collected" in record:
             counts["collected"] += record["collected"]
@@ -93,16 +100,17 @@ def read(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, int]
 
 
 class _Ends:
-    """How cases have ended; a case that has begun and no more has failed."""
+    """How cases have ended; a case that has begun and no more has failed, as `unfinished` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, unfinished: str) -> None:
+        self._unfinished = unfinished
         self.outcomes: dict[str, str] = {}
         self.texts: dict[str, str] = {}
 
     def add(self, record: dict[str, Any]) -> None:
         begun = record["outcome"] == "begun"
         self.outcomes[record["case"]] = "failed" if begun else record["outcome"]
-        self.texts[record["case"]] = _UNFINISHED if begun else record["text"]
+        self.texts[record["case"]] = self._unfinished if begun else record["text"]
 
     def _of(self, outcome: str) -> Sequence[tuple[str, str]]:
         texts = [text for case, text in self.texts.items() if self.outcomes[case] == outcome]

@@ -15,13 +15,21 @@ _EXCEPTION = re.compile(
 )
 """A line with an uncaught exception, as Python or pytest prints it."""
 _RULES = (
-    (r"cannot find -l(\S+)|unable to find library -l(\S+)", "needs a library"),
+    (
+        r"cannot find -l(\S+)|unable to find library -l(\S+)|cannot find HIP Standard Parallelism",
+        "needs a library",
+    ),
     (r"fatal error: '?(\S+?)'? (?:file not found|No such file)", "needs a header"),
     (
         r".*(?:command not found|: not found|: No such file or directory).*",
         "needs a tool or a file",
     ),
-    (r"make.*: \*\*\* No rule to make target.*", "cannot be built here"),
+    (r"make.*: \*\*\* No rule to make target.*|CMake Error.*", "cannot be built here"),
+    (
+        r"(?i)could not open (?:input )?file|failed to open|file was not opened"
+        r"|(?:file|labels) not found[.!]",
+        "needs data that its checkout lacks",
+    ),
     (r"No module named '?(?!triton)([\w.]+)'?", "needs a package"),
     (r"cannot import name .*", "needs another version of a package"),
     (r"libhip\w+\.so|librocblas|libhipblas\w*", "needs a library"),
@@ -46,6 +54,7 @@ _RULES = (
 _CASE_RULES = (
     (r"^Failed: Timeout|Timeout \(>", "time limit"),
     (r"a kernel faulted|DeviceError", "kernel fault"),
+    (r"the time of the file was over in it", "time limit"),
     (r"the process ended in it", "the process ended"),
 )
 """The same for a case of pytest; they come before the others."""
@@ -58,11 +67,13 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         result: What `kernel-gym sim --json` says.
         printed: The end of what the program printed.
     """
-    if result["timed_out"]:
-        return "time limit", ""
     if result["faults"]:
         fault = result["faults"][0]
-        return f"kernel fault: {fault['kind'].replace('_', ' ')}", fault["message"][:LONGEST]
+        late = ", then time limit" if result["timed_out"] else ""
+        kind = fault["kind"].replace("_", " ")
+        return f"kernel fault: {kind}{late}", fault["message"][:LONGEST]
+    if result["timed_out"]:
+        return "time limit", ""
     if result["failures"]:
         return "kernel-gym", result["failures"][0]["message"][:LONGEST]
     if result["missing"]:

@@ -155,6 +155,7 @@ def _variables(program: Program, limits: OutsideLimits, folder: Path) -> dict[st
         "COLUMNS": "300",  # so that pytest cuts no reason
         cases.DOCUMENT: str(folder / "cases.jsonl"),
         cases.MOST: str(limits.cases),
+        **program.variables,
     }
 
 
@@ -164,7 +165,9 @@ def _run_cases(
     """Runs a test file and describes its cases."""
     words = (*program.command, f"--timeout={limits.timeout:.0f}", "--timeout-method=signal")
     result, printed = _run(words, program, settings, limits, folder)
-    counts, reasons, skips, first = cases.read(folder / "cases.jsonl")
+    counts, reasons, skips, first = cases.read(
+        folder / "cases.jsonl", timed_out=result["timed_out"]
+    )
     outcome, reason, detail = "passed", "", first
     if counts["failed"] or counts["not_run"]:
         outcome, reason = "failed", ", ".join(f"{n} {name}" for name, n in reasons.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +24,14 @@ MOST_OF_AN_ARGUMENT = 1024
 """HeCBench's arguments are meant for seconds of a GPU. Larger ones become this on the simulator."""
 _ARGUMENTS = {
     "floydwarshall-hip": "128 1 16",
-    "gemv-hip": "-s 4096 -i 1 -x 512 -y 2",
+    "gemv-hip": "-s 8192 -i 1 -x 512 -y 2",
     "su3-hip": "-i 1 -l 8 -t 128 -v 3 -w 0",
 }
 """Arguments of HeCBench's programs that reject or do not finish with reduced ones."""
+_LIGER_VARIABLES = {"LIGER_FUSED_MOE_AUTOTUNE": "0"}
+"""One configuration for each kernel of the mixture of experts, instead of a trial of all."""
+_AITER_VARIABLES = {"AITER_TRITON_ONLY": "1"}
+"""aiter's switch for machines where its C++ modules cannot be built: its Triton operators alone."""
 _COMPILERS = ("CC=hipcc", "HIPCC=hipcc")
 _FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
 _NOT_OPERATORS = (
@@ -50,6 +54,7 @@ class Program:
         is_long: Whether it has the time of several programs, as a test file and a tutorial with
             its series of measurements have.
         paths: Further folders for Python's modules.
+        variables: Environment variables.
     """
 
     suite: str
@@ -59,7 +64,8 @@ class Program:
     build: tuple[str, ...] = ()
     has_cases: bool = False
     is_long: bool = False
-    paths: tuple[Path, ...] = field(default=())
+    paths: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def programs(checkouts: Path) -> list[Program]:
@@ -77,18 +83,25 @@ def missing(checkouts: Path) -> list[str]:
     return [folder for folder in SUITES if not (checkouts / folder).is_dir()]
 
 
-def _pytest(suite: str, folder: Path, file: Path, *paths: Path) -> Program:
+def _pytest(
+    suite: str, folder: Path, file: Path, *paths: Path, variables: Mapping[str, str] | None = None
+) -> Program:
     name = str(file.relative_to(folder))
     options = ("-q", "--tb=line", "-o", "addopts=", "-p", "no:cacheprovider", "-p", PLUGIN)
     words = ("python", "-m", "pytest", *options)
-    return Program(suite, name, folder, (*words, name), has_cases=True, is_long=True, paths=paths)
+    return Program(
+        *(suite, name, folder, (*words, name)),
+        has_cases=True,
+        is_long=True,
+        paths=paths,
+        variables=variables or {},
+    )
 
 
 def _tutorials(checkout: Path) -> Iterator[Program]:
     folder = checkout / "python" / "tutorials"
     for file in sorted(folder.glob("[0-9]*.py")):
-        text = file.read_text(encoding="utf-8")
-        if "def test_" in text and "__main__" not in text.partition("def test_")[2].split("\n")[-1]:
+        if "import pytest" in file.read_text(encoding="utf-8"):
             yield _pytest("Triton tutorials", folder, file)
         else:
             yield Program(
@@ -110,7 +123,8 @@ def _examples(checkout: Path) -> Iterator[Program]:
 def _liger(checkout: Path) -> Iterator[Program]:
     for file in sorted((checkout / "test" / "transformers").glob("test_*.py")):
         if not any(word in file.stem for word in _NOT_OPERATORS):
-            yield _pytest("Liger-Kernel", checkout, file, checkout / "src", checkout)
+            paths = (checkout / "src", checkout)
+            yield _pytest("Liger-Kernel", checkout, file, *paths, variables=_LIGER_VARIABLES)
 
 
 def _fla(checkout: Path) -> Iterator[Program]:
@@ -125,7 +139,7 @@ def _aiter(checkout: Path) -> Iterator[Program]:
     for file in sorted(folder.rglob("test_*.py"))[
         :: max(1, len(list(folder.rglob("test_*.py"))) // 10)
     ]:
-        yield _pytest("aiter", checkout, file, checkout)
+        yield _pytest("aiter", checkout, file, checkout, variables=_AITER_VARIABLES)
 
 
 def _tritonbench(checkout: Path) -> Iterator[Program]:

@@ -8,6 +8,14 @@ __global__ void add(int* x, int n) {
   if (threadIdx.x == 0) managed += 1;
 }
 int main() {
+  int concurrent = 0;
+  hipDeviceProp_t properties;
+  OK(hipGetDeviceProperties(&properties, 0));
+  OK(hipDeviceGetAttribute(&concurrent, hipDeviceAttributeConcurrentManagedAccess, 0));
+  int atomics = 0;
+  OK(hipDeviceGetAttribute(&atomics, hipDeviceAttributeHostNativeAtomicSupported, 0));
+  CHECK(atomics == 1 && properties.canMapHostMemory == 1);
+  CHECK(properties.managedMemory == 1 && properties.concurrentManagedAccess == 1 && concurrent);
   int *pinned, *unified, *alias, registered[16] = {};
   OK(hipHostMalloc(&pinned, 64, hipHostMallocDefault));
   OK(hipMallocManaged(&unified, 64));
@@ -46,6 +54,8 @@ int main() {
   CHECK(hipGraphCreate(&graph, 0) == hipErrorNotSupported);
   add<<<1, 2048>>>(unified, 1);
   CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
+  CHECK(hipLaunchKernel(reinterpret_cast<void*>(add), 1, 16, nullptr, 0, 0) ==
+        hipErrorInvalidValue);
   OK(hipHostFree(pinned));
   OK(hipFree(unified));
   return 0;
