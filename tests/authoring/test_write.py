@@ -31,6 +31,7 @@ def test_a_module_becomes_a_problem_with_parameters_as_inputs():
     assert [arg.name for arg in problem.args] == ["x", "residual", "weight"]
     assert {axis.name for axis in problem.axes} == {"batch", "seq", "hidden"}
     assert problem.args[2].shape == "hidden"
+    assert problem.parameters == {"weight"}
     workload = train_workloads(problem, Scale.SIM)[0]
     expected = expect(problem, workload, 0)
     assert expected.oracle[0].dtype is torch.float64
