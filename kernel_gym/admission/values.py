@@ -40,7 +40,7 @@ PASSES = "passes"
 
 @dataclass(frozen=True)
 class ValueReport:
-    """What the checks of values have found.
+    """Reasons, results and notes of the checks of values.
 
     Attributes:
         refused: Reasons for a refusal; empty if there is none.

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from kernel_gym.judge.conditioning import is_fragile
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.tasks.names import ORIGINAL
 from kernel_gym.tasks.problem import Check, Output, Problem, Scale
-from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
+from kernel_gym.tasks.sampling import adversarial_workloads, make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
 from kernel_gym.tasks.traced.loading import load_text
@@ -119,6 +120,14 @@ def write_problem(request: TracingRequest, name: str, parent: Path, source: str)
     return Written(name, folder, list(text.notes), time.monotonic() - began)
 
 
+class _Strict(Enum):
+    """Where values must be well-conditioned: admission asks for it on train workloads."""
+
+    EVERYWHERE = "everywhere"
+    TRAIN = "train"
+    NOWHERE = "nowhere"
+
+
 class _Writer:
     def __init__(
         self,
@@ -162,10 +171,10 @@ class _Writer:
     def _chosen(self, space: SizeSpace) -> tuple[str, ...]:
         """Chooses least sizes and legal distributions, and returns the latter.
 
-        Well-conditioned ones come first, on which no rounding error decides. If there are none,
-        admission will say so.
+        Well-conditioned ones come first, on which no rounding error decides, then those that are
+        so on train workloads. If there are none, admission will say so.
         """
-        for strict, self._real, floor in itertools.product((True, False), (True, False), _FLOORS):
+        for strict, self._real, floor in itertools.product(_Strict, (True, False), _FLOORS):
             self.space = replace(space, axes=[_raised(axis, floor) for axis in space.axes])
             self._choice["adversarial"] = [{axis.name: axis.low for axis in self.space.axes}]
             legal = self._legal(self._problem(self._text(DISTRIBUTIONS)), strict)
@@ -216,16 +225,25 @@ class _Writer:
     def _problem(self, text: str) -> TracedProblem:
         return load_text(self._name, text)
 
-    def _legal(self, problem: TracedProblem, strict: bool) -> tuple[str, ...]:
-        """Returns the distributions on which the reference is finite and passes, at most three."""
+    def _legal(self, problem: TracedProblem, strict: _Strict) -> tuple[str, ...]:
+        """Returns the distributions on which the reference is finite and passes, at most three.
+
+        If there are any, those are preferred on which it passes at unseen sizes as well.
+        """
         legal: list[str] = []
+        holding: list[str] = []
+        points = [(dims, strict is not _Strict.NOWHERE) for dims in problem.train[Scale.SIM]]
+        points += [(dims, strict is _Strict.EVERYWHERE) for dims in problem.adversarial]
+        others = _other_points(problem)
         for name in DISTRIBUTIONS:
-            points = (*problem.train[Scale.SIM], *problem.adversarial)
-            if all(_sound(problem, dict(dims), name, strict) for dims in points):
-                legal.append(name)
-            if len(legal) == NUMBER:
+            if not all(_sound(problem, dict(dims), name, well) for dims, well in points):
+                continue
+            legal.append(name)
+            if all(_sound(problem, dict(dims), name, False) for dims in others):
+                holding.append(name)
+            if len(holding) == NUMBER:
                 break
-        return tuple(legal)
+        return tuple(holding or legal[:NUMBER])
 
     def _check_unseen(self, problem: TracedProblem) -> None:
         try:
@@ -276,6 +294,17 @@ def _raised(axis: FreeAxis, floor: int) -> FreeAxis:
     """Returns an axis whose least size is at least some steps, but at most half the original's."""
     least = min(floor * axis.multiple, axis.base // 2 // axis.multiple * axis.multiple)
     return replace(axis, low=max(axis.low, least))
+
+
+def _other_points(problem: TracedProblem) -> list[Mapping[str, int]]:
+    """Returns sizes of adversarial and unseen workloads; none if there are too few sizes."""
+    try:
+        unseen = unseen_workloads(problem, Scale.SIM, "triton", 0)
+        drawn = [*adversarial_workloads(problem, Scale.SIM, "hip"), *unseen]
+    except ValueError:
+        return []
+    points = [workload.dims for workload in drawn]
+    return [dims for number, dims in enumerate(points) if dims not in points[:number]]
 
 
 def _workload(dims: dict[str, int], distribution: str) -> Workload:

@@ -66,7 +66,7 @@ class AdmissionVerdict(BaseModel):
     """By control: `fails`, why it does not apply, or which of its answers pass."""
     devices: dict[str, dict[Mode, ModeVerdict]]
     notes: tuple[str, ...] = ()
-    """What was seen that is no reason for a refusal."""
+    """Observations that are no reason for a refusal."""
 
     def status(self, mode: Mode) -> Status:
         """Returns refused if any device refuses the mode, saturated if all have no head-room."""

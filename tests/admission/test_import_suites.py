@@ -14,6 +14,7 @@ from kernel_gym.tasks import get_task, load_suite, prompt
 from kernel_gym.tasks.importers.manifest import read_manifest
 from kernel_gym.tasks.names import IMPORTS
 from kernel_gym.tasks.recorded.problem import RecordedProblem
+from kernel_gym.tasks.workload import Split
 from tests.tasks.importers import suites
 
 DEVICE = "sim:gfx942"
@@ -72,6 +73,20 @@ def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     assert task.start_source is None
 
 
+def calls(name, split):
+    problem = get_task(name).problem
+    stated = problem.stated_workloads(split)
+    return [problem.templates[one.dims["call"]].call.tensors[0].strides for one in stated]
+
+
+def test_matrices_are_not_contiguous_in_a_call_where_the_own_code_takes_them(imports):
+    assert any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.ADVERSARIAL))
+    assert not any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.TRAIN))
+    assert not any(s[0] == 1 for s in calls("tritonbench-g/rows", Split.ADVERSARIAL))
+    assert verdicts("tritonbench-g")["rows"][0] == "admitted"
+    assert "float32[d0, d1] (not contiguous)" in prompt(get_task("kernelbenchx/gated"), "a device")
+
+
 def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
     entries = verdicts("agentkernelarena")
     statuses = {name.rpartition("/")[2]: status for name, (status, _) in entries.items()}
@@ -82,8 +97,18 @@ def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
         "bad": "unsupported",
         "gone": "unsupported",
         "SiLU": "unsupported",
-    }
+        "Scale": "admitted",
+    }, entries["torch2hip/gpumode/Scale"][1].verdicts[DEVICE].reason
     assert entries["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+
+
+def test_inputs_of_a_module_become_axes_and_hip_launchers_are_judged(evaluator):
+    task = get_task("agentkernelarena/torch2hip/gpumode/Scale")
+    assert {axis.name for axis in task.problem.axes} == {"d0", "d1"}
+    assert [arg.shape for arg in task.problem.args] == ["d0, d1", "d1"]
+    assert evaluator.evaluate(task, suites.SCALE_HIP).outcome is Outcome.PASSED
+    wrong = suites.SCALE_HIP.replace("weight[i % d1]", "1.0f")
+    assert evaluator.evaluate(task, wrong).outcome is Outcome.WRONG_VALUES
 
 
 def test_an_imported_problem_is_found_again_by_another_process(imports):
@@ -96,7 +121,8 @@ def test_an_imported_problem_is_found_again_by_another_process(imports):
 def test_imported_suites_are_listed(imports):
     rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
     assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
-    assert [task.id for task in load_suite("tritonbench-g").tasks] == ["tritonbench-g/add"]
+    names = {task.id for task in load_suite("tritonbench-g").tasks}
+    assert names == {"tritonbench-g/add", "tritonbench-g/rows"}
 
 
 def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):
@@ -192,6 +218,10 @@ def gated(x, scale=1.0):
 """
     evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), kernel)
     assert evaluation.outcome is Outcome.PASSED, evaluation.message
+    dense = kernel.replace("torch.empty_like(x)", "torch.empty(x.shape, device=x.device)")
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), dense)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.workloads[-1].split is Split.ADVERSARIAL
 
 
 def test_only_kernels_are_taken_where_the_tests_are_in_the_same_file(evaluator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import itertools
 import linecache
 import random
 import runpy
@@ -29,8 +30,8 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
 
     Args:
         folder: The files of the suite.
-        options: `style` (`halves`, `runner` or `pytest`), `file`, `seconds`, `seed`, and what the
-            style needs.
+        options: `style` (`halves`, `runner`, `pytest` or `cases`), `file`, `seconds`, `seed`, and
+            what the style needs.
         runtime: The simulated GPU.
 
     Returns:
@@ -153,7 +154,19 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {"status": int(pytest.main(arguments, plugins=[Plugin()]))}
 
 
-STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest}
+def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+    """Runs a module's generator of inputs, and records them as calls of `forward`."""
+    names = runpy.run_path(str(folder / options["file"]))
+    given = names["get_init_inputs"]()
+    pair = len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict)
+    args, kwargs = given if pair else (list(given), {})
+    made = names["get_inputs"]()
+    for case in itertools.islice(made if hasattr(made, "__next__") else [made], options["most"]):
+        recorder.call("forward", lambda *_: None, tuple(case), {})
+    return {"init": {"args": list(args), "kwargs": kwargs}}
+
+
+STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest, "cases": _cases}
 
 
 def _first_configuration_only() -> None:

@@ -40,6 +40,31 @@ def test_add():
 
 result_gold = test_add()
 """
+ROWS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x_ptr, out_ptr, stride, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x * x))
+
+
+def rows(x):
+    out = torch.empty(x.shape[0], device=x.device)
+    block = triton.next_power_of_2(x.shape[1])
+    rows_kernel[(x.shape[0],)](x, out, x.stride(0), x.shape[1], BLOCK=block)
+    return out
+"""
+ROWS_TESTS = """
+import torch
+
+result_gold = [rows(torch.randn(n, n + 5, device="cuda")) for n in (16, 40)]
+"""
 VACUOUS_TESTS = """
 import torch
 
@@ -111,6 +136,50 @@ if __name__ == "__main__":
 """
 
 
+SCALE = """
+import torch
+import torch.nn as nn
+
+
+class Helper(nn.Module):
+    pass
+
+
+class Scale(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden_size))
+
+    def forward(self, x):
+        return x * self.weight + torch.sigmoid(x)
+
+
+def get_inputs():
+    for rows in (8, 64, 128):
+        yield [torch.randn(rows, 256)]
+
+
+def get_init_inputs():
+    return [[], {"hidden_size": 256}]
+"""
+SCALE_HIP = """
+#include <hip/hip_runtime.h>
+#include <cstdint>
+
+__global__ void scale(const float* x, const float* weight, float* out, int64_t n, int64_t d1) {
+  int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] * weight[i % d1] + 1.0f / (1.0f + expf(-x[i]));
+}
+
+extern "C" hipError_t model_new(const float* x, const float* weight, float* out, int64_t d0,
+                                int64_t d1, hipStream_t stream) {
+  int64_t n = d0 * d1;
+  scale<<<(n + 255) / 256, 256, 0, stream>>>(x, weight, out, n, d1);
+  return hipGetLastError();
+}
+"""
+
+
 def halves(*parts):
     """A file with an implementation and its tests."""
     return f"\n{SEPARATOR}\n".join(parts)
@@ -136,6 +205,7 @@ def tritonbench(folder: Path):
         f"{g}/broken.py": halves("def f(:", "f()"),
         f"{g}/itself.py": halves(ADD, "def add(x, y):\n    return x\n" + ADD_TESTS),
         f"{g}/pointer.py": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+        f"{g}/rows.py": halves(ROWS, ROWS_TESTS),
         f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
         f"{g}/whole.py": ADD,
         "data/TritonBench_G_v1.json": listed,
@@ -184,6 +254,8 @@ def arena(folder: Path):
         f"{base}/vllm/bad/config.yaml": "a: [",
         f"{base}/vllm/gone/config.yaml": first,
         "tasks/hip2hip/gpumode/SiLU/config.yaml": "task_type: hip2hip\n",
+        "tasks/torch2hip/gpumode/Scale/config.yaml": "task_type: torch2hip\n",
+        "tasks/torch2hip/gpumode/Scale/pytorch_code_module/py_1_Scale.py": SCALE,
         "src/main.py": "",
     }
     return write(folder, files)
