@@ -14,7 +14,7 @@ import torch
 
 from kernel_gym.authoring.draft import make_draft, used_arguments
 from kernel_gym.authoring.points import NUMBER, TooDear, full_points, sim_points
-from kernel_gym.authoring.request import TracingRequest, find_sizes
+from kernel_gym.authoring.request import TracingRequest, find_sizes, has_widths
 from kernel_gym.authoring.space import Explorer, FreeAxis, SizeSpace
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.conditioning import is_fragile
@@ -33,6 +33,8 @@ DISTRIBUTIONS = ("normal", "heavy_tail", "tiny", "sparse", "offset", "large")
 """Those that are tried, in this order. The first legal ones are taken."""
 MOST_ROUNDINGS = 16
 """The largest error of the reference in rounding units. Admission takes twice as many."""
+MOST_OPERATORS = 250
+"""The most operators of a network whose numbers of channels are tried as sizes."""
 _FLOORS = (1, 4, 16)
 """Least steps of an axis that are tried. Few outputs may all cancel, which no kernel can match."""
 FORMULA = "formula_stub.py"
@@ -83,6 +85,26 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     Raises:
         CodeError: The code cannot be a problem. The message says why.
     """
+    try:
+        return _trace(request, name, source)
+    except _TooLarge as error:
+        if error.operators > MOST_OPERATORS or not has_widths(request):
+            raise CodeError(str(error)) from None
+    try:
+        return _trace(replace(request, widths=True), name, source)
+    except _TooLarge as error:
+        raise CodeError(str(error)) from None
+
+
+class _TooLarge(Exception):
+    """The smallest sizes cost too much for the simulator."""
+
+    def __init__(self, text: str, operators: int) -> None:
+        super().__init__(text)
+        self.operators = operators
+
+
+def _trace(request: TracingRequest, name: str, source: str) -> Text:
     candidates = find_sizes(request)
     with Tracer(request, candidates) as tracer:
         explorer = Explorer(tracer, request, candidates)
@@ -152,7 +174,7 @@ class _Writer:
             full = full_points(space.axes, base, self._points)
             sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
         except TooDear as error:
-            raise CodeError(str(error)) from None
+            raise _TooLarge(str(error), len(space.forward)) from None
         self._choice: dict[str, Any] = {
             "train": {"full": full[:NUMBER], "sim": sim[:NUMBER]},
             "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},

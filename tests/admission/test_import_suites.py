@@ -66,7 +66,7 @@ def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
 
 def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     entries = verdicts("kernelbenchx")
-    assert set(entries) == {"gated"}
+    assert set(entries) == {"gated", "matmul_w8a8"}
     assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
     assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
@@ -186,6 +186,17 @@ def test_published_exploits_are_not_paid(evaluator, name):
 def test_a_function_of_pytorch_is_no_kernel_for_its_own_task(evaluator):
     evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), suites.TANH)
     assert evaluation.outcome is Outcome.HACK
+
+
+def test_a_product_that_does_not_quantise_is_not_paid(evaluator):
+    task = get_task("kernelbenchx/matmul_w8a8")
+    assert evaluator.evaluate(task, suites.W8A8_KERNEL).outcome is Outcome.PASSED
+    quantising = "    x, w = tl.floor(x / a + 0.5), tl.floor(w / b + 0.5)\n"
+    plain = suites.W8A8_KERNEL.replace(quantising, "    a, b = 1.0, 1.0\n")
+    assert plain != suites.W8A8_KERNEL
+    evaluation = evaluator.evaluate(task, plain)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.speedup is None
 
 
 def test_a_better_kernel_is_paid_and_its_transfer_is_known(evaluator):

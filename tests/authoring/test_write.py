@@ -72,6 +72,46 @@ def test_indices_stay_legal():
         assert 0 <= int(target.min()) <= int(target.max()) < workload.dims["classes"]
 
 
+NETWORK = """
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.first = nn.Conv2d(3, 512, 3, padding=1)
+        self.second = nn.Conv2d(512, 1024, 3, padding=1)
+        self.last = nn.Linear(1024, classes)
+
+    def forward(self, x):
+        x = torch.relu(self.second(torch.relu(self.first(x))))
+        return self.last(x.mean((2, 3)))
+
+
+classes = 100
+
+
+def net_inputs():
+    return [torch.rand(4, 3, 32, 32)]
+
+
+def net_init():
+    return [classes]
+"""
+
+
+def test_a_network_with_fixed_channels_has_a_twin_with_fewer():
+    request = TracingRequest({"m.py": NETWORK}, "m.py:Net", "m.py:net_inputs", "m.py:net_init")
+    text = trace_problem(request, "mine", "a test")
+    problem = load_text("mine", text.problem)
+    assert {"width_512", "width_1024"} <= {axis.name for axis in problem.axes}
+    full, small = (problem.train[scale][0] for scale in (Scale.FULL, Scale.SIM))
+    assert (full["width_512"], full["width_1024"]) == (512, 1024)
+    assert problem.bytes(small) < 5_000_000 < problem.bytes(full)
+    assert "ModelNew(*args, **kwargs)" in text.adapter
+
+
 def test_stated_shapes_are_enough():
     source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
     shapes = parse_shapes("x: float32[rows, cols]")

@@ -89,6 +89,59 @@ def test_gated():
 
 test_results = test_gated()
 """
+W8A8 = """
+import torch
+
+
+def quantised(x: torch.Tensor, dim: int):
+    scale = x.abs().amax(dim, keepdim=True) / 127
+    return torch.round(x / scale), scale
+
+
+def matmul_w8a8(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    a, scale_a = quantised(x, 1)
+    b, scale_b = quantised(w, 0)
+    return (a @ b) * scale_a * scale_b
+"""
+W8A8_TESTS = """
+import torch
+
+
+def test_matmul_w8a8():
+    sizes = ((16, 32, 8), (24, 64, 16))
+    return [
+        matmul_w8a8(torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda"))
+        for m, k, n in sizes
+    ]
+
+
+test_results = test_matmul_w8a8()
+"""
+W8A8_KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product_kernel(x_ptr, w_ptr, out_ptr, k, n, xm, xk, wk, wn, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.program_id(1)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * xm + at * xk, mask=at < k, other=0.0)
+    w = tl.load(w_ptr + at * wk + column * wn, mask=at < k, other=0.0)
+    a = tl.max(tl.abs(x), 0) / 127
+    b = tl.max(tl.abs(w), 0) / 127
+    x, w = tl.floor(x / a + 0.5), tl.floor(w / b + 0.5)
+    tl.store(out_ptr + row * n + column, tl.sum(x * w, 0) * a * b)
+
+
+def matmul_w8a8(x, w):
+    (m, k), n = x.shape, w.shape[1]
+    out = torch.empty(m, n, device=x.device)
+    strides = (x.stride(0), x.stride(1), w.stride(0), w.stride(1))
+    product_kernel[(m, n)](x, w, out, k, n, *strides, BLOCK=triton.next_power_of_2(k))
+    return out
+"""
 PYTEST_TESTS = """
 import pytest
 import torch
@@ -171,8 +224,8 @@ __global__ void scale(const float* x, const float* weight, float* out, int64_t n
   if (i < n) out[i] = x[i] * weight[i % d1] + 1.0f / (1.0f + expf(-x[i]));
 }
 
-extern "C" hipError_t model_new(const float* x, const float* weight, float* out, int64_t d0,
-                                int64_t d1, hipStream_t stream) {
+extern "C" hipError_t model_new(const float* x, const float* weight, float* out, int64_t d1,
+                                int64_t d0, hipStream_t stream) {
   int64_t n = d0 * d1;
   scale<<<(n + 255) / 256, 256, 0, stream>>>(x, weight, out, n, d1);
   return hipGetLastError();
@@ -216,11 +269,14 @@ def tritonbench(folder: Path):
 
 def kernelbenchx(folder: Path):
     """KernelBenchX: one task of its list, and a file that is not in the list."""
-    listed = '[{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}]'
+    gated = '{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}'
+    product = '{"name": "matmul_w8a8", "file": "Quantization/matmul_w8a8.py", "description": "-"}'
+    listed = f"[{gated}, {product}]"
     drawn = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
     files = {
         "data/kernelbenchx/Activation/gated.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Activation/extra.py": halves(TANH, TANH_TESTS),
+        "data/kernelbenchx/Quantization/matmul_w8a8.py": halves(W8A8, W8A8_TESTS),
         "data/kernelbenchx_v1.json": listed,
         "utils/data_utils.py": drawn,
     }
