@@ -169,28 +169,33 @@ class _Writer:
         """Returns the text of `problem.py`, after checks against the original code."""
         probe = self._probe()
         space = self.space
-        base = {axis.name: axis.base for axis in space.axes}
         try:
-            full = full_points(space.axes, base, self._points)
-            sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
+            self._choice: dict[str, Any] = self._points_of(space, probe)
         except TooDear as error:
             raise _TooLarge(str(error), len(space.forward)) from None
-        self._choice: dict[str, Any] = {
-            "train": {"full": full[:NUMBER], "sim": sim[:NUMBER]},
-            "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
-            "adversarial": [{axis.name: axis.low for axis in space.axes}],
-        }
-        distributions = self._chosen(space)
-        full = full_points(self.space.axes, base, self._points)  # least sizes may have changed
-        self._choice["train"]["full"] = full[:NUMBER]
-        self._choice["production"]["full"] = full[NUMBER:]
+        distributions = self._chosen(space, probe)
         text = self._text(distributions)
         problem = self._problem(text)
         self._check_unseen(problem)
         self._check_against_original(problem)
         return text
 
-    def _chosen(self, space: SizeSpace) -> tuple[str, ...]:
+    def _points_of(self, space: SizeSpace, probe: Problem) -> dict[str, Any]:
+        """Returns the sizes of workloads at both scales.
+
+        Raises:
+            TooDear: None fits the simulator.
+        """
+        base = {axis.name: axis.base for axis in space.axes}
+        full = full_points(space.axes, base, self._points)
+        sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
+        return {
+            "train": {"full": full[:NUMBER], "sim": sim[:NUMBER]},
+            "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
+            "adversarial": [{axis.name: axis.low for axis in space.axes}],
+        }
+
+    def _chosen(self, space: SizeSpace, probe: Problem) -> tuple[str, ...]:
         """Chooses least sizes and legal distributions, and returns the latter.
 
         Well-conditioned ones come first, on which no rounding error decides, then those that are
@@ -198,7 +203,10 @@ class _Writer:
         """
         for strict, self._real, floor in itertools.product(_Strict, (True, False), _FLOORS):
             self.space = replace(space, axes=[_raised(axis, floor) for axis in space.axes])
-            self._choice["adversarial"] = [{axis.name: axis.low for axis in self.space.axes}]
+            try:
+                self._choice = self._points_of(self.space, probe)
+            except TooDear:
+                continue
             legal = self._legal(self._problem(self._text(DISTRIBUTIONS)), strict)
             if legal:
                 return legal

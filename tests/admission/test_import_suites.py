@@ -7,7 +7,10 @@ import pickle
 import pytest
 from typer.testing import CliRunner
 
+from kernel_gym.admission.import_bench import ImportBench
+from kernel_gym.admission.own_runner import own_verdict
 from kernel_gym.cli import app
+from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, load_suite, prompt
@@ -197,6 +200,29 @@ def test_a_product_that_does_not_quantise_is_not_paid(evaluator):
     evaluation = evaluator.evaluate(task, plain)
     assert evaluation.outcome is Outcome.WRONG_VALUES
     assert evaluation.speedup is None
+
+
+OWN_RUNNER = {
+    "right": (suites.ADD, True, True, ""),
+    "wrong values": (suites.ADD.replace("x + y * y", "x"), True, False, "exit code 1"),
+    "ends the process": ("import os\nos._exit(0)\n", False, False, "it ended the process"),
+    "no Python": ("def add(:\n", False, False, ""),
+}
+
+
+@pytest.mark.parametrize("name", OWN_RUNNER)
+def test_the_own_runner_of_the_arena_is_a_second_gate(imports, name):
+    source, compiled, correct, message = OWN_RUNNER[name]
+    with ImportBench(DEVICE) as bench:
+        verdict = own_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
+    assert (verdict.compiled, verdict.correct) == (compiled, correct), verdict.message
+    assert message in verdict.message
+    assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
+
+
+def test_a_task_without_a_runner_has_no_second_gate(imports):
+    with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no runner"):
+        own_verdict("tritonbench-g/add", suites.ADD, bench)
 
 
 def test_a_better_kernel_is_paid_and_its_transfer_is_known(evaluator):

@@ -221,7 +221,7 @@ def test_requests_for_operators(operator_device, seed):
 
 
 def asked(device, name, *args, overload="default", **kwargs):
-    """What the device answers to a request for one operator, in a call."""
+    """Returns the answer of the device to a request for one operator, in a call."""
     device.child.channel.request({"do": "begin", "noop": False}, timeout=30)
     header = {"do": "operator", "name": name, "overload": overload}
     answer = device.worker.request(header | {"args": [*args], "kwargs": kwargs}, timeout=30)

@@ -27,25 +27,25 @@ def made(*args, **kwargs):
 
 def test_the_most_frequent_form_is_taken_with_the_largest_sizes():
     calls = [case((8, 16), low=-1.0), case((32, 16), low=-1.0), case((4, 4, 4), low=-1.0)]
-    found = generator_of(calls, made(hidden_size=16, out_dim=24, heads=16), [])
+    generator = generator_of(calls, made(hidden_size=16, out_dim=24, heads=16), [])
     names = {}
-    exec(found.text, names)
+    exec(generator.text, names)
     (drawn,) = names["make_inputs"]()
     assert drawn.shape == (32, 16)
     assert float(drawn.min()) < 0
     assert names["make_init"]() == {"hidden_size": 16, "out_dim": 24, "heads": 16}
-    assert found.text.count("'hidden_size': d1") == 1
-    assert found.text.count("'out_dim': of_out_dim") == 1
-    assert found.text.count("'heads': 16") == 1
-    assert [point["d0"] for point in found.points] == [8, 32]
+    assert generator.text.count("'hidden_size': d1") == 1
+    assert generator.text.count("'out_dim': of_out_dim") == 1
+    assert generator.text.count("'heads': 16") == 1
+    assert [point["d0"] for point in generator.points] == [8, 32]
 
 
 def test_positional_arguments_have_the_names_of_the_parameters():
-    found = generator_of([case((8, 16), low=0.0)], made(16, 3, 0.5), ["in_features", "kernel_size"])
+    generator = generator_of([case((8, 16), low=0.0)], made(16, 3, 0.5), ["in_features", "kernel_size"])
     names = {}
-    exec(found.text, names)
+    exec(generator.text, names)
     assert names["make_init"]() == (16, 3, 0.5)
-    assert "(d1, 3, 0.5, )" in found.text
+    assert "(d1, 3, 0.5, )" in generator.text
     assert float(names["make_inputs"]()[0].min()) >= 0
 
 
