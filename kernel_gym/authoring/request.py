@@ -301,13 +301,13 @@ def has_widths(request: TracingRequest) -> bool:
 def _width_literals(request: TracingRequest) -> list[tuple[int, int, int]]:
     """Returns line, column and value of large integers in classes; none if they are many."""
     classes = (node for node in ast.parse(request.text).body if isinstance(node, ast.ClassDef))
-    found = [
+    widths = [
         (node.lineno, node.col_offset, node.value)
         for one in classes
         for node in ast.walk(one)
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= LEAST_WIDTH
     ]
-    return found if len({value for *_, value in found}) <= MOST_WIDTHS else []
+    return widths if len({value for *_, value in widths}) <= MOST_WIDTHS else []
 
 
 _CREATORS = frozenset("rand randn randint zeros ones empty full randperm arange".split())

@@ -90,11 +90,11 @@ def operators(address: int) -> tuple[dict[str, Any], ...]:
         ("as_strided", "default", [one, {"list": [8, 8]}, {"list": [8, 1]}, 0], {}),
         ("convolution", "default", [one, one, None, {"list": [1]}, {"list": [0]}], {}),
     )
-    found = [
+    requested = [
         {"do": "operator", "name": f"aten::{n}", "overload": o, "args": a, "kwargs": k}
         for n, o, a, k in calls
     ]
-    return (*found, {"do": "values", "tensor": {**one, "shape": [8], "strides": [1]}})
+    return (*requested, {"do": "values", "tensor": {**one, "shape": [8], "strides": [1]}})
 
 
 def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict[str, Any]:

@@ -41,7 +41,9 @@ def test_the_most_frequent_form_is_taken_with_the_largest_sizes():
 
 
 def test_positional_arguments_have_the_names_of_the_parameters():
-    generator = generator_of([case((8, 16), low=0.0)], made(16, 3, 0.5), ["in_features", "kernel_size"])
+    generator = generator_of(
+        [case((8, 16), low=0.0)], made(16, 3, 0.5), ["in_features", "kernel_size"]
+    )
     names = {}
     exec(generator.text, names)
     assert names["make_init"]() == (16, 3, 0.5)
