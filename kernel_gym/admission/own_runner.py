@@ -25,7 +25,7 @@ SECONDS = 100
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """What the suite's own runner says about a candidate.
+    """The verdict of the suite's own runner on a candidate.
 
     Attributes:
         compiled: Whether its command `compile` ended with 0.
