@@ -18,6 +18,8 @@ import torch
 
 from kernel_gym.worker.upstream.calls import CallRecorder
 
+MOST_FAILURES = 4
+"""After so many tests that fail, no more run. The largest sizes fail first, for memory."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -141,6 +143,8 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     """Runs a sample of the tests of a pytest file, without those that time or save."""
     import pytest
 
+    ends: list[str] = []
+
     class Plugin:
         @pytest.hookimpl(tryfirst=True)
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -150,8 +154,20 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
             for module in {id(i.module): i.module for i in items}.values():
                 recorder.wrap(module.__dict__, options["functions"])
 
-    arguments = ["-q", "-x", "-p", "no:cacheprovider", str(folder / options["file"])]
-    return {"status": int(pytest.main(arguments, plugins=[Plugin()]))}
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.outcome != "passed":
+                lines = str(report.longrepr).strip().splitlines() or [""]
+                ends.append(f"a test {report.outcome}: {lines[-1]}"[:300])
+
+    arguments = [
+        "-q",
+        f"--maxfail={MOST_FAILURES}",
+        "-p",
+        "no:cacheprovider",
+        str(folder / options["file"]),
+    ]
+    status = int(pytest.main(arguments, plugins=[Plugin()]))
+    return {"status": status, **({"ended": ends[-1]} if ends else {})}
 
 
 def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
