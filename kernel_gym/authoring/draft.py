@@ -67,7 +67,7 @@ def make_draft(
         arguments=arguments,
         parameters=[n for n in map(_name, arguments) if space.traced.kinds[n] != "input"],
         outputs=_outputs(space),
-        axes=[AxisText(a.name, a.low, max(a.base, a.low) * 4, a.multiple) for a in space.axes],
+        axes=[AxisText(a.name, a.low, max(a.high, a.low), a.multiple) for a in space.axes],
         train=train,
         production=production,
         adversarial=adversarial,

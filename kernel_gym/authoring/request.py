@@ -243,14 +243,18 @@ def _module_integers(tree: ast.Module) -> dict[str, int]:
 
 
 def _tuple_literals(tree: ast.Module) -> Iterator[tuple[int, int, str, int]]:
-    """Yields line, column, name and value of integers in tuples such as `shape = (64, 128)`."""
+    """Yields line, column, name and value of integers in tuples such as `shape = (64, 128)`.
+
+    Lists such as `[64] * 3` are taken as well.
+    """
     for node in tree.body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple | ast.List):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        target = node.targets[0]
-        if not isinstance(target, ast.Name):
+        target, value = node.targets[0], node.value
+        value = value.left if isinstance(value, ast.BinOp) else value
+        if not isinstance(value, ast.Tuple | ast.List):
             continue
-        for number, one in enumerate(node.value.elts):
+        for number, one in enumerate(value.elts):
             if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 1:
                 yield one.lineno, one.col_offset, f"{target.id}_{number}", one.value
 

@@ -112,6 +112,47 @@ def test_a_network_with_fixed_channels_has_a_twin_with_fewer():
     assert "ModelNew(*args, **kwargs)" in text.adapter
 
 
+MASKED = """
+import torch
+import torch.nn as nn
+
+
+class Masked(nn.Module):
+    def __init__(self, longest):
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(longest, longest)))
+
+    def forward(self, x):
+        seq = x.shape[1]
+        return (x @ x.transpose(1, 2)) * self.mask[:seq, :seq]
+
+
+longest = 64
+batch, seq, width = 4, 32, 16
+
+
+def masked_inputs():
+    return [torch.rand(batch, seq, width)]
+
+
+def masked_init():
+    return [longest]
+"""
+
+
+def test_a_size_ends_where_a_buffer_of_the_code_ends():
+    request = TracingRequest(
+        {"m.py": MASKED}, "m.py:Masked", "m.py:masked_inputs", "m.py:masked_init"
+    )
+    problem = load_text("mine", trace_problem(request, "mine", "a test").problem)
+    highest = {axis.name: axis.high for axis in problem.axes}
+    assert highest == {"batch": 16, "seq": 63, "width": 64}
+    for scale in Scale:
+        assert all(
+            dims["seq"] <= 63 for dims in (*problem.train[scale], *problem.production[scale])
+        )
+
+
 def test_stated_shapes_are_enough():
     source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
     shapes = parse_shapes("x: float32[rows, cols]")
