@@ -265,6 +265,8 @@ class _Writer:
         points = [(dims, strict is not _Strict.NOWHERE) for dims in problem.train[Scale.SIM]]
         points += [(dims, strict is _Strict.EVERYWHERE) for dims in problem.adversarial]
         others = _other_points(problem)
+        if not others and strict is not _Strict.NOWHERE:
+            return ()  # twins at the least sizes leave no others
         for name in DISTRIBUTIONS:
             if not all(_sound(problem, dict(dims), name, well) for dims, well in points):
                 continue
