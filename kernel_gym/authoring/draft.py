@@ -28,9 +28,6 @@ _INTEGERS = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fnuz", "fl
 _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 
-_DEEP, _DEEP_GAIN = 6, 1.414
-"""So many matrices make a network deep. With PyTorch's initial values its input has no effect on
-its output, which biases decide; with this gain rectified layers keep the size of their values."""
 _MOST_SPREAD = 1e3
 """Larger parameters were never given a value."""
 
@@ -104,12 +101,8 @@ def _draws(
 ) -> tuple[Code, dict[str, str]]:
     """Returns the code that makes inputs, and the expression of each argument."""
     kinds, places = space.traced.kinds, space.traced.construction.outputs
-    matrices = [
-        a for a in arguments if kinds[str(a.name)] == "parameter" and len(a.shape or ()) > 1
-    ]
-    least = _DEEP_GAIN if len(matrices) >= _DEEP else 0.0
     drawn = {
-        str(a.name): _parameter(a, spreads.get(str(a.name), {}), least)
+        str(a.name): _parameter(a, spreads.get(str(a.name), {}))
         for a in arguments
         if kinds[str(a.name)] == "parameter" or _is_statistic(str(a.name))
     }
@@ -128,14 +121,8 @@ def _is_statistic(name: str) -> bool:
     return name.endswith(("running_mean", "running_var"))
 
 
-def _parameter(node: NodeTemplate, spread: Mapping[str, Any], least: float) -> str:
-    """Returns the expression that draws a parameter like the original's, but not trivial.
-
-    Args:
-        node: The parameter.
-        spread: The statistics of its values in the original.
-        least: The least gain of a matrix.
-    """
+def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
+    """Returns the expression that draws a parameter like the original's, but not trivial."""
     shape = f"({', '.join(node.shape or ())}{',' * (len(node.shape or ()) == 1)})"
     tail = f"{shape}, torch.{node.dtype}, generator)"
     if str(node.name).endswith("running_var"):
@@ -152,7 +139,7 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any], least: float) -> s
         fan *= size
     gain = std * fan**0.5
     if 0.3 < gain < 3:
-        return f"values.weight({max(round(gain, 3), least)}, {tail}"
+        return f"values.weight({round(gain, 3)}, {tail}"
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
 
 

@@ -153,37 +153,6 @@ def test_a_size_ends_where_a_buffer_of_the_code_ends():
         )
 
 
-DEEP = """
-import torch.nn as nn
-import torch
-
-rows, width = 64, 32
-
-
-class Deep(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        parts = [part for _ in range(6) for part in (nn.Linear(width, width), nn.ReLU())]
-        self.parts = nn.Sequential(*parts)
-
-    def forward(self, x):
-        return self.parts(x)
-
-
-def deep_inputs():
-    return [torch.randn(rows, width)]
-
-
-def deep_init():
-    return [width]
-"""
-
-
-def test_the_weights_of_a_deep_network_keep_the_size_of_its_values():
-    request = TracingRequest({"m.py": DEEP}, "m.py:Deep", "m.py:deep_inputs", "m.py:deep_init")
-    assert trace_problem(request, "mine", "a test").problem.count("values.weight(1.414") == 6
-
-
 def test_stated_shapes_are_enough():
     source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
     shapes = parse_shapes("x: float32[rows, cols]")
