@@ -92,6 +92,7 @@ app.command()(replay.replay)
 app.command()(exchange.export)
 app.command("import")(exchange.import_)
 app.command()(imports.imports)
+app.command("own-runner")(imports.own_runner)
 app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 

@@ -100,7 +100,7 @@ def _admit(
     except InfraError as error:
         return AdmissionError(f"{problem.name}: {error}")
     controls = {**values.controls, **{name: text for (_, name), text in passed.items()}}
-    return verdict(controls=controls, devices={hardware: modes})
+    return verdict(controls=controls, devices={hardware: modes}, notes=values.notes)
 
 
 def _without_start(

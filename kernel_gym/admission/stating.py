@@ -7,7 +7,6 @@ on the device, smaller twins along the same axes stand for them.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from kernel_gym.admission.proposals import chosen, odd_sizes, proposals
 from kernel_gym.devices.base import Audit, Call, Failed, InfraError
 from kernel_gym.devices.sim.device import SimDevice, SimSession
 from kernel_gym.judge.correctness import same_twice
@@ -24,6 +24,7 @@ from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Value
 from kernel_gym.tasks.recorded.draw import ImpossibleError
 from kernel_gym.tasks.recorded.problem import CALL, EXACT, RecordedProblem, StatedWorkload
+from kernel_gym.tasks.recorded.templates import strided
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Kind, Split, Workload
@@ -39,7 +40,6 @@ MOST_TRIES = 10
 """How often a size of a twin is halved."""
 SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
-_TILES = (16, 32, 64, 128, 256)
 
 
 @dataclass
@@ -78,7 +78,7 @@ def state_workloads(
     """
     with _Reference(device, problem, mode) as reference:
         statement = TaskStatement()
-        for dims in _chosen(problem, recorded):
+        for dims in chosen(problem, recorded, MOST_TRAIN):
             if stated := reference.train(dims):
                 statement.stated.append(stated)
         sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
@@ -92,8 +92,9 @@ def state_workloads(
         if reference.twins:
             statement.notes.append(f"{reference.twins} workloads are smaller twins")
         taken = [dict(one.dims) for one in train]
-        statement.stated += reference.further(_proposals(problem, train), taken, Split.UNSEEN)
-        statement.stated += reference.further(_odd(problem, train), taken, Split.ADVERSARIAL)
+        statement.stated += reference.further(proposals(train, problem.name), taken, Split.UNSEEN)
+        statement.stated += reference.further(odd_sizes(train), taken, Split.ADVERSARIAL)
+        statement.stated += reference.not_contiguous(train)
         if problem.margin:
             statement.notes.append("its own code accesses memory just outside of tensors")
         if not any(one.split is Split.UNSEEN for one in statement.stated):
@@ -167,6 +168,28 @@ class _Reference:
                 usable_ones.append(tried.stated)
         return usable_ones
 
+    def not_contiguous(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
+        """States one call on matrices that are not contiguous, if the suite's own code takes them.
+
+        It does if it gives the answer that it gives on contiguous ones of the same values.
+        """
+        templates = self._problem.templates
+        for one in train[:MOST_ADVERSARIAL]:
+            other = strided(templates[one.dims[CALL]])
+            if other is None or time.monotonic() > self._until:
+                continue
+            dims = {**one.dims, CALL: templates.index(other)}
+            tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
+            if tried is None or tried.seconds > SLOW:
+                continue
+            try:
+                plain, _ = self._call(one, 1)
+            except _CallFailed:
+                continue
+            if _same_answer(plain, tried.outputs):
+                return [tried.stated]
+        return []
+
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
         self._slow = False
@@ -217,8 +240,7 @@ class _Reference:
         ):
             return {"irreproducible": "shapes of the answer depend on values"}
         flags = {}
-        pairs = list(zip(tried.outputs, again, strict=True))
-        if not all(same_twice(a, b, a.double()) for a, b in pairs):
+        if not _same_answer(tried.outputs, again):
             flags["irreproducible"] = "two calls on the same data differ"
         if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
             flags["seed-blind"] = "other values give the same answer"
@@ -323,70 +345,15 @@ class _CallFailed(Exception):
     """The suite's own code did not answer. The text says why."""
 
 
-def _chosen(
-    problem: RecordedProblem, recorded: Sequence[Mapping[str, int]]
-) -> list[Mapping[str, int]]:
-    """Returns the calls to keep: one of each template first, small ones before large ones."""
-    ordered = sorted(recorded, key=problem.elements)
-    first: dict[int, Mapping[str, int]] = {}
-    for dims in ordered:
-        first.setdefault(dims[CALL], dims)
-    others = [dims for dims in ordered if dims is not first[dims[CALL]]]
-    chosen = [*first.values()][:MOST_TRAIN]
-    left = MOST_TRAIN - len(chosen)
-    step = max(1, len(others) // left) if left else 1
-    return chosen + (others[step - 1 :: step][:left] if left else [])
-
-
-def _proposals(
-    problem: RecordedProblem, train: Sequence[StatedWorkload]
-) -> Iterator[tuple[Kind, dict[str, int]]]:
-    """Proposes other sizes near those of train workloads, of all kinds in turn."""
-    rng = random.Random(problem.name)
-    bases = [dict(one.dims) for one in train if len(one.dims) > 1]
-    for number in range(64 if bases else 0):
-        base = bases[number % len(bases)]
-        names = [name for name in base if name != CALL]
-        some = rng.sample(names, rng.randint(1, len(names)))
-        kind = (Kind.SCALE_UP, Kind.SCALE_DOWN, Kind.ALIGNMENT, Kind.ASPECT, Kind.PRODUCTION)[
-            number % 5
-        ]
-        yield kind, _moved(kind, base, some, rng)
-
-
-def _moved(
-    kind: Kind, base: dict[str, int], some: Sequence[str], rng: random.Random
-) -> dict[str, int]:
-    if kind is Kind.SCALE_UP:
-        factor = rng.choice((1.25, 1.5, 2.0))
-        return base | {name: round(base[name] * factor) for name in some}
-    if kind is Kind.SCALE_DOWN:
-        return base | {name: max(1, base[name] // rng.choice((2, 4))) for name in some}
-    if kind is Kind.ALIGNMENT:
-        return base | {some[0]: max(1, base[some[0]] + rng.choice((-3, -1, 1, 5)))}
-    if kind is Kind.ASPECT:
-        moved = base | {some[0]: base[some[0]] * 2}
-        return moved | {name: max(1, base[name] // 2) for name in some[1:]}
-    return base | {name: rng.choice(_TILES) for name in some[:1]}
-
-
-def _odd(
-    problem: RecordedProblem, train: Sequence[StatedWorkload]
-) -> Iterator[tuple[Kind, dict[str, int]]]:
-    """Proposes odd sizes and ones."""
-    for one in train:
-        base = dict(one.dims)
-        names = [name for name in base if name != CALL]
-        if names:
-            yield Kind.ADVERSARIAL, base | {name: base[name] | 1 for name in names}
-        for name in names:
-            yield Kind.ADVERSARIAL, base | {name: base[name] | 1}
-            yield Kind.ADVERSARIAL, base | {name: 1}
-
-
 def _usual(outputs: Sequence[torch.Tensor]) -> bool:
     floating = [t for t in outputs if t.dtype.is_floating_point]
     return not any(bool(torch.isnan(t.float()).any()) for t in floating)
+
+
+def _same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    if [(t.shape, t.dtype) for t in one] != [(t.shape, t.dtype) for t in other]:
+        return False
+    return all(same_twice(a, b, a.double()) for a, b in zip(one, other, strict=True))
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -59,6 +59,6 @@ def admit_traced(task: Task, device: Device) -> DeviceVerdict:
         status=ImportStatus.FLAGGED if flags else ImportStatus.ADMITTED,
         reason="; ".join(report.refused)[:300],
         flags=flags,
-        notes=() if room is None else (f"head-room {room:.2f}",),
+        notes=(*([] if room is None else [f"head-room {room:.2f}"]), *report.notes),
         controls=dict(report.controls),
     )

@@ -40,10 +40,17 @@ PASSES = "passes"
 
 @dataclass(frozen=True)
 class ValueReport:
-    """Reasons for a refusal (empty if there is none), and the result of each control."""
+    """Reasons, results and notes of the checks of values.
+
+    Attributes:
+        refused: Reasons for a refusal; empty if there is none.
+        controls: The result of each control.
+        notes: Parameters of a module that change no output, such as a bias before a normalisation.
+    """
 
     refused: tuple[str, ...]
     controls: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
 
 def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
@@ -63,7 +70,8 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
     reasons = [*_against_formula(problem, seed), *_dear(problem)]
     for workload in (*train, *others):
         reasons += _unsound(problem, workload, cases.get(workload) or expect(problem, workload, 0))
-    reasons += _indifferent(problem, cases, seed)
+    ignored = _indifferent(problem, cases, seed)
+    reasons += [f"input {n!r} changes no output" for n in ignored if n not in problem.parameters]
     reasons += _fragile(problem, cases)
     tiny = {w: expect(problem, w, seed) for w in _contiguous(others, Split.ADVERSARIAL)}
     controls = {
@@ -71,7 +79,8 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
         for name, control in CONTROLS.items()
     }
     reasons += [f"{name}: {text}" for name, text in controls.items() if text.startswith(PASSES)]
-    return ValueReport(tuple(dict.fromkeys(reasons)), controls)
+    notes = [f"parameter {n!r} changes no output" for n in ignored if n in problem.parameters]
+    return ValueReport(tuple(dict.fromkeys(reasons)), controls, tuple(notes))
 
 
 def _contiguous(workloads: Sequence[Workload], split: Split) -> list[Workload]:
@@ -151,7 +160,7 @@ def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[str]:
 
 
 def _indifferent(problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> list[str]:
-    """Checks that each tensor that depends on the seed changes an output on a workload (rule 3)."""
+    """Returns the tensors that depend on the seed and change no output of any workload (rule 3)."""
     ignored: set[str] = set()
     used: set[str] = set()
     for workload, expected in cases.items():
@@ -161,7 +170,7 @@ def _indifferent(problem: Problem, cases: Mapping[Workload, Expected], seed: int
                 continue
             if not same_bits((value,), (other[name],)):  # type: ignore[arg-type]
                 (used if _matters(problem, expected, name, other[name]) else ignored).add(name)
-    return [f"input {name!r} changes no output" for name in sorted(ignored - used)]
+    return sorted(ignored - used)
 
 
 def _matters(problem: Problem, expected: Expected, name: str, value: Value) -> bool:

@@ -57,22 +57,21 @@ def speedup_of_rows(rows: Rows) -> float:
     return sum(ratios) / len(ratios) if ratios else 0.0
 
 
-def efficiency(
-    rates: Sequence[tuple[float, float]], peak_bandwidth: float, peak_flops: float
-) -> float:
+def efficiency(rows: Rows) -> float:
     """Returns the best share of a peak over rows (TritonBench, GEAK-eval).
 
+    Their code takes the larger one of the best share of the peak bandwidth and the best share of
+    the peak of operations. That is the largest ratio of the time of the roofline, which is the
+    longer one of the two, over the time of a row.
+
     Args:
-        rates: Bytes/s and FLOP/s of each row.
-        peak_bandwidth: Bytes/s of the hardware.
-        peak_flops: FLOP/s of the hardware.
+        rows: The time at the roofline and that of the candidate, of each workload.
 
     Example:
-        >>> efficiency([(1e12, 1e12), (2e12, 0.0)], 4e12, 100e12)
+        >>> efficiency([(1.0, 4.0), (8.0, 16.0)])
         0.5
     """
-    bandwidth = max((rate for rate, _ in rates), default=0.0) / peak_bandwidth
-    return max(bandwidth, max((rate for _, rate in rates), default=0.0) / peak_flops)
+    return max((bound / candidate for bound, candidate in rows if candidate > 0), default=0.0)
 
 
 def arena_score(compiled: bool, correct: bool, speedup: float) -> float:
@@ -146,6 +145,15 @@ def rows_of(evaluation: Evaluation) -> list[tuple[float, float]]:
     ]
 
 
+def bounds_of(evaluation: Evaluation) -> list[tuple[float, float]]:
+    """Returns the milliseconds at the roofline and of the candidate on each train workload."""
+    return [
+        (w.roofline_seconds * 1e3, w.candidate_seconds * 1e3)
+        for w in evaluation.workloads
+        if w.split is Split.TRAIN and w.roofline_seconds and w.candidate_seconds
+    ]
+
+
 def suite_metrics(
     store: RunStore, categories: Mapping[str, str], ks: Sequence[int] = (1,)
 ) -> dict[str, Any]:
@@ -174,6 +182,7 @@ def suite_metrics(
         arena_score(called[task], right[task], speedup_of_rows(rows.get(task, [])))
         for task in by_task
     ]
+    bounds = [bounds_of(turn.evaluation) for turn in best.values() if turn is not None]
     light = [speed_of_light(turn.evaluation) if turn is not None else 0.0 for turn in best.values()]
     explained = explained_deviance([(categories[task], right[task]) for task in by_task])
     solved = {
@@ -187,6 +196,7 @@ def suite_metrics(
         "execution_accuracy": accuracy([*right.values()]),
         "speedup_of_sums": sum(sums) / len(sums) if sums else None,
         "speedup_of_rows": _mean([speedup_of_rows(one) for one in rows.values() if one]),
+        "efficiency": _mean([efficiency(one) for one in bounds if one]),
         "arena_score": _mean(scores),
         "sol_score": _mean(light),
         "explained_by_category": vars(explained),

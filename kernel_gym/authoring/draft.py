@@ -65,8 +65,9 @@ def make_draft(
         level=min(5, 1 + len({n.op for n in space.forward if n.op.startswith("aten")}) // 3),
         source=source,
         arguments=arguments,
+        parameters=[n for n in map(_name, arguments) if space.traced.kinds[n] != "input"],
         outputs=_outputs(space),
-        axes=[AxisText(a.name, a.low, max(a.base, a.low) * 4, a.multiple) for a in space.axes],
+        axes=[AxisText(a.name, a.low, max(a.high, a.low), a.multiple) for a in space.axes],
         train=train,
         production=production,
         adversarial=adversarial,
@@ -76,6 +77,10 @@ def make_draft(
         forward=forward,
         results=[forward.results[end] for end in ends],
     )
+
+
+def _name(argument: NodeTemplate) -> str:
+    return str(argument.name)
 
 
 def used_arguments(space: SizeSpace) -> list[NodeTemplate]:

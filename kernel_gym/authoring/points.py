@@ -53,7 +53,7 @@ def full_points(
 
 
 def _allows(axis: FreeAxis, size: int) -> bool:
-    return axis.low <= size <= 4 * max(axis.base, axis.low) and size % axis.multiple == 0
+    return axis.low <= size <= max(axis.high, axis.low) and size % axis.multiple == 0
 
 
 def sim_points(axes: Sequence[FreeAxis], base: Dims, cost: Cost) -> list[Dims]:
@@ -63,7 +63,9 @@ def sim_points(axes: Sequence[FreeAxis], base: Dims, cost: Cost) -> list[Dims]:
         TooDear: There are none.
     """
     dims = dict(base)
-    while not _cheap(cost(dims), SIM_BYTES, SIM_FLOPS):
+    pairs = zip(cost({axis.name: axis.low for axis in axes}), (SIM_BYTES, SIM_FLOPS), strict=True)
+    aims = [max(aim, fixed + aim // 2) for fixed, aim in pairs]  # a part may be fixed, as a mask
+    while not _cheap(cost(dims), *aims):
         smaller = _shrunk(axes, dims)
         if smaller is None:
             break
@@ -109,11 +111,12 @@ def _varied(
         for axis in rng.sample(list(axes), rng.randint(1, min(2, len(axes)))):
             dims[axis.name] = _scaled(axis, first[axis.name], rng.choice(factors))
             if attempt > 100:
-                dims[axis.name] = axis.low + rng.randint(0, 12) * axis.multiple
+                size = axis.low + rng.randint(0, 12) * axis.multiple
+                dims[axis.name] = max(axis.low, min(axis.high, size))
         if dims not in points and fits(dims):
             points.append(dims)
     raise TooDear("too few different sizes fit: give it more free sizes")
 
 
 def _scaled(axis: FreeAxis, size: int, factor: float) -> int:
-    return max(axis.low, round(size * factor / axis.multiple) * axis.multiple)
+    return max(axis.low, min(axis.high, round(size * factor / axis.multiple) * axis.multiple))

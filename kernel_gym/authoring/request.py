@@ -60,6 +60,8 @@ class TracingRequest:
         fixed: Sizes that must not vary.
         points: Sizes to use on GPUs; without any, sizes near those of the code are chosen.
         called: The function of a candidate with the target's parameters; a class has `ModelNew`.
+        widths: Whether integers in the classes of the target's file, such as numbers of channels,
+            are sizes. Networks with fixed channels have no small twin otherwise.
     """
 
     files: Mapping[str, str]
@@ -71,6 +73,7 @@ class TracingRequest:
     fixed: frozenset[str] = frozenset()
     points: Sequence[Mapping[str, int]] = ()
     called: str = ""
+    widths: bool = False
 
     @property
     def text(self) -> str:
@@ -204,6 +207,9 @@ def find_sizes(request: TracingRequest) -> FoundSizes:
         for line, column, name, value in _tuple_literals(tree):
             literals.append((path, line, column, name))
             values[name] = value
+    for line, column, value in _width_literals(request) if request.widths else ():
+        literals.append((request.target.split(":")[0], line, column, f"width_{value}"))
+        values[f"width_{value}"] = value
     for generator in filter(None, (request.inputs, request.init)):
         path, name = generator.split(":")
         function = _function(ast.parse(request.files[path]), name)
@@ -215,10 +221,8 @@ def find_sizes(request: TracingRequest) -> FoundSizes:
             for number, (line, column, value) in enumerate(positions):
                 literals.append((path, line, column, f"size_{number}"))
                 values[f"size_{number}"] = value
-    for shape in request.shapes:
-        for size in shape.shape:
-            if isinstance(size, str):
-                values.setdefault(size, DEFAULT_SIZES.get(size, 1024))
+    named = [size for shape in request.shapes for size in shape.shape if isinstance(size, str)]
+    values |= {size: DEFAULT_SIZES.get(size, 1024) for size in named if size not in values}
     return FoundSizes(values | dict(request.sizes), tuple(literals))
 
 
@@ -239,14 +243,18 @@ def _module_integers(tree: ast.Module) -> dict[str, int]:
 
 
 def _tuple_literals(tree: ast.Module) -> Iterator[tuple[int, int, str, int]]:
-    """Yields line, column, name and value of integers in tuples such as `shape = (64, 128)`."""
+    """Yields line, column, name and value of integers in tuples such as `shape = (64, 128)`.
+
+    Lists such as `[64] * 3` are taken as well.
+    """
     for node in tree.body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple | ast.List):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        target = node.targets[0]
-        if not isinstance(target, ast.Name):
+        target, value = node.targets[0], node.value
+        value = value.left if isinstance(value, ast.BinOp) else value
+        if not isinstance(value, ast.Tuple | ast.List):
             continue
-        for number, one in enumerate(node.value.elts):
+        for number, one in enumerate(value.elts):
             if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 1:
                 yield one.lineno, one.col_offset, f"{target.id}_{number}", one.value
 
@@ -282,6 +290,28 @@ def _defaults(function: ast.FunctionDef) -> dict[str, int]:
         for argument, default in pairs
         if isinstance(default, ast.Constant) and type(default.value) is int
     }
+
+
+LEAST_WIDTH = 16
+"""Smaller integers in classes are kernel sizes, strides and numbers of layers."""
+MOST_WIDTHS = 12
+
+
+def has_widths(request: TracingRequest) -> bool:
+    """Whether classes of the target's file have integers that may be numbers of channels."""
+    return bool(_width_literals(request))
+
+
+def _width_literals(request: TracingRequest) -> list[tuple[int, int, int]]:
+    """Returns line, column and value of large integers in classes; none if they are many."""
+    classes = (node for node in ast.parse(request.text).body if isinstance(node, ast.ClassDef))
+    widths = [
+        (node.lineno, node.col_offset, node.value)
+        for one in classes
+        for node in ast.walk(one)
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= LEAST_WIDTH
+    ]
+    return widths if len({value for *_, value in widths}) <= MOST_WIDTHS else []
 
 
 _CREATORS = frozenset("rand randn randint zeros ones empty full randperm arange".split())

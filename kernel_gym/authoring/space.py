@@ -37,12 +37,16 @@ AnyGraph = TypeVar("AnyGraph", TracedGraph, Construction)
 
 @dataclass(frozen=True)
 class FreeAxis:
-    """A size that can vary: from `low` in steps of `multiple`; `base` is its value upstream."""
+    """A size that can vary: from `low` to `high` in steps of `multiple`.
+
+    Its value upstream is `base`. Without a limit of the code `high` is four times as much.
+    """
 
     name: str
     base: int
     low: int
     multiple: int
+    high: int
 
 
 @dataclass
@@ -162,8 +166,15 @@ class Explorer:
             if low > value:
                 break
             if all(self._same(base, name, low + i * multiple) for i in range(3)):
-                return FreeAxis(name, value, low, multiple)
+                return FreeAxis(name, value, low, multiple, self._high(name, value, multiple, base))
         return None
+
+    def _high(self, name: str, value: int, multiple: int, base: Traced) -> int:
+        """Returns the largest size: a buffer, such as a mask, may end before others do."""
+        if self._same(base, name, 4 * value - multiple):
+            return 4 * value
+        twice = 2 * value - multiple
+        return twice if self._same(base, name, twice) else value
 
     def _same(self, base: Traced, name: str, size: int) -> bool:
         traced = self._at({**self._base, name: size})
@@ -224,7 +235,8 @@ def _spread(axis: FreeAxis) -> list[int]:
     steps = max(1, axis.base // axis.multiple)
     low = axis.low // axis.multiple
     chosen = {steps + 1, steps + 3, max(low, steps // 2 | 1), max(low, steps // 3), steps * 2}
-    return sorted(step * axis.multiple for step in chosen if step * axis.multiple >= axis.low)
+    sizes = (min(step * axis.multiple, axis.high) for step in chosen)
+    return sorted({size for size in sizes if size >= axis.low})
 
 
 def _structure(traced: Traced) -> object:

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import torch
 
 from kernel_gym.authoring.draft import make_draft, used_arguments
 from kernel_gym.authoring.points import NUMBER, TooDear, full_points, sim_points
-from kernel_gym.authoring.request import TracingRequest, find_sizes
+from kernel_gym.authoring.request import TracingRequest, find_sizes, has_widths
 from kernel_gym.authoring.space import Explorer, FreeAxis, SizeSpace
 from kernel_gym.authoring.tracer import CodeError, Tracer
 from kernel_gym.judge.conditioning import is_fragile
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.tasks.names import ORIGINAL
 from kernel_gym.tasks.problem import Check, Output, Problem, Scale
-from kernel_gym.tasks.sampling import make_inputs, unseen_workloads
+from kernel_gym.tasks.sampling import adversarial_workloads, make_inputs, unseen_workloads
 from kernel_gym.tasks.traced.adapter import adapter_text
 from kernel_gym.tasks.traced.file import NotInShapes, file_text
 from kernel_gym.tasks.traced.loading import load_text
@@ -32,6 +33,8 @@ DISTRIBUTIONS = ("normal", "heavy_tail", "tiny", "sparse", "offset", "large")
 """Those that are tried, in this order. The first legal ones are taken."""
 MOST_ROUNDINGS = 16
 """The largest error of the reference in rounding units. Admission takes twice as many."""
+MOST_OPERATORS = 250
+"""The most operators of a network whose numbers of channels are tried as sizes."""
 _FLOORS = (1, 4, 16)
 """Least steps of an axis that are tried. Few outputs may all cancel, which no kernel can match."""
 FORMULA = "formula_stub.py"
@@ -82,6 +85,26 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     Raises:
         CodeError: The code cannot be a problem. The message says why.
     """
+    try:
+        return _trace(request, name, source)
+    except _TooLarge as error:
+        if error.operators > MOST_OPERATORS or not has_widths(request):
+            raise CodeError(str(error)) from None
+    try:
+        return _trace(replace(request, widths=True), name, source)
+    except _TooLarge as error:
+        raise CodeError(str(error)) from None
+
+
+class _TooLarge(Exception):
+    """The smallest sizes cost too much for the simulator."""
+
+    def __init__(self, text: str, operators: int) -> None:
+        super().__init__(text)
+        self.operators = operators
+
+
+def _trace(request: TracingRequest, name: str, source: str) -> Text:
     candidates = find_sizes(request)
     with Tracer(request, candidates) as tracer:
         explorer = Explorer(tracer, request, candidates)
@@ -119,6 +142,14 @@ def write_problem(request: TracingRequest, name: str, parent: Path, source: str)
     return Written(name, folder, list(text.notes), time.monotonic() - began)
 
 
+class _Strict(Enum):
+    """Where values must be well-conditioned: admission asks for it on train workloads."""
+
+    EVERYWHERE = "everywhere"
+    TRAIN = "train"
+    NOWHERE = "nowhere"
+
+
 class _Writer:
     def __init__(
         self,
@@ -138,36 +169,44 @@ class _Writer:
         """Returns the text of `problem.py`, after checks against the original code."""
         probe = self._probe()
         space = self.space
-        base = {axis.name: axis.base for axis in space.axes}
         try:
-            full = full_points(space.axes, base, self._points)
-            sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
+            self._choice: dict[str, Any] = self._points_of(space, probe)
         except TooDear as error:
-            raise CodeError(str(error)) from None
-        self._choice: dict[str, Any] = {
-            "train": {"full": full[:NUMBER], "sim": sim[:NUMBER]},
-            "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
-            "adversarial": [{axis.name: axis.low for axis in space.axes}],
-        }
-        distributions = self._chosen(space)
-        full = full_points(self.space.axes, base, self._points)  # least sizes may have changed
-        self._choice["train"]["full"] = full[:NUMBER]
-        self._choice["production"]["full"] = full[NUMBER:]
+            raise _TooLarge(str(error), len(space.forward)) from None
+        distributions = self._chosen(space, probe)
         text = self._text(distributions)
         problem = self._problem(text)
         self._check_unseen(problem)
         self._check_against_original(problem)
         return text
 
-    def _chosen(self, space: SizeSpace) -> tuple[str, ...]:
+    def _points_of(self, space: SizeSpace, probe: Problem) -> dict[str, Any]:
+        """Returns the sizes of workloads at both scales.
+
+        Raises:
+            TooDear: None fits the simulator.
+        """
+        base = {axis.name: axis.base for axis in space.axes}
+        full = full_points(space.axes, base, self._points)
+        sim = sim_points(space.axes, base, lambda d: (probe.bytes(d), probe.flops(d)))
+        return {
+            "train": {"full": full[:NUMBER], "sim": sim[:NUMBER]},
+            "production": {"full": full[NUMBER:], "sim": sim[NUMBER:]},
+            "adversarial": [{axis.name: axis.low for axis in space.axes}],
+        }
+
+    def _chosen(self, space: SizeSpace, probe: Problem) -> tuple[str, ...]:
         """Chooses least sizes and legal distributions, and returns the latter.
 
-        Well-conditioned ones come first, on which no rounding error decides. If there are none,
-        admission will say so.
+        Well-conditioned ones come first, on which no rounding error decides, then those that are
+        so on train workloads. If there are none, admission will say so.
         """
-        for strict, self._real, floor in itertools.product((True, False), (True, False), _FLOORS):
+        for strict, self._real, floor in itertools.product(_Strict, (True, False), _FLOORS):
             self.space = replace(space, axes=[_raised(axis, floor) for axis in space.axes])
-            self._choice["adversarial"] = [{axis.name: axis.low for axis in self.space.axes}]
+            try:
+                self._choice = self._points_of(self.space, probe)
+            except TooDear:
+                continue
             legal = self._legal(self._problem(self._text(DISTRIBUTIONS)), strict)
             if legal:
                 return legal
@@ -216,16 +255,27 @@ class _Writer:
     def _problem(self, text: str) -> TracedProblem:
         return load_text(self._name, text)
 
-    def _legal(self, problem: TracedProblem, strict: bool) -> tuple[str, ...]:
-        """Returns the distributions on which the reference is finite and passes, at most three."""
+    def _legal(self, problem: TracedProblem, strict: _Strict) -> tuple[str, ...]:
+        """Returns the distributions on which the reference is finite and passes, at most three.
+
+        If there are any, those are preferred on which it passes at unseen sizes as well.
+        """
         legal: list[str] = []
+        holding: list[str] = []
+        points = [(dims, strict is not _Strict.NOWHERE) for dims in problem.train[Scale.SIM]]
+        points += [(dims, strict is _Strict.EVERYWHERE) for dims in problem.adversarial]
+        others = _other_points(problem)
+        if not others and strict is not _Strict.NOWHERE:
+            return ()  # twins at the least sizes leave no others
         for name in DISTRIBUTIONS:
-            points = (*problem.train[Scale.SIM], *problem.adversarial)
-            if all(_sound(problem, dict(dims), name, strict) for dims in points):
-                legal.append(name)
-            if len(legal) == NUMBER:
+            if not all(_sound(problem, dict(dims), name, well) for dims, well in points):
+                continue
+            legal.append(name)
+            if all(_sound(problem, dict(dims), name, False) for dims in others):
+                holding.append(name)
+            if len(holding) == NUMBER:
                 break
-        return tuple(legal)
+        return tuple(holding or legal[:NUMBER])
 
     def _check_unseen(self, problem: TracedProblem) -> None:
         try:
@@ -276,6 +326,17 @@ def _raised(axis: FreeAxis, floor: int) -> FreeAxis:
     """Returns an axis whose least size is at least some steps, but at most half the original's."""
     least = min(floor * axis.multiple, axis.base // 2 // axis.multiple * axis.multiple)
     return replace(axis, low=max(axis.low, least))
+
+
+def _other_points(problem: TracedProblem) -> list[Mapping[str, int]]:
+    """Returns sizes of adversarial and unseen workloads; none if there are too few sizes."""
+    try:
+        unseen = unseen_workloads(problem, Scale.SIM, "triton", 0)
+        drawn = [*adversarial_workloads(problem, Scale.SIM, "hip"), *unseen]
+    except ValueError:
+        return []
+    points = [workload.dims for workload in drawn]
+    return [dims for number, dims in enumerate(points) if dims not in points[:number]]
 
 
 def _workload(dims: dict[str, int], distribution: str) -> Workload:

@@ -14,7 +14,14 @@ from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
-from kernel_gym.commands.common import JsonOption, console, messages, one_line_errors, print_json
+from kernel_gym.commands.common import (
+    FAILED,
+    JsonOption,
+    console,
+    messages,
+    one_line_errors,
+    print_json,
+)
 
 OutOption = Annotated[
     Path | None,
@@ -70,6 +77,35 @@ def imports(
     changed = sum(bool(row["changed"]) for row in rows)
     if changed and not json:
         console.print(f"{changed} tasks have changed in their checkout: import it again")
+
+
+def own_runner(
+    task_id: Annotated[str, typer.Argument(help="A task of agentkernelarena.")],
+    file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
+    device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
+    json: JsonOption = False,
+) -> None:
+    """Run the suite's own runner on a candidate, as a second gate. Exit code 1 when it fails.
+
+    The runner sees a pristine copy of the task with the content of the editable file replaced.
+
+    Example: kernel-gym own-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
+    """
+    from kernel_gym.admission.import_bench import ImportBench
+    from kernel_gym.admission.own_runner import own_verdict
+
+    with one_line_errors(), ImportBench(device) as bench:
+        verdict = own_verdict(task_id, file.read_text(encoding="utf-8"), bench)
+    if json:
+        print_json(
+            {"compiled": verdict.compiled, "correct": verdict.correct}
+            | {"message": verdict.message}
+        )
+    else:
+        word = "passes" if verdict.correct else f"fails: {verdict.message}"
+        console.print(f"{task_id}: its own runner {word}", markup=False, highlight=False)
+    if not verdict.correct:
+        raise typer.Exit(FAILED)
 
 
 def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def _admitted(written: Written, device: str) -> list[dict[str, Any]]:
             except AdmissionError as error:
                 raise typer.BadParameter(str(error)) from None
         store_verdict(problem, verdict)
+    written.notes += verdict.notes
     ((_, modes),) = verdict.devices.items()
     return [
         {

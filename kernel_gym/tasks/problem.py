@@ -160,6 +160,8 @@ class Problem(ABC):
     spells out a random generator: there the start kernel is the baseline in every mode."""
 
     args: tuple[TensorArg | ScalarArg, ...]
+    parameters: frozenset[str] = frozenset()
+    """The arguments that are parameters or buffers of a module, which no caller chooses."""
     outputs: tuple[Output, ...]
     axes: tuple[Axis, ...]
     train: Mapping[Scale, Sequence[Dims]]

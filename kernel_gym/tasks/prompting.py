@@ -8,7 +8,9 @@ import torch
 
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
+from kernel_gym.tasks.recorded.calls import TensorForm
 from kernel_gym.tasks.recorded.problem import RecordedProblem
+from kernel_gym.tasks.recorded.templates import is_contiguous
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.signature import (
     c_prototype,
@@ -151,11 +153,16 @@ def _calls(problem: RecordedProblem) -> str:
     lines = [f"Define {names}, each with the parameters and results of the suite's own code."]
     for number, template in enumerate(problem.templates):
         tensors = [
-            f"{form.dtype}[{', '.join(shape)}]"
+            f"{form.dtype}[{', '.join(shape)}]{_layout(form)}"
             for form, shape in zip(template.call.tensors, template.shapes, strict=True)
         ]
         lines.append(f"- call {number}: {template.call.function} with {', '.join(tensors)}")
     return "\n".join(lines)
+
+
+def _layout(form: TensorForm) -> str:
+    dense = is_contiguous(form.shape, form.strides)
+    return "" if dense else " (not contiguous)"
 
 
 def _sources(task: Task) -> list[tuple[str, str]]:

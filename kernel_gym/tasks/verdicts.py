@@ -65,6 +65,8 @@ class AdmissionVerdict(BaseModel):
     controls: dict[str, str]
     """By control: `fails`, why it does not apply, or which of its answers pass."""
     devices: dict[str, dict[Mode, ModeVerdict]]
+    notes: tuple[str, ...] = ()
+    """Observations that are no reason for a refusal."""
 
     def status(self, mode: Mode) -> Status:
         """Returns refused if any device refuses the mode, saturated if all have no head-room."""

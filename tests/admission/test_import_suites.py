@@ -7,13 +7,17 @@ import pickle
 import pytest
 from typer.testing import CliRunner
 
+from kernel_gym.admission.import_bench import ImportBench
+from kernel_gym.admission.own_runner import own_verdict
 from kernel_gym.cli import app
+from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, load_suite, prompt
 from kernel_gym.tasks.importers.manifest import read_manifest
 from kernel_gym.tasks.names import IMPORTS
 from kernel_gym.tasks.recorded.problem import RecordedProblem
+from kernel_gym.tasks.workload import Split
 from tests.tasks.importers import suites
 
 DEVICE = "sim:gfx942"
@@ -65,11 +69,25 @@ def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
 
 def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     entries = verdicts("kernelbenchx")
-    assert set(entries) == {"gated"}
+    assert set(entries) == {"gated", "matmul_w8a8"}
     assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
     assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
     assert task.start_source is None
+
+
+def calls(name, split):
+    problem = get_task(name).problem
+    stated = problem.stated_workloads(split)
+    return [problem.templates[one.dims["call"]].call.tensors[0].strides for one in stated]
+
+
+def test_matrices_are_not_contiguous_in_a_call_where_the_own_code_takes_them(imports):
+    assert any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.ADVERSARIAL))
+    assert not any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.TRAIN))
+    assert not any(s[0] == 1 for s in calls("tritonbench-g/rows", Split.ADVERSARIAL))
+    assert verdicts("tritonbench-g")["rows"][0] == "admitted"
+    assert "float32[d0, d1] (not contiguous)" in prompt(get_task("kernelbenchx/gated"), "a device")
 
 
 def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
@@ -82,8 +100,18 @@ def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
         "bad": "unsupported",
         "gone": "unsupported",
         "SiLU": "unsupported",
-    }
+        "Scale": "admitted",
+    }, entries["torch2hip/gpumode/Scale"][1].verdicts[DEVICE].reason
     assert entries["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+
+
+def test_inputs_of_a_module_become_axes_and_hip_launchers_are_judged(evaluator):
+    task = get_task("agentkernelarena/torch2hip/gpumode/Scale")
+    assert {axis.name for axis in task.problem.axes} == {"d0", "d1"}
+    assert [arg.shape for arg in task.problem.args] == ["d0, d1", "d1"]
+    assert evaluator.evaluate(task, suites.SCALE_HIP).outcome is Outcome.PASSED
+    wrong = suites.SCALE_HIP.replace("weight[i % d1]", "1.0f")
+    assert evaluator.evaluate(task, wrong).outcome is Outcome.WRONG_VALUES
 
 
 def test_an_imported_problem_is_found_again_by_another_process(imports):
@@ -96,7 +124,8 @@ def test_an_imported_problem_is_found_again_by_another_process(imports):
 def test_imported_suites_are_listed(imports):
     rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
     assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
-    assert [task.id for task in load_suite("tritonbench-g").tasks] == ["tritonbench-g/add"]
+    names = {task.id for task in load_suite("tritonbench-g").tasks}
+    assert names == {"tritonbench-g/add", "tritonbench-g/rows"}
 
 
 def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):
@@ -162,6 +191,40 @@ def test_a_function_of_pytorch_is_no_kernel_for_its_own_task(evaluator):
     assert evaluation.outcome is Outcome.HACK
 
 
+def test_a_product_that_does_not_quantise_is_not_paid(evaluator):
+    task = get_task("kernelbenchx/matmul_w8a8")
+    assert evaluator.evaluate(task, suites.W8A8_KERNEL).outcome is Outcome.PASSED
+    quantising = "    x, w = tl.floor(x / a + 0.5), tl.floor(w / b + 0.5)\n"
+    plain = suites.W8A8_KERNEL.replace(quantising, "    a, b = 1.0, 1.0\n")
+    assert plain != suites.W8A8_KERNEL
+    evaluation = evaluator.evaluate(task, plain)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.speedup is None
+
+
+OWN_RUNNER = {
+    "right": (suites.ADD, True, True, ""),
+    "wrong values": (suites.ADD.replace("x + y * y", "x"), True, False, "exit code 1"),
+    "ends the process": ("import os\nos._exit(0)\n", False, False, "it ended the process"),
+    "no Python": ("def add(:\n", False, False, ""),
+}
+
+
+@pytest.mark.parametrize("name", OWN_RUNNER)
+def test_the_own_runner_of_the_arena_is_a_second_gate(imports, name):
+    source, compiled, correct, message = OWN_RUNNER[name]
+    with ImportBench(DEVICE) as bench:
+        verdict = own_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
+    assert (verdict.compiled, verdict.correct) == (compiled, correct), verdict.message
+    assert message in verdict.message
+    assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
+
+
+def test_a_task_without_a_runner_has_no_second_gate(imports):
+    with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no runner"):
+        own_verdict("tritonbench-g/add", suites.ADD, bench)
+
+
 def test_a_better_kernel_is_paid_and_its_transfer_is_known(evaluator):
     faster = suites.ADD.replace("256", "1024")
     evaluation = evaluator.evaluate(get_task("tritonbench-g/add"), faster)
@@ -192,6 +255,10 @@ def gated(x, scale=1.0):
 """
     evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), kernel)
     assert evaluation.outcome is Outcome.PASSED, evaluation.message
+    dense = kernel.replace("torch.empty_like(x)", "torch.empty(x.shape, device=x.device)")
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), dense)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.workloads[-1].split is Split.ADVERSARIAL
 
 
 def test_only_kernels_are_taken_where_the_tests_are_in_the_same_file(evaluator):

@@ -99,6 +99,19 @@ def test_an_unusable_problem_is_refused(problem, reasons):
         assert reason in refused
 
 
+class DeafToAParameter(Deaf):
+    """The argument is a parameter of a module, such as a bias before a normalisation."""
+
+    parameters = frozenset({"unused"})
+
+
+def test_a_parameter_without_effect_is_noted_and_refuses_nothing():
+    report = check_values(DeafToAParameter(), Scale.SIM, 0)
+    assert report.refused == ()
+    assert report.notes == ("parameter 'unused' changes no output",)
+    assert check_values(Deaf(), Scale.SIM, 0).notes == ()
+
+
 @pytest.mark.parametrize("name", ["cross_entropy", "layer_norm"])  # the others: test_admit.py
 def test_a_good_problem_is_not_refused(name):
     report = check_values(get_problem(name), Scale.SIM, 0)

@@ -27,9 +27,14 @@ def test_the_two_speedups_differ_where_a_long_row_decides():
 
 
 def test_efficiency_is_the_best_share_of_either_peak():
-    rates = [(1.0e12, 50e12), (0.5e12, 150e12)]
-    assert efficiency(rates, 2e12, 300e12) == 0.5
-    assert efficiency([], 2e12, 300e12) == 0
+    bandwidth, operations = 2e12, 300e12  # the peaks, per second
+    work = [(2e9, 100e9), (1e9, 300e9)]  # bytes and operations of two rows
+    seconds = [2e-3, 2e-3]
+    rates = [(moved / t, done / t) for (moved, done), t in zip(work, seconds, strict=True)]
+    theirs = max(max(r for r, _ in rates) / bandwidth, max(r for _, r in rates) / operations)
+    bounds = [max(moved / bandwidth, done / operations) for moved, done in work]
+    assert efficiency(list(zip(bounds, seconds, strict=True))) == pytest.approx(theirs) == 0.5
+    assert efficiency([]) == 0
 
 
 @pytest.mark.parametrize(

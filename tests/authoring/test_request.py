@@ -76,3 +76,11 @@ def test_names_in_lower_case():
         "rms_norm_block",
         "f",
     ]
+
+
+def test_sizes_in_repeated_lists_are_found():
+    source = (
+        "import torch\nlayers = [64, 128] * 3\n\n\ndef make():\n    return [torch.rand(4, 8)]\n"
+    )
+    sizes = find_sizes(TracingRequest({"m.py": source}, "m.py:make", "m.py:make"))
+    assert (sizes.values["layers_0"], sizes.values["layers_1"]) == (64, 128)

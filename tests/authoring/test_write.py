@@ -31,6 +31,7 @@ def test_a_module_becomes_a_problem_with_parameters_as_inputs():
     assert [arg.name for arg in problem.args] == ["x", "residual", "weight"]
     assert {axis.name for axis in problem.axes} == {"batch", "seq", "hidden"}
     assert problem.args[2].shape == "hidden"
+    assert problem.parameters == {"weight"}
     workload = train_workloads(problem, Scale.SIM)[0]
     expected = expect(problem, workload, 0)
     assert expected.oracle[0].dtype is torch.float64
@@ -69,6 +70,87 @@ def test_indices_stay_legal():
         target = expect(problem, workload, 3).inputs["target"]
         assert target.dtype is torch.int64
         assert 0 <= int(target.min()) <= int(target.max()) < workload.dims["classes"]
+
+
+NETWORK = """
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.first = nn.Conv2d(3, 512, 3, padding=1)
+        self.second = nn.Conv2d(512, 1024, 3, padding=1)
+        self.last = nn.Linear(1024, classes)
+
+    def forward(self, x):
+        x = torch.relu(self.second(torch.relu(self.first(x))))
+        return self.last(x.mean((2, 3)))
+
+
+classes = 100
+
+
+def net_inputs():
+    return [torch.rand(4, 3, 32, 32)]
+
+
+def net_init():
+    return [classes]
+"""
+
+
+def test_a_network_with_fixed_channels_has_a_twin_with_fewer():
+    request = TracingRequest({"m.py": NETWORK}, "m.py:Net", "m.py:net_inputs", "m.py:net_init")
+    text = trace_problem(request, "mine", "a test")
+    problem = load_text("mine", text.problem)
+    assert {"width_512", "width_1024"} <= {axis.name for axis in problem.axes}
+    full, small = (problem.train[scale][0] for scale in (Scale.FULL, Scale.SIM))
+    assert (full["width_512"], full["width_1024"]) == (512, 1024)
+    assert problem.bytes(small) < 5_000_000 < problem.bytes(full)
+    assert "ModelNew(*args, **kwargs)" in text.adapter
+
+
+MASKED = """
+import torch
+import torch.nn as nn
+
+
+class Masked(nn.Module):
+    def __init__(self, longest):
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(longest, longest)))
+
+    def forward(self, x):
+        seq = x.shape[1]
+        return (x @ x.transpose(1, 2)) * self.mask[:seq, :seq]
+
+
+longest = 64
+batch, seq, width = 4, 32, 16
+
+
+def masked_inputs():
+    return [torch.rand(batch, seq, width)]
+
+
+def masked_init():
+    return [longest]
+"""
+
+
+def test_a_size_ends_where_a_buffer_of_the_code_ends():
+    request = TracingRequest(
+        {"m.py": MASKED}, "m.py:Masked", "m.py:masked_inputs", "m.py:masked_init"
+    )
+    problem = load_text("mine", trace_problem(request, "mine", "a test").problem)
+    highest = {axis.name: axis.high for axis in problem.axes}
+    assert highest == {"batch": 16, "seq": 63, "width": 64}
+    for scale in Scale:
+        assert all(
+            dims["seq"] <= 63 for dims in (*problem.train[scale], *problem.production[scale])
+        )
 
 
 def test_stated_shapes_are_enough():

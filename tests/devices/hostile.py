@@ -72,6 +72,31 @@ def requests(address: int = ADDRESS) -> tuple[dict[str, Any], ...]:
     )
 
 
+def operators(address: int) -> tuple[dict[str, Any], ...]:
+    """Well-formed requests for operators of PyTorch, over memory at an address."""
+    one = {**tensor(address), "dtype": "float32"}
+    calls: tuple[tuple[str, str, list[Any], dict[str, Any]], ...] = (
+        ("add", "Tensor", [one, one], {"alpha": 2}),
+        ("mm", "default", [one, {**one, "shape": [256, 8], "strides": [8, 1]}], {}),
+        ("sum", "dim_IntList", [one, {"list": [1]}, True], {"dtype": {"dtype": "float64"}}),
+        ("full", "default", [{"list": [4, 4]}, 0.5], {"device": {"device": "cuda"}}),
+        ("arange", "start_step", [0, 64, 2], {"dtype": {"dtype": "int64"}}),
+        ("repeat", "default", [one, {"list": [2, 2]}], {}),
+        ("outer", "default", [{**one, "shape": [64], "strides": [1]}] * 2, {}),
+        ("index_select", "default", [one, 0, {"host": [[0, 1], "int64"]}], {}),
+        ("index_put_", "default", [one, {"list": [{"host": [[0], "int64"]}]}, one], {}),
+        ("cat", "default", [{"list": [one, one]}, 1], {}),
+        ("bincount", "default", [{"host": [[1, 2], "int64"]}, None, 4], {}),
+        ("as_strided", "default", [one, {"list": [8, 8]}, {"list": [8, 1]}, 0], {}),
+        ("convolution", "default", [one, one, None, {"list": [1]}, {"list": [0]}], {}),
+    )
+    requested = [
+        {"do": "operator", "name": f"aten::{n}", "overload": o, "args": a, "kwargs": k}
+        for n, o, a, k in calls
+    ]
+    return (*requested, {"do": "values", "tensor": {**one, "shape": [8], "strides": [1]}})
+
+
 def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     """A message of the protocol with up to four changes anywhere within it."""
     made = copy.deepcopy(draws.choice(templates))

@@ -157,10 +157,11 @@ def test_sessions(session, seed):
 class Device:
     """A real device process, asked by a worker and by the judge."""
 
-    def __init__(self):
+    def __init__(self, operators="none"):
         memory = sim_memory.create_file()
         theirs, self.sock = socket.socketpair()
         options = {"threads": 1, "memory": MEMORY, "launch_limit": 2.0, "sample_seed": 0}
+        options["operators"] = operators
         try:
             self.child = shared_template().fork(
                 "device", [memory, theirs.fileno()], options | {"arch": "gfx942"}
@@ -182,7 +183,15 @@ def device():
     opened.close()
 
 
-def play_device(device, seed):
+@pytest.fixture(scope="module", params=["usual", "all"])
+def operator_device(request):
+    """A device of a candidate of an imported task, or of the suite's own code."""
+    opened = Device(request.param)
+    yield opened
+    opened.close()
+
+
+def play_device(device, seed, requests=hostile.requests):
     """Requests, each of which is answered, and by a device that still works."""
     draws = random.Random(seed)
     device.child.channel.request({"do": "begin", "noop": bool(seed % 2)}, timeout=30)
@@ -190,7 +199,7 @@ def play_device(device, seed):
         "address"
     ]
     for _ in range(BATCH):
-        request = hostile.message(draws, hostile.requests(address))
+        request = hostile.message(draws, requests(address))
         data = draws.randbytes(8) if draws.random() < 0.5 else None
         buffers = () if data is None else (data,)
         answer = device.worker.request(request, *buffers, timeout=30).header
@@ -203,6 +212,49 @@ def play_device(device, seed):
 @given(SEEDS)
 def test_requests(device, seed):
     play_device(device, seed)
+
+
+@settings(max_examples=40, **USUAL)
+@given(SEEDS)
+def test_requests_for_operators(operator_device, seed):
+    play_device(operator_device, seed, hostile.operators)
+
+
+def asked(device, name, *args, overload="default", **kwargs):
+    """Returns the answer of the device to a request for one operator, in a call."""
+    device.child.channel.request({"do": "begin", "noop": False}, timeout=30)
+    header = {"do": "operator", "name": name, "overload": overload}
+    answer = device.worker.request(header | {"args": [*args], "kwargs": kwargs}, timeout=30)
+    device.child.channel.request({"do": "end"}, timeout=30)
+    return answer.header
+
+
+@pytest.mark.parametrize(
+    ("name", "overload"),
+    [
+        ("aten::add", "__class__"),
+        ("aten::add", "_schema"),
+        ("aten::__class__", "__init__"),
+        ("aten::from_file", "default"),
+        ("prims::add", "default"),
+        ("torch::load", "default"),
+    ],
+)
+def test_what_is_no_operator_of_the_device_is_refused(operator_device, name, overload):
+    answer = asked(operator_device, name, "/etc/hostname", overload=overload)
+    assert "there is no operator" in answer["error"] or "is refused" in answer["error"]
+
+
+def test_a_result_that_is_too_large_is_refused_and_the_device_goes_on(operator_device):
+    for size in (1 << 31, 1 << 34, 1 << 62):
+        assert "error" in asked(operator_device, "aten::ones", {"list": [size]})
+    assert "error" not in asked(operator_device, "aten::ones", {"list": [8]})
+
+
+def test_a_tensor_outside_of_live_memory_is_refused(operator_device):
+    for address in (0, 64, hostile.ADDRESS, (1 << 63) - 1):
+        one = hostile.tensor(address)
+        assert "error" in asked(operator_device, "aten::add_", one, one, overload="Tensor")
 
 
 @pytest.mark.sweep

@@ -73,6 +73,8 @@ USUAL = frozenset(
     """.split()
 )
 """Operators that a candidate may use beside its kernels."""
+REFUSED = frozenset({"aten::from_file"})
+"""Operators that nobody may use: they reach beyond the memory of the device."""
 
 Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 """Returns the tensor in device memory; the flag says whether it may be written."""
@@ -98,8 +100,9 @@ def run_operator(
     """
     space, _, short = name.partition("::")
     packet = getattr(torch.ops.aten, short, None) if space == "aten" else None
-    operator = getattr(packet, overload, None) if packet is not None else None
-    if operator is None:
+    known = isinstance(packet, torch._ops.OpOverloadPacket) and overload in packet.overloads()
+    operator: Any = getattr(packet, overload) if known else None
+    if operator is None or name in REFUSED:
         raise RefusedError(f"there is no operator {name}.{overload}")
     written = _written(operator)
     tensors: list[torch.Tensor] = []

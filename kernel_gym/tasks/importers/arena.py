@@ -9,6 +9,12 @@ from typing import Any
 
 import yaml
 
+from kernel_gym.tasks.importers.arena_modules import (
+    STYLE,
+    module_entry,
+    module_problem,
+    prepare_module,
+)
 from kernel_gym.tasks.importers.halves import defined_names, parsed, read_names
 from kernel_gym.tasks.importers.reader import (
     CheckoutError,
@@ -27,8 +33,6 @@ from kernel_gym.tasks.recorded.problem import Origin
 MOST_FILE = 8 << 20
 """Most bytes of one file of a task that is carried along."""
 REASONS = {
-    "hip2hip": "HIP: the task builds a PyTorch extension from HIP",
-    "torch2hip": "HIP: the task builds a PyTorch extension from HIP",
     "flydsl2flydsl": "FlyDSL: its compiler is not public",
     "torch2flydsl": "FlyDSL: its compiler is not public",
     "triton2flydsl": "FlyDSL: its compiler is not public",
@@ -36,6 +40,8 @@ REASONS = {
     "repository": "repository: it builds another repository",
 }
 """Why categories are unsupported."""
+HIP = ("hip2hip", "torch2hip")
+"""Categories whose tasks have a PyTorch module and a HIP file."""
 SKIPPED = ("build", "perf", "__pycache__")
 
 
@@ -64,7 +70,9 @@ class ArenaReader:
                 yield Unsupported(task, category, f"unreadable: {error}")
 
     def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
-        """Records the calls of its correctness tests."""
+        """Records the calls of its correctness tests, or traces its module."""
+        if found.details["style"] == STYLE:
+            return prepare_module(checkout, found, bench)
         if found.details["style"] == "pytest":
             return record_launches(self.suite, checkout, found, bench, found.details["instruction"])
         options = {
@@ -80,7 +88,9 @@ class ArenaReader:
         return record(bench, self._origin(checkout, found), found.mode, files, options)
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
-        """Makes the problem of the recorded calls."""
+        """Makes the problem of the recorded calls, or of a module."""
+        if found.details["style"] == STYLE:
+            return module_problem(self.suite, checkout, found, data)
         if found.details["style"] == "pytest":
             text = found.details["instruction"]
             return problem_of(launched_origin(self.suite, checkout, found, text), data)
@@ -114,6 +124,8 @@ def _entry(
 ) -> FoundTask | Unsupported:
     second = config.get("schema_version") == 2
     source, command, text = _second(config) if second else _first(config)
+    if task.split("/")[0] in HIP:
+        return module_entry(checkout, folder, task, category, text)
     if not source or not command:
         return Unsupported(task, category, "configuration: it names no source or no command")
     name = (folder / source).as_posix()

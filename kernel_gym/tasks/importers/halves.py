@@ -6,7 +6,9 @@ TritonBench, GEAK-eval and KernelBenchX have this form. Files are parsed here an
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kernel_gym.tasks.importers.reader import CheckoutError
@@ -87,6 +89,52 @@ def redefined_names(implementation: ast.Module, tests: ast.Module) -> list[str]:
     """Returns the tested names that the tests define again: these test themselves."""
     again = {n.name for n in tests.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     return [name for name in tested_names(implementation, tests) if name in again]
+
+
+def launchers_of(tests: ast.Module, kernels: Collection[str]) -> list[str]:
+    """Returns the functions of a test half that launch kernels and are no tests or benchmarks."""
+    functions = (node for node in tests.body if isinstance(node, ast.FunctionDef))
+    return [
+        one.name
+        for one in functions
+        if not re.match("test|main|.*bench", one.name) and set(kernels) & read_names(one)
+    ]
+
+
+def with_functions(halves: Halves, names: Collection[str]) -> str:
+    """Returns the implementation with functions of the test half and all that they need of it."""
+    if not names:
+        return halves.implementation
+    body = ast.parse(halves.tests).body
+    wanted, taken = set(names), set[int]()
+    while True:
+        more = [i for i, n in enumerate(body) if i not in taken and wanted & set(_defined_by(n))]
+        if not more:
+            break
+        taken |= set(more)
+        wanted |= {name for i in more for name in read_names(body[i])}
+    texts = [ast.unparse(body[i]) for i in sorted(taken)]
+    return "\n\n".join([halves.implementation.rstrip(), *texts]) + "\n"
+
+
+def _defined_by(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(one.asname or one.name).partition(".")[0] for one in node.names]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def autotuned_names(tree: ast.Module) -> list[str]:
+    """Returns the kernels whose meta-parameters a search chooses, which decide on the grid."""
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return [
+        one.name
+        for one in functions
+        if any("autotune" in ast.dump(decorator) for decorator in one.decorator_list)
+    ]
 
 
 def is_kernel(node: ast.AST) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kernel_gym.tasks.importers.reader import ConfinedRunner, UnsupportedTask
@@ -12,10 +13,11 @@ from kernel_gym.tasks.recorded.problem import (
     CALL,
     Origin,
     RecordedProblem,
+    StatedWorkload,
     stated_from_json,
     stated_to_json,
 )
-from kernel_gym.tasks.recorded.templates import CallTemplate, templates_of
+from kernel_gym.tasks.recorded.templates import CallTemplate, strided, templates_of
 
 SEED = 0
 RECORDING_SECONDS = 20
@@ -48,6 +50,7 @@ def record(
     calls, ended = parse_calls(bench.run("record", files, whole))
     unified = templates_of(calls)
     templates = [template for template, _ in unified]
+    templates += [one for one in map(strided, templates) if one is not None]
     recorded = [{CALL: number, **dims} for number, (_, rows) in enumerate(unified) for dims in rows]
     margin = False
     try:
@@ -57,6 +60,7 @@ def record(
             raise
         margin = True
         stated = bench.state(RecordedProblem(origin, templates, (), margin), mode, recorded)
+    templates, stated = _used(templates, stated, len(unified))
     return {
         "templates": [template.to_json() for template in templates],
         "stated": [stated_to_json(one) for one in stated],
@@ -64,6 +68,18 @@ def record(
         "calls": len(calls),
         "ended": ended,
     }
+
+
+def _used(
+    templates: Sequence[CallTemplate], stated: Sequence[StatedWorkload], recorded: int
+) -> tuple[list[CallTemplate], list[StatedWorkload]]:
+    """Leaves out templates that were not recorded and that no workload uses."""
+    used = sorted({one.dims[CALL] for one in stated if one.dims[CALL] >= recorded})
+    number = {old: recorded + new for new, old in enumerate(used)}
+    kept = [*templates[:recorded], *(templates[old] for old in used)]
+    calls = [number.get(one.dims[CALL], one.dims[CALL]) for one in stated]
+    pairs = zip(stated, calls, strict=True)
+    return kept, [replace(one, dims={**one.dims, CALL: call}) for one, call in pairs]
 
 
 def problem_of(origin: Origin, data: Mapping[str, Any]) -> RecordedProblem:

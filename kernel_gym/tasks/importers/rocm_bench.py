@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.tasks.importers.halves import (
+    autotuned_names,
     is_kernel,
+    launchers_of,
     parsed,
     read_names,
     split_halves,
+    with_functions,
 )
 from kernel_gym.tasks.importers.reader import (
     CheckoutError,
@@ -66,11 +69,14 @@ def launched_entry(checkout: Path, name: str, task: str, category: str) -> Found
         return Unsupported(task, category, f"unreadable: {error}")
     tree = parsed(name, halves.implementation)
     kernels = [n.name for n in tree.body if hasattr(n, "name") and is_kernel(n)]
-    used = read_names(parsed(name, halves.tests))
+    tests = parsed(name, halves.tests)
+    used = read_names(tests)
     tested = [kernel for kernel in kernels if kernel in used]
+    tuned = [kernel for kernel in tested if kernel in autotuned_names(tree)]
     if not tested:
         return Unsupported(task, category, "no call: its tests use nothing that it defines")
-    details = {"file": name, "functions": tested, "kernels": kernels}
+    hosts = launchers_of(tests, tuned)
+    details = {"file": name, "functions": tested, "kernels": kernels, "hosts": hosts}
     folder = Path(name).parent
     helpers = tuple(
         path.relative_to(checkout).as_posix()
@@ -87,7 +93,7 @@ def record_launches(
     options = {
         "style": "pytest",
         "file": name,
-        "functions": found.details["functions"],
+        "functions": found.details.get("hosts") or found.details["functions"],
         "most": MOST_TESTS,
         "path": [str(Path(name).parent)],
         "stubs": list(STUBS),
@@ -102,18 +108,19 @@ def launched_origin(suite: str, checkout: Path, found: FoundTask, instruction: s
     name = found.details["file"]
     halves = split_halves(name, read_text(checkout, name))
     kernels = tuple(found.details["functions"])
+    pristine = with_functions(halves, found.details.get("hosts", ()))
     return Origin(
         suite=suite,
         name=found.name,
         category=found.category,
         summary=f"{found.name} of {suite}",
         instruction=instruction,
-        implementation=halves.implementation,
+        implementation=pristine,
         functions=kernels,
         own=kernels_alone(halves.implementation, kernels),
         splice=functools.partial(
             lambda pristine, names, source: splice(pristine, source, names),
-            halves.implementation,
+            pristine,
             kernels,
         ),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm
@@ -182,6 +182,36 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
     names = tuple(free.values())
     dims = [{name: vector[i] for vector, name in free.items()} for i in range(len(calls))]
     return CallTemplate(call, shapes, grid, names), dims
+
+
+def strided(template: CallTemplate) -> CallTemplate | None:
+    """Returns a template whose matrices lie in memory as transposed ones; None without any.
+
+    Launches are left out: their arguments state the strides.
+
+    Args:
+        template: The template of calls that were recorded.
+    """
+    call = template.call
+    forms = [
+        _transposed(form) if _is_matrix(call, k) else form for k, form in enumerate(call.tensors)
+    ]
+    if call.grid is not None or call.backward or forms == call.tensors:
+        return None
+    return replace(template, call=call.model_copy(update={"tensors": forms}))
+
+
+def _is_matrix(call: RecordedCall, number: int) -> bool:
+    """Whether another layout of a tensor changes only the layout."""
+    form = call.tensors[number]
+    alone = form.shares is None and all(other.shares != number for other in call.tensors)
+    large = len(form.shape) > 1 and min(form.shape[-2:]) > 1
+    return alone and large and not form.mutated and is_contiguous(form.shape, form.strides)
+
+
+def _transposed(form: TensorForm) -> TensorForm:
+    *lead, _, _ = form.strides
+    return form.model_copy(update={"strides": (*lead, 1, form.shape[-2])})
 
 
 def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]:

@@ -33,6 +33,8 @@ class Draft:
     level: int
     source: str
     arguments: Sequence[NodeTemplate]
+    parameters: Sequence[str]
+    """The names of arguments that are parameters or buffers."""
     outputs: Sequence[tuple[str, str, str, str]]
     """Name, dtype, check and shape of each output."""
     axes: Sequence[AxisText]
@@ -115,6 +117,7 @@ def _attributes(draft: Draft, names: list[str]) -> str:
             for a in draft.arguments
         ),
         ")",
+        *_parameters(draft.parameters),
         "outputs = (",
         *(
             f"    Output({name!r}, torch.{dtype}, Check.{check}, shape={shape!r}),"
@@ -131,6 +134,10 @@ def _attributes(draft: Draft, names: list[str]) -> str:
         "strided = False",
     ]
     return "\n".join(lines)
+
+
+def _parameters(names: Sequence[str]) -> list[str]:
+    return ["parameters = frozenset(", f"    {list(names)!r}", ")"] if names else []
 
 
 def _points(names: list[str], table: Mapping[str, Points]) -> str:

@@ -29,13 +29,14 @@ class BoundedMemory(TorchDispatchMode):
     def __init__(self, most: int = MOST_MEMORY) -> None:
         super().__init__()
         self._most, self._held = most, 0
+        self._known: dict[Any, int] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Checks the size of an operator's result and runs it."""
         kwargs = kwargs or {}
         if func.is_view or func._schema.is_mutable or not _is_on_host(args, kwargs):
             return func(*args, **kwargs)
-        needed = _result_bytes(func, args, kwargs)
+        needed = self._needed(func, args, kwargs)
         if self._held + needed > self._most:
             raise TooMuchMemory(
                 f"the operator {func} needs {needed:,} bytes beside {self._held:,}, at most "
@@ -48,6 +49,13 @@ class BoundedMemory(TorchDispatchMode):
                 self._held += size
                 weakref.finalize(tensor, self._release, size)
         return result
+
+    def _needed(self, func: Any, args: Any, kwargs: Any) -> int:
+        """Returns the bytes of a result. Operators are repeated often, with equal shapes."""
+        key = (func, *map(_described, tree_leaves((args, kwargs))))
+        if key not in self._known:
+            self._known[key] = _result_bytes(func, args, kwargs)
+        return self._known[key]
 
     def _release(self, size: int) -> None:
         self._held -= size
@@ -74,6 +82,12 @@ def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return 0  # the operator itself says what is wrong
     return sum(one.numel() * one.itemsize for one in results if isinstance(one, torch.Tensor))
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype
+    return type(value), str(value)
 
 
 def _as_meta(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import itertools
 import linecache
 import random
 import runpy
@@ -17,6 +18,8 @@ import torch
 
 from kernel_gym.worker.upstream.calls import CallRecorder
 
+MOST_FAILURES = 4
+"""After so many tests that fail, no more run. The largest sizes fail first, for memory."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -29,8 +32,8 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
 
     Args:
         folder: The files of the suite.
-        options: `style` (`halves`, `runner` or `pytest`), `file`, `seconds`, `seed`, and what the
-            style needs.
+        options: `style` (`halves`, `runner`, `pytest` or `cases`), `file`, `seconds`, `seed`, and
+            what the style needs.
         runtime: The simulated GPU.
 
     Returns:
@@ -140,6 +143,8 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     """Runs a sample of the tests of a pytest file, without those that time or save."""
     import pytest
 
+    ends: list[str] = []
+
     class Plugin:
         @pytest.hookimpl(tryfirst=True)
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -149,11 +154,35 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
             for module in {id(i.module): i.module for i in items}.values():
                 recorder.wrap(module.__dict__, options["functions"])
 
-    arguments = ["-q", "-x", "-p", "no:cacheprovider", str(folder / options["file"])]
-    return {"status": int(pytest.main(arguments, plugins=[Plugin()]))}
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.outcome != "passed":
+                lines = str(report.longrepr).strip().splitlines() or [""]
+                ends.append(f"a test {report.outcome}: {lines[-1]}"[:300])
+
+    arguments = [
+        "-q",
+        f"--maxfail={MOST_FAILURES}",
+        "-p",
+        "no:cacheprovider",
+        str(folder / options["file"]),
+    ]
+    status = int(pytest.main(arguments, plugins=[Plugin()]))
+    return {"status": status, **({"ended": ends[-1]} if ends else {})}
 
 
-STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest}
+def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+    """Runs a module's generator of inputs, and records them as calls of `forward`."""
+    names = runpy.run_path(str(folder / options["file"]))
+    given = names["get_init_inputs"]()
+    pair = len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict)
+    args, kwargs = given if pair else (list(given), {})
+    made = names["get_inputs"]()
+    for case in itertools.islice(made if hasattr(made, "__next__") else [made], options["most"]):
+        recorder.call("forward", lambda *_: None, tuple(case), {})
+    return {"init": {"args": list(args), "kwargs": kwargs}}
+
+
+STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest, "cases": _cases}
 
 
 def _first_configuration_only() -> None:

@@ -40,6 +40,31 @@ def test_add():
 
 result_gold = test_add()
 """
+ROWS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x_ptr, out_ptr, stride, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=at < cols, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x * x))
+
+
+def rows(x):
+    out = torch.empty(x.shape[0], device=x.device)
+    block = triton.next_power_of_2(x.shape[1])
+    rows_kernel[(x.shape[0],)](x, out, x.stride(0), x.shape[1], BLOCK=block)
+    return out
+"""
+ROWS_TESTS = """
+import torch
+
+result_gold = [rows(torch.randn(n, n + 5, device="cuda")) for n in (16, 40)]
+"""
 VACUOUS_TESTS = """
 import torch
 
@@ -63,6 +88,59 @@ def test_gated():
 
 
 test_results = test_gated()
+"""
+W8A8 = """
+import torch
+
+
+def quantised(x: torch.Tensor, dim: int):
+    scale = x.abs().amax(dim, keepdim=True) / 127
+    return torch.round(x / scale), scale
+
+
+def matmul_w8a8(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    a, scale_a = quantised(x, 1)
+    b, scale_b = quantised(w, 0)
+    return (a @ b) * scale_a * scale_b
+"""
+W8A8_TESTS = """
+import torch
+
+
+def test_matmul_w8a8():
+    sizes = ((16, 32, 8), (24, 64, 16))
+    return [
+        matmul_w8a8(torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda"))
+        for m, k, n in sizes
+    ]
+
+
+test_results = test_matmul_w8a8()
+"""
+W8A8_KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product_kernel(x_ptr, w_ptr, out_ptr, k, n, xm, xk, wk, wn, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.program_id(1)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * xm + at * xk, mask=at < k, other=0.0)
+    w = tl.load(w_ptr + at * wk + column * wn, mask=at < k, other=0.0)
+    a = tl.max(tl.abs(x), 0) / 127
+    b = tl.max(tl.abs(w), 0) / 127
+    x, w = tl.floor(x / a + 0.5), tl.floor(w / b + 0.5)
+    tl.store(out_ptr + row * n + column, tl.sum(x * w, 0) * a * b)
+
+
+def matmul_w8a8(x, w):
+    (m, k), n = x.shape, w.shape[1]
+    out = torch.empty(m, n, device=x.device)
+    strides = (x.stride(0), x.stride(1), w.stride(0), w.stride(1))
+    product_kernel[(m, n)](x, w, out, k, n, *strides, BLOCK=triton.next_power_of_2(k))
+    return out
 """
 PYTEST_TESTS = """
 import pytest
@@ -101,13 +179,59 @@ def load_module():
 
 
 if __name__ == "__main__":
-    assert sys.argv[1:] == ["correctness"]
+    assert sys.argv[1:] in (["correctness"], ["compile"])
     mod = load_module()
+    if sys.argv[-1] == "compile":
+        sys.exit(0)
     for n in (512, 1024):
         x, y = (torch.randn(n, device="cuda") for _ in range(2))
         if not torch.allclose(mod.add(x, y), x + y * y):
             sys.exit(1)
     sys.exit(0)
+"""
+
+
+SCALE = """
+import torch
+import torch.nn as nn
+
+
+class Helper(nn.Module):
+    pass
+
+
+class Scale(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden_size))
+
+    def forward(self, x):
+        return x * self.weight + torch.sigmoid(x)
+
+
+def get_inputs():
+    for rows in (8, 64, 128):
+        yield [torch.randn(rows, 256)]
+
+
+def get_init_inputs():
+    return [[], {"hidden_size": 256}]
+"""
+SCALE_HIP = """
+#include <hip/hip_runtime.h>
+#include <cstdint>
+
+__global__ void scale(const float* x, const float* weight, float* out, int64_t n, int64_t d1) {
+  int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] * weight[i % d1] + 1.0f / (1.0f + expf(-x[i]));
+}
+
+extern "C" hipError_t model_new(const float* x, const float* weight, float* out, int64_t d1,
+                                int64_t d0, hipStream_t stream) {
+  int64_t n = d0 * d1;
+  scale<<<(n + 255) / 256, 256, 0, stream>>>(x, weight, out, n, d1);
+  return hipGetLastError();
+}
 """
 
 
@@ -136,6 +260,7 @@ def tritonbench(folder: Path):
         f"{g}/broken.py": halves("def f(:", "f()"),
         f"{g}/itself.py": halves(ADD, "def add(x, y):\n    return x\n" + ADD_TESTS),
         f"{g}/pointer.py": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+        f"{g}/rows.py": halves(ROWS, ROWS_TESTS),
         f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
         f"{g}/whole.py": ADD,
         "data/TritonBench_G_v1.json": listed,
@@ -146,11 +271,14 @@ def tritonbench(folder: Path):
 
 def kernelbenchx(folder: Path):
     """KernelBenchX: one task of its list, and a file that is not in the list."""
-    listed = '[{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}]'
+    gated = '{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}'
+    product = '{"name": "matmul_w8a8", "file": "Quantization/matmul_w8a8.py", "description": "-"}'
+    listed = f"[{gated}, {product}]"
     drawn = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
     files = {
         "data/kernelbenchx/Activation/gated.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Activation/extra.py": halves(TANH, TANH_TESTS),
+        "data/kernelbenchx/Quantization/matmul_w8a8.py": halves(W8A8, W8A8_TESTS),
         "data/kernelbenchx_v1.json": listed,
         "utils/data_utils.py": drawn,
     }
@@ -171,7 +299,7 @@ def arena(folder: Path):
         "evaluation: {runner: [python3, scripts/task_runner.py]}\n"
     )
     pytest_task = "correctness_command: ['pytest -vv test_add.py -k \"not performance\"']\n"
-    runner = RUNNER.replace('["correctness"]', '["candidate", "correctness"]')
+    runner = RUNNER.replace('(["', '(["candidate", "')
     files = {
         f"{base}/vllm/one/config.yaml": first,
         f"{base}/vllm/one/source/add.py": ADD,
@@ -184,6 +312,8 @@ def arena(folder: Path):
         f"{base}/vllm/bad/config.yaml": "a: [",
         f"{base}/vllm/gone/config.yaml": first,
         "tasks/hip2hip/gpumode/SiLU/config.yaml": "task_type: hip2hip\n",
+        "tasks/torch2hip/gpumode/Scale/config.yaml": "task_type: torch2hip\n",
+        "tasks/torch2hip/gpumode/Scale/pytorch_code_module/py_1_Scale.py": SCALE,
         "src/main.py": "",
     }
     return write(folder, files)

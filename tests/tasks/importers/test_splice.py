@@ -5,7 +5,14 @@ import ast
 import pytest
 
 from kernel_gym.tasks.importers import halves
-from kernel_gym.tasks.importers.halves import split_halves
+from kernel_gym.tasks.importers.halves import (
+    Halves,
+    autotuned_names,
+    launchers_of,
+    parsed,
+    split_halves,
+    with_functions,
+)
 from kernel_gym.tasks.importers.predictions import PredictionError, read_predictions
 from kernel_gym.tasks.importers.reader import CheckoutError
 from kernel_gym.tasks.importers.splice import kernels_alone, splice
@@ -83,3 +90,55 @@ def test_predictions_are_read_from_lines_and_lists(tmp_path):
         path.write_text(text)
         with pytest.raises(PredictionError, match=r"p\.jsonl"):
             read_predictions(path)
+
+
+TUNED = """
+import triton
+
+
+@triton.autotune(configs=[], key=["n"])
+@triton.jit
+def tuned(x, n, BLOCK: int):
+    pass
+
+
+@triton.jit
+def plain(x):
+    pass
+"""
+TUNED_TESTS = """
+import math as maths
+import pytest
+
+STEP = 4
+UNUSED = 5
+
+
+def blocks(n, size):
+    return maths.ceil(n / size) * STEP
+
+
+def launch(x, n):
+    tuned[lambda meta: (blocks(n, meta["BLOCK"]),)](x, n)
+
+
+def run_benchmark(x):
+    tuned[(1,)](x, 1)
+
+
+def test_tuned():
+    launch(None, 3)
+"""
+
+
+def test_functions_that_launch_autotuned_kernels_are_taken_with_what_they_need():
+    implementation, tests = (parsed("a.py", text) for text in (TUNED, TUNED_TESTS))
+    assert autotuned_names(implementation) == ["tuned"]
+    assert launchers_of(tests, ["tuned"]) == ["launch"]
+    assert launchers_of(tests, ["plain"]) == []
+    text = with_functions(Halves(TUNED, TUNED_TESTS, 0), ["launch"])
+    assert text.startswith(TUNED.rstrip())
+    taken = text[len(TUNED) :]
+    assert all(one in taken for one in ("def launch", "def blocks", "STEP = 4", "math as maths"))
+    assert not any(one in taken for one in ("UNUSED", "test_tuned", "run_benchmark", "pytest"))
+    assert with_functions(Halves(TUNED, TUNED_TESTS, 0), []) == TUNED
