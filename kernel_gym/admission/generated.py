@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import takewhile
 
 from kernel_gym.admission.values import check_values
+from kernel_gym.tasks.generated.graphs import DEPTHS, count
 from kernel_gym.tasks.generated.problem import CACHED, generated_id, seeds
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.registry import get_problem
@@ -27,7 +29,7 @@ def refusals(name: str) -> tuple[str, ...]:
 
 
 def generated_tasks(split: str, depth: int) -> Iterator[str]:
-    """Yields ids of generated tasks that pass the checks of values, by seed, without end.
+    """Yields ids of generated tasks that pass the checks of values, by seed, to the last graph.
 
     About one seed of twenty is refused, since an input may not matter, or values may cancel so that
     a wrong kernel would pass. The check of a seed takes a second or so.
@@ -40,7 +42,8 @@ def generated_tasks(split: str, depth: int) -> Iterator[str]:
         ValueError: There is no such split.
         UnknownName: There are no graphs of this depth.
     """
-    for seed in seeds(split):
+    graphs = count(depth) if depth in DEPTHS else 1  # one name, so that its error is raised
+    for seed in takewhile(lambda seed: seed < graphs, seeds(split)):
         name = generated_id(seed, depth)
         if not refusals(name):
             yield name

@@ -41,3 +41,10 @@ def test_a_split_or_depth_that_is_none_is_named():
         next(generated_tasks("dev", 3))
     with pytest.raises(UnknownName, match="found 9"):
         next(generated_tasks("train", 9))
+
+
+def test_tasks_end_with_the_last_graph(monkeypatch):
+    monkeypatch.setattr("kernel_gym.admission.generated.count", lambda depth: 3)
+    names = list(generated_tasks("train", 3))
+    assert names
+    assert set(names) <= {generated_id(seed, 3) for seed in range(3)}
