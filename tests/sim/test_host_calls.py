@@ -29,6 +29,15 @@ def test_device_print(engine):
         engine.load(text, shared=shared)
 
 
+def test_an_argument_for_host_calls_alone_calls_nobody(engine):
+    text = kernel_text("\ts_nop 0")
+    listed = PRINTF.replace("hidden_printf_buffer", "hidden_hostcall_buffer")
+    text = text.replace("    .group_segment_fixed_size", listed, 1)
+    engine.load(text)
+    with pytest.raises(AsmError, match="hidden_hostcall_buffer"):
+        engine.load(text.replace("\ts_nop 0", "\ts_sendmsg sendmsg(MSG_INTERRUPT)", 1))
+
+
 def test_printf_through_a_buffer(engine):
     text = kernel_text("\ts_nop 0")
     engine.load(text)

@@ -47,24 +47,32 @@ _MAX_LINE = 8192
 """Lines with more characters are skipped. C++ names are long."""
 
 
-# Arguments for calls of a host thread.
-_HOST_CALLS = ("hidden_hostcall_buffer", "hidden_printf_buffer")
+# Arguments for calls of a host thread. Compilers also list the first one for kernels with
+# operations that they do not know well, such as asynchronous loads of gfx950.
+_WITH_INTERRUPT = "hidden_hostcall_buffer"
+_HOST_CALLS = (_WITH_INTERRUPT, "hidden_printf_buffer")
 
 
 def refuse_host_calls(
-    kernel: str, metadata: KernelMetadata | None, served: Collection[str] = ()
+    kernel: str,
+    metadata: KernelMetadata | None,
+    interrupts: bool,
+    served: Collection[str] = (),
 ) -> None:
     """Refuses a kernel that calls the host, for example to print, if nobody serves the call.
 
     Args:
         kernel: Its name.
         metadata: Its metadata.
+        interrupts: Whether any code of its module interrupts the host, as each host call does.
         served: Kinds of arguments for calls that are served.
 
     Raises:
         AsmError: If the kernel has another argument for such calls. It would wait forever.
     """
     kinds = {arg.value_kind for arg in metadata.args} if metadata else set()
+    if not interrupts:
+        kinds.discard(_WITH_INTERRUPT)
     used = ", ".join(kind for kind in _HOST_CALLS if kind in kinds and kind not in served)
     if used:
         raise AsmError(

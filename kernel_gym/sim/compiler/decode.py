@@ -25,6 +25,10 @@ CODE_BASE = 0x7C0000000000  # made-up address of the first instruction (csrc/ops
 _CALLS = frozenset({"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"})
 
 
+def _is_host_call(instruction: Instruction) -> bool:
+    return instruction.mnemonic == "s_sendmsg" and "MSG_INTERRUPT" in instruction.operands[0]
+
+
 @dataclass
 class DecodedKernel:
     """A decoded kernel, for the engine and the timing model.
@@ -113,7 +117,7 @@ class _Decoder:
 
     def instruction(self, instruction: Instruction) -> None:
         mnemonic = instruction.mnemonic
-        if mnemonic == "s_sendmsg" and "MSG_INTERRUPT" in instruction.operands[0]:
+        if _is_host_call(instruction):
             self.builder.emit("s_host_call")
             return
         if mnemonic in IGNORED:
@@ -241,6 +245,8 @@ def decode_kernel(
         AsmError: If the kernel has no code, a label is missing, or it asks the host for something.
         UnsupportedInstruction: If something in it is not implemented.
     """
-    refuse_host_calls(kernel, module.metadata.get(kernel), served)
+    code = (i for function in module.functions.values() for i in function.instructions)
+    interrupts = any(map(_is_host_call, code))
+    refuse_host_calls(kernel, module.metadata.get(kernel), interrupts, served)
     storage = storage or Storage(module.data)
     return _Decoder(module, kernel, handlers, storage, exact).run()

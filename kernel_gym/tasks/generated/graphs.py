@@ -251,7 +251,8 @@ class _State:
     """The state that decides which operators may follow.
 
     `rescaled` means that rows have a factor which a norm would divide out again, `large` that
-    values were multiplied by values, so that a softmax of them would show every rounding.
+    values were multiplied by values, so that a softmax or one number of a row would show every
+    rounding.
     """
 
     width: str = "cols"
@@ -321,7 +322,7 @@ def _may_follow(state: _State, op: Op) -> bool:
         return op.name in _OF_COLUMNS
     if op.role is ChainRole.NORM:
         return state.norms < 2 and not state.rescaled
-    if op.role is ChainRole.SOFTMAX:
+    if op.role is ChainRole.SOFTMAX or op.kind is OperatorKind.REDUCE:
         return not state.large
     return op.role is not ChainRole.PRODUCT or state.products < 2
 

@@ -15,6 +15,7 @@ from kernel_gym.admission import check_values
 from kernel_gym.admission.generated import refusals
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import (
     Scale,
     UnknownName,
@@ -155,7 +156,7 @@ def test_the_prompt_shows_the_graph():
     text = prompt(task, "some device")
     assert task.problem.summary in text
     assert "def fused(x: torch.Tensor" in text
-    words = prompt(get_task("instruction2triton/generated:seed=87,depth=6"), "some device")
+    words = prompt(get_task("instruction2triton/generated:seed=1451,depth=6"), "some device")
     assert "- h2 = F.conv1d(F.pad(h1.T, (3, 0)), k2.T[:, None], groups=k2.shape[1]).T\n" in words
     assert "- h3 = F.silu(h2)\n- h4 = (h3.to(torch.bfloat16) @ f4.T)\n" in words
     assert "float()" not in words
@@ -207,8 +208,8 @@ def representative() -> list[int]:
 
 @pytest.fixture(scope="module")
 def evaluator():
-    with Evaluator(device="sim:gfx942", seed=0) as found:
-        yield found
+    with Evaluator(device="sim:gfx942", seed=0, secret=PUBLIC) as one:
+        yield one
 
 
 @pytest.mark.parametrize("seed", representative())
