@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "hip_process.h"
@@ -273,15 +275,29 @@ int range(uint64_t address, uint64_t* start, uint64_t* size, int* visible) {
   return kSuccess;
 }
 
-// Runs something in another thread, because the pages that it moves may hold this stack. So it must
-// hold copies of all that it uses.
-template <class Work>
-bool while_this_stack_rests(const Work& work) {
-  static bool done;  // under the lock; not on the stack, which must not change
-  std::thread other([work] { done = work(); });
-  other.join();
-  return done;
-}
+// Runs something on a stack of its own, because the pages that it moves may hold this stack. A
+// second thread would not do: this one still writes to its stack until it sleeps in join().
+class OtherStack {
+ public:
+  // `work` must hold copies of all that it uses.
+  static bool run(std::function<bool()> work) {
+    static OtherStack one;  // used under the lock
+    one.work_ = std::move(work);
+    getcontext(&one.other_);
+    one.other_.uc_stack.ss_sp = one.stack_;
+    one.other_.uc_stack.ss_size = sizeof one.stack_;
+    one.other_.uc_link = &one.caller_;
+    makecontext(&one.other_, [] { one.done_ = one.work_(); }, 0);
+    swapcontext(&one.caller_, &one.other_);
+    return one.done_;
+  }
+
+ private:
+  ucontext_t caller_ = {}, other_ = {};
+  std::function<bool()> work_;
+  bool done_ = false;
+  alignas(kPage) char stack_[256 << 10];  // of the library, so no program can share its pages
+};
 
 // The pages of host memory move to the file of the device, at the same host address. With size 0
 // this only finds the device address of memory that is shared already.
@@ -312,7 +328,7 @@ int share(uint64_t host, uint64_t size, uint64_t* address) {
     return mmap(own, pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
                 static_cast<off_t>(place - kBase)) != MAP_FAILED;
   };
-  if (!while_this_stack_rests(move)) return kInvalidValue;
+  if (!OtherStack::run(move)) return kInvalidValue;
   s.shared[host] = {start, pages, place, allocation};
   *address = place + (host - start);
   return kSuccess;
@@ -331,7 +347,7 @@ int unshare(uint64_t host) {
     if (moved) std::memcpy(own, view_of(shared.place), shared.pages);
     return moved;
   };
-  if (!while_this_stack_rests(move)) return kInvalidValue;
+  if (!OtherStack::run(move)) return kInvalidValue;
   s.shared.erase(found);
   return release(shared.allocation);
 }

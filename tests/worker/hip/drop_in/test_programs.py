@@ -48,7 +48,9 @@ def run(program, *words, **variables):
     )
 
 
-@pytest.mark.parametrize("name", ["exit_zero", "memory", "runtime_compilation", "small_floats"])
+@pytest.mark.parametrize(
+    "name", ["exit_zero", "memory", "registered_stack", "runtime_compilation", "small_floats"]
+)
 def test_programs(build, name):
     done = run(build(FOLDER / f"{name}.hip"))
     assert done.returncode == 0, done.stdout + done.stderr
