@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -16,6 +18,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest
 
 
 class CtcLoss(Problem):
@@ -76,15 +79,22 @@ class CtcLoss(Problem):
         return dims["frames"] * dims["batch"] * (2 * dims["labels"] + 1 + dims["classes"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits; counts lie in the upper halves, such that a path always exists."""
+        """Draws logits; counts lie in the upper halves, such that a path always exists.
+
+        In the first frame blank and first label are the least likely classes. Otherwise a loss of
+        few frames may be so close to zero that it consists of rounding errors.
+        """
         frames, batch, classes, labels = (workload.dims[axis.name] for axis in self.axes)
         logits = draw((frames, batch, classes), torch.float32, workload.distribution, generator)
         share = torch.rand((2, batch), generator=generator, dtype=torch.float64) * 0.5 + 0.5
         frame_count = (frames * share[0]).ceil().long()
         most = torch.minimum(torch.full_like(frame_count, labels), frame_count // 2)
+        target = torch.randint(1, classes, (batch, labels), generator=generator)
+        least = logits[0].amin(1, keepdim=True).expand(-1, 2)
+        logits[0].scatter_(1, F.pad(target[:, :1], (1, 0)), least)
         return {
             "logits": 2 * logits.clamp(-20, 20),
-            "target": torch.randint(1, classes, (batch, labels), generator=generator),
+            "target": target,
             "frame_count": frame_count,
             "label_count": (most * share[1]).ceil().long(),
         }
@@ -129,6 +139,25 @@ class CtcLoss(Problem):
         """Two PyTorch calls."""
         log_probs = F.log_softmax(logits, dim=2)
         return (F.ctc_loss(log_probs, target, frame_count, label_count, reduction="none"),)
+
+    def yardstick(
+        self,
+        logits: torch.Tensor,
+        target: torch.Tensor,
+        frame_count: torch.Tensor,
+        label_count: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """Probabilities as a logit less a sum's logarithm as well, which cancel if one is near 1.
+
+        With base e and with base 2.
+        """
+        counts = target, frame_count, label_count
+        binary = logits * math.log2(math.e)
+        binary = (binary - torch.log2(torch.exp2(binary).sum(2, keepdim=True))) * math.log(2)
+        natural = logits - torch.logsumexp(logits, dim=2, keepdim=True)
+        answers = [F.ctc_loss(p, *counts, reduction="none") for p in (natural, binary)]
+        answers += self.reference(logits, *counts)
+        return (farthest(self.oracle(logits, *counts)[0], answers),)
 
     def bytes(self, dims: Dims) -> int:
         """Read the logits (4 bytes each) of half of the frames and counts (16), write losses (4).

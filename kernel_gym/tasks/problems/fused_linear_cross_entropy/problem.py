@@ -17,6 +17,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest, sum_orders
 
 
 class FusedLinearCrossEntropy(Problem):
@@ -98,6 +99,21 @@ class FusedLinearCrossEntropy(Problem):
         logits = F.linear(x.float(), weight.float())
         loss = F.cross_entropy(logits, target, ignore_index=ignore_index, reduction="none")
         return loss, torch.logsumexp(logits, dim=1)
+
+    def yardstick(
+        self, x: torch.Tensor, weight: torch.Tensor, target: torch.Tensor, ignore_index: int
+    ) -> tuple[torch.Tensor, ...]:
+        """The definition as well, whose difference cancels, with products in several orders."""
+        answers = [self.reference(x, weight, target, ignore_index)]
+        kept = target != ignore_index
+        wide, other = x.float(), weight.float()
+        for order in sum_orders(len(x), x.shape[1], x.device):
+            logits = F.linear(wide[:, order], other[:, order])
+            lse = torch.logsumexp(logits, dim=1)
+            mine = logits.gather(1, torch.where(kept, target, 0)[:, None])[:, 0]
+            answers.append((torch.where(kept, lse - mine, 0.0), lse))
+        oracle = self.oracle(x, weight, target, ignore_index)
+        return tuple(map(farthest, oracle, zip(*answers, strict=True)))
 
     def flops(self, dims: Dims) -> int:
         """The product, and two operations for each logit."""

@@ -16,6 +16,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest, products_in_order
 
 
 class MuonIteration(Problem):
@@ -83,17 +84,13 @@ class MuonIteration(Problem):
         return (torch.baddbmm(x, poly, x, beta=a),)
 
     def yardstick(self, x: torch.Tensor, a: float, b: float, c: float) -> tuple[torch.Tensor, ...]:
-        """The same with sums in order, 8 terms at a time, as matrix units add them up."""
-
-        def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-            parts = zip(left.split(8, dim=2), right.split(8, dim=1), strict=True)
-            total = left.new_zeros((*left.shape[:2], right.shape[2]))
-            for one, other in parts:
-                total = torch.baddbmm(total, one, other)
-            return total
-
-        gram = product(x, x.mT)
-        return (a * x + product(b * gram + c * product(gram, gram), x),)
+        """The same with sums term by term. All of a matrix of one row has one error of its sum."""
+        rows = x.shape[0] * x.shape[1]
+        answers = []
+        for gram in products_in_order(x, x.mT, rows):
+            poly = b * gram + c * products_in_order(gram, gram)[0]
+            answers.append(a * x + products_in_order(poly, x)[0])
+        return (farthest(self.oracle(x, a, b, c)[0], answers),)
 
     def flops(self, dims: Dims) -> int:
         """A product and an addition for each multiply-add; half of the symmetric products."""

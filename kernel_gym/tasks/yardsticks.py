@@ -1,0 +1,66 @@
+"""Yardsticks of problems with few outputs or with terms that cancel.
+
+The tolerance is a multiple of an honest answer's error (rule 7). That error is a random sample. Of
+an output with few rows, one sample may be much smaller than the error of the next honest kernel. So
+such problems compute several honest answers, with other orders of sums or other common formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+_ROWS = 64
+"""Rows whose errors are enough to know how large an error is, all answers together."""
+_MOST = 8
+"""The most orders of a sum."""
+
+
+def farthest(oracle: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Returns, for each element, the answer that is farthest from the oracle.
+
+    Args:
+        oracle: The exact values, fp64.
+        answers: Honest answers, each with the shape of the oracle.
+    """
+    stacked = torch.stack(tuple(answers))
+    errors = (stacked.double() - oracle).abs()
+    return stacked.gather(0, errors.argmax(0, keepdim=True))[0]
+
+
+def sum_orders(rows: int, terms: int, where: torch.device) -> torch.Tensor:
+    """Returns orders of a sum's terms: the given one, and random ones if there are few rows.
+
+    Args:
+        rows: The number of rows whose errors are independent.
+        terms: The number of terms.
+        where: The torch device of the result.
+
+    Returns:
+        Indices, int64[orders, terms].
+    """
+    number = max(1, min(_MOST, _ROWS // max(1, rows)))
+    generator = torch.Generator().manual_seed(terms)
+    shuffled = [torch.randperm(terms, generator=generator) for _ in range(number - 1)]
+    return torch.stack([torch.arange(terms), *shuffled]).to(where)
+
+
+def products_in_order(left: torch.Tensor, right: torch.Tensor, rows: int = _ROWS) -> torch.Tensor:
+    """Multiplies float32 matrices with sums term by term, which has the largest usual error.
+
+    Args:
+        left: [..., m, terms].
+        right: [..., terms, n].
+        rows: The number of rows whose errors are independent; by default enough for one order.
+
+    Returns:
+        The products, [orders, ..., m, n], with one entry for each of `sum_orders`.
+    """
+    orders = sum_orders(rows, left.shape[-1], left.device)
+    total = left.new_zeros((len(orders), *left.shape[:-1], right.shape[-1]))
+    for index in orders.T:
+        one = left[..., index].movedim(-1, 0)[..., None]
+        other = right[..., index, :].movedim(-2, 0)[..., None, :]
+        total += one * other
+    return total

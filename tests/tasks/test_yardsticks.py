@@ -1,0 +1,104 @@
+import pytest
+import torch
+
+from kernel_gym.judge.correctness import compare_close
+from kernel_gym.tasks.registry import get_problem
+from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.workload import Kind, Split, Workload
+from kernel_gym.tasks.yardsticks import farthest, products_in_order, sum_orders
+
+CPU = torch.device("cpu")
+
+
+def test_farthest_takes_each_element_of_the_worst_answer():
+    oracle = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    answers = torch.tensor([1.5, 2.0]), torch.tensor([1.0, 1.0])
+    assert farthest(oracle, answers).tolist() == [1.5, 1.0]
+
+
+def test_few_rows_get_many_orders_and_many_rows_one():
+    assert [len(sum_orders(rows, 5, CPU)) for rows in (1, 8, 20, 64, 1000)] == [8, 8, 3, 1, 1]
+    orders = sum_orders(1, 100, CPU)
+    assert orders[0].tolist() == list(range(100))
+    assert all(sorted(order.tolist()) == list(range(100)) for order in orders)
+    assert len({tuple(order.tolist()) for order in orders}) == 8
+
+
+def test_products_are_those_of_matmul_with_larger_errors():
+    generator = torch.Generator().manual_seed(0)
+    left = torch.rand((2, 3, 5000), generator=generator)
+    right = torch.rand((2, 5000, 4), generator=generator)
+    exact = left.double() @ right.double()
+    products = products_in_order(left, right, 6)
+    assert products.shape == (8, 2, 3, 4)
+    assert torch.allclose(products.double(), exact.expand(8, -1, -1, -1), rtol=1e-4)
+    errors = (products.double() - exact).abs().amax((1, 2, 3))
+    assert len(set(errors.tolist())) == 8
+    assert errors.max() > (left @ right - exact).abs().max()
+
+
+def case(name, dims, distribution, scalars, seed):
+    problem = get_problem(name)
+    kind = {"split": Split.ADVERSARIAL, "kind": Kind.ADVERSARIAL}
+    workload = Workload(dims=dims, distribution=distribution, scalars=scalars, **kind)
+    inputs = make_inputs(problem, workload, seed)
+    return inputs, problem.oracle(**inputs), problem.yardstick(**inputs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("dims", "distribution"),
+    [
+        ({"batch": 2, "rows": 3, "cols": 8192}, "normal"),
+        ({"batch": 2, "rows": 1, "cols": 304}, "structured"),
+        ({"batch": 3, "rows": 96, "cols": 96}, "structured"),
+    ],
+)
+def test_muon_with_exact_products_and_one_rounding_a_term_passes(dims, distribution, seed):
+    scalars = {"a": 3.4445, "b": -4.775, "c": 0.5}
+    inputs, (oracle,), (yardstick,) = case("muon_iteration", dims, distribution, scalars, seed)
+
+    def product(left, right):
+        total = left.new_zeros((*left.shape[:2], right.shape[2]))
+        for k in range(left.shape[2]):
+            exact = left[:, :, k : k + 1].double() * right[:, k : k + 1].double()
+            total = (total.double() + exact).float()
+        return total
+
+    x = inputs["x"]
+    gram = product(x, x.mT)
+    poly = -4.775 * gram + 0.5 * product(gram, gram)
+    assert compare_close("out", product(poly, x) + 3.4445 * x, oracle, yardstick).passed
+    low = product(poly, x.bfloat16().float()) + 3.4445 * x
+    assert not compare_close("out", low, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("distribution", ["normal", "large"])
+def test_a_loss_by_its_definition_passes_with_few_rows(distribution, seed):
+    dims = {"rows": 3, "hidden": 16, "vocab": 2}
+    scalars = {"ignore_index": 0}
+    inputs, oracle, yardstick = case(
+        "fused_linear_cross_entropy", dims, distribution, scalars, seed
+    )
+    x, weight, target, ignored = inputs.values()
+    logits = (x.double() @ weight.double().mT).float()
+    lse = logits.logsumexp(1)
+    mine = logits.gather(1, target.clamp(min=0)[:, None])[:, 0]
+    loss = torch.where(target == ignored, 0.0, lse - mine)
+    assert compare_close("loss", loss, oracle[0], yardstick[0]).passed
+    if (loss != 0).any():
+        assert not compare_close("loss", loss * 1.01 + 1e-4, oracle[0], yardstick[0]).passed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ctc_from_a_rounded_logarithm_of_the_sum_passes(seed):
+    dims = {"frames": 1, "batch": 2, "classes": 3, "labels": 2}
+    inputs, (oracle,), (yardstick,) = case("ctc_loss", dims, "heavy_tail", {}, seed)
+    logits, target, _, count = inputs.values()
+    top = logits.amax(2)
+    lse = top + (logits - top[:, :, None]).exp().sum(2).log()
+    label = torch.where(count > 0, target[:, 0], 0)
+    loss = lse[0] - logits[0].gather(1, label[:, None])[:, 0]
+    assert compare_close("loss", loss, oracle, yardstick).passed
+    assert not compare_close("loss", loss + 1e-4 * lse[0].abs(), oracle, yardstick).passed
