@@ -22,12 +22,13 @@ def conv2d_kernel(
     height,
     width,
     TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
-    """Computes TILE filters at TILE pixels."""
+    """Computes TILE filters at TILE pixels, DEPTH channels at a time."""
     batch = tl.program_id(0).to(tl.int64)
     filter_at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     pixel = tl.program_id(2) * TILE + tl.arange(0, TILE)
-    inner = tl.arange(0, TILE)
+    inner = tl.arange(0, DEPTH)
     row = pixel // width
     col = pixel % width
     total = tl.zeros([TILE, TILE], tl.float32)
@@ -36,7 +37,7 @@ def conv2d_kernel(
         for j in range(3):
             x = col + j - 1
             inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-            for start in range(0, channels, TILE):
+            for start in range(0, channels, DEPTH):
                 channel = start + inner
                 taps = tl.load(
                     weight_ptr
@@ -68,7 +69,7 @@ def conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.T
     batch, channels, height, width = x.shape
     filters = weight.shape[0]
     out = torch.empty((batch, filters, height, width), dtype=x.dtype, device=x.device)
-    tile = 32
+    tile = 64
     grid = (batch, triton.cdiv(filters, tile), triton.cdiv(height * width, tile))
     conv2d_kernel[grid](
         x,
@@ -82,6 +83,7 @@ def conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.T
         height,
         width,
         TILE=tile,
+        DEPTH=32,
         num_warps=4,
         num_stages=1,
     )

@@ -59,7 +59,7 @@ def fp8_block_matmul(
     m, k = a.shape
     n = b.shape[0]
     out = torch.empty((m, n), dtype=torch.bfloat16, device=a.device)
-    tile = 32
+    tile = 64
     grid = (triton.cdiv(m, tile), triton.cdiv(n, tile))
     fp8_block_matmul_kernel[grid](
         a,
@@ -75,7 +75,7 @@ def fp8_block_matmul(
         b.stride(0),
         b_scale.stride(0),
         TILE=tile,
-        DEPTH=64,
+        DEPTH=128,
         num_warps=4,
         num_stages=1,
     )

@@ -7,17 +7,25 @@ import triton.language as tl
 
 @triton.jit
 def gram_kernel(
-    x_ptr, out_ptr, channels, positions, x_batch, x_row, TILE: tl.constexpr, PART: tl.constexpr
+    x_ptr,
+    out_ptr,
+    channels,
+    positions,
+    x_batch,
+    x_row,
+    TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
+    PART: tl.constexpr,
 ):
-    """Computes one TILE x TILE tile."""
+    """Computes one TILE x TILE tile, DEPTH positions at a time."""
     batch = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     base = x_ptr + batch * x_batch
     total = tl.zeros([TILE, TILE], tl.float32)
     part = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, positions, TILE):
-        at = start + tl.arange(0, TILE)
+    for start in range(0, positions, DEPTH):
+        at = start + tl.arange(0, DEPTH)
         left = tl.load(
             base + rows[:, None].to(tl.int64) * x_row + at[None, :],
             mask=(rows[:, None] < channels) & (at[None, :] < positions),
@@ -29,7 +37,7 @@ def gram_kernel(
             other=0.0,
         )
         part = tl.dot(left, right, part)
-        if start % PART == PART - TILE:  # matrix units truncate: long sums of theirs drift
+        if start % PART == PART - DEPTH:  # matrix units truncate: long sums of theirs drift
             total += part
             part = tl.zeros([TILE, TILE], tl.float32)
     tl.store(
@@ -43,7 +51,7 @@ def gram_matrix(x: torch.Tensor) -> torch.Tensor:
     """Gram matrices of x, float16[batch, channels, positions] with any outer strides."""
     batch, channels, positions = x.shape
     out = torch.empty((batch, channels, channels), dtype=x.dtype, device=x.device)
-    tile = 32
+    tile = 64
     grid = (triton.cdiv(channels, tile), triton.cdiv(channels, tile), batch)
     gram_kernel[grid](
         x,
@@ -52,6 +60,7 @@ def gram_matrix(x: torch.Tensor) -> torch.Tensor:
         positions,
         *x.stride()[:2],
         TILE=tile,
+        DEPTH=32,
         PART=1024,
         num_warps=4,
         num_stages=1,

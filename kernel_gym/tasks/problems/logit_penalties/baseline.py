@@ -1,4 +1,4 @@
-"""Penalties: one program a strip of one row compares its tokens with the whole history."""
+"""Penalties: one program a strip of one row counts its tokens in the whole history."""
 
 import torch
 import triton
@@ -6,11 +6,14 @@ import triton.language as tl
 
 
 @triton.jit
-def occurrences(history_ptr, length, token, BLOCK: tl.constexpr):
-    """How often each token of a strip is in a history."""
+def occurrences(history_ptr, length, first, BLOCK: tl.constexpr, PART: tl.constexpr):
+    """How often each token of the strip from `first` on is in a history."""
     counts = tl.zeros([BLOCK], tl.int32)
-    for i in range(0, length):
-        counts += (tl.load(history_ptr + i) == token).to(tl.int32)
+    for start in range(0, length, PART):
+        at = start + tl.arange(0, PART)
+        bin_at = tl.load(history_ptr + at, mask=at < length, other=-1) - first
+        mine = (bin_at >= 0) & (bin_at < BLOCK) & (at < length)
+        counts += tl.histogram(bin_at, BLOCK, mask=mine)
     return counts
 
 
@@ -30,13 +33,15 @@ def penalties_kernel(
     prompt_length,
     output_length,
     BLOCK: tl.constexpr,
+    PART: tl.constexpr,
 ):
     """Penalises BLOCK logits of one row."""
     row = tl.program_id(0).to(tl.int64)
-    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    first = tl.program_id(1) * BLOCK
+    token = first + tl.arange(0, BLOCK)
     inside = token < vocab
-    before = occurrences(prompt_ptr + row * prompt_row, prompt_length, token, BLOCK)
-    counts = occurrences(output_ptr + row * output_row, output_length, token, BLOCK)
+    before = occurrences(prompt_ptr + row * prompt_row, prompt_length, first, BLOCK, PART)
+    counts = occurrences(output_ptr + row * output_row, output_length, first, BLOCK, PART)
     x = tl.load(logits_ptr + row * logits_row + token, mask=inside, other=0.0)
     rate = tl.load(repetition_ptr + row)
     scaled = tl.where(x > 0, x / rate, x * rate)
@@ -73,5 +78,6 @@ def logit_penalties(
         prompt.shape[1],
         output.shape[1],
         BLOCK=block,
+        PART=128,
     )
     return out

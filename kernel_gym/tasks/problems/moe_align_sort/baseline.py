@@ -1,4 +1,4 @@
-"""Sorting by expert: count, sum up, place; a program an expert reads all choices each time."""
+"""Sorting by expert: count the choices of each chunk, sum up by expert, place each chunk."""
 
 import torch
 import triton
@@ -6,54 +6,80 @@ import triton.language as tl
 
 
 @triton.jit
-def count_kernel(expert_ptr, counts_ptr, count, top_k, expert_row, BLOCK: tl.constexpr):
-    """Counts the choices of one expert."""
-    mine = tl.program_id(0)
-    total = tl.zeros([BLOCK], tl.int32)
-    for start in range(0, count, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        expert_at = (at // top_k).to(tl.int64) * expert_row + at % top_k
-        expert = tl.load(expert_ptr + expert_at, mask=at < count, other=-1)
-        total += (expert == mine).to(tl.int32)
-    tl.store(counts_ptr + mine, tl.sum(total, axis=0))
+def hits_at(expert_ptr, start, count, top_k, expert_row, PART: tl.constexpr, EXPERTS: tl.constexpr):
+    """Which experts PART choices belong to, int32[PART, EXPERTS]."""
+    at = start + tl.arange(0, PART)
+    expert_at = (at // top_k).to(tl.int64) * expert_row + at % top_k
+    expert = tl.load(expert_ptr + expert_at, mask=at < count, other=-1)
+    return (expert[:, None] == tl.arange(0, EXPERTS)[None, :]).to(tl.int32)
 
 
 @triton.jit
-def ends_kernel(counts_ptr, ends_ptr, total_ptr, experts, block, EXPERTS: tl.constexpr):
-    """Sums the padded counts up."""
-    at = tl.arange(0, EXPERTS)
-    counts = tl.load(counts_ptr + at, mask=at < experts, other=0)
-    padded = (counts + block - 1) // block * block
-    tl.store(ends_ptr + at, tl.cumsum(padded, axis=0), mask=at < experts)
-    tl.store(total_ptr, tl.sum(padded, axis=0))
+def count_kernel(
+    expert_ptr,
+    counts_ptr,
+    count,
+    top_k,
+    expert_row,
+    chunk,
+    PART: tl.constexpr,
+    EXPERTS: tl.constexpr,
+):
+    """Counts the choices of each expert in one chunk."""
+    mine = tl.program_id(0)
+    total = tl.zeros([EXPERTS], tl.int32)
+    for start in range(mine * chunk, mine * chunk + chunk, PART):
+        hits = hits_at(expert_ptr, start, count, top_k, expert_row, PART, EXPERTS)
+        total += tl.sum(hits, axis=0)
+    tl.store(counts_ptr + mine * EXPERTS + tl.arange(0, EXPERTS), total)
+
+
+@triton.jit
+def sum_kernel(counts_ptr, padded_ptr, chunks, block, CHUNKS: tl.constexpr, EXPERTS: tl.constexpr):
+    """Turns the counts of one expert into sums of the chunks before; pads its count."""
+    mine = tl.program_id(0)
+    at = tl.arange(0, CHUNKS)
+    counts = tl.load(counts_ptr + at * EXPERTS + mine, mask=at < chunks, other=0)
+    before = tl.cumsum(counts, axis=0) - counts
+    tl.store(counts_ptr + at * EXPERTS + mine, before, mask=at < chunks)
+    tl.store(padded_ptr + mine, (tl.sum(counts, axis=0) + block - 1) // block * block)
 
 
 @triton.jit
 def place_kernel(
     expert_ptr,
-    ends_ptr,
+    counts_ptr,
+    padded_ptr,
     order_ptr,
     owner_ptr,
+    total_ptr,
     count,
     top_k,
     expert_row,
+    chunk,
+    chunks,
+    experts,
     block,
-    BLOCK: tl.constexpr,
+    PART: tl.constexpr,
+    EXPERTS: tl.constexpr,
 ):
-    """Writes the choices of one expert in order, and its name on its blocks."""
+    """Writes the choices of one chunk in order, and the name of one expert on its blocks."""
     mine = tl.program_id(0)
-    place = tl.load(ends_ptr + mine - 1, mask=mine > 0, other=0)
-    end = tl.load(ends_ptr + mine)
-    for row in range(place // block, end // block):
+    lane = tl.arange(0, EXPERTS)
+    padded = tl.load(padded_ptr + lane, mask=lane < experts, other=0)
+    first = tl.cumsum(padded, axis=0) - padded
+    tl.store(total_ptr, tl.sum(padded, axis=0), mask=mine == 0)
+    my_first = tl.sum(tl.where(lane == mine, first, 0), axis=0) // block
+    my_blocks = tl.sum(tl.where(lane == mine, padded, 0), axis=0) // block
+    for row in range(my_first, my_first + my_blocks):
         tl.store(owner_ptr + row, mine)
-    for start in range(0, count, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        expert_at = (at // top_k).to(tl.int64) * expert_row + at % top_k
-        expert = tl.load(expert_ptr + expert_at, mask=at < count, other=-1)
-        hit = (expert == mine).to(tl.int32)
-        rank = tl.cumsum(hit, axis=0) - 1
-        tl.store(order_ptr + place + rank, at, mask=hit == 1)
-        place += tl.sum(hit, axis=0)
+    place = first + tl.load(counts_ptr + mine * EXPERTS + lane, mask=mine < chunks, other=0)
+    for start in range(mine * chunk, min(mine * chunk + chunk, count), PART):
+        hits = hits_at(expert_ptr, start, count, top_k, expert_row, PART, EXPERTS)
+        rank = tl.cumsum(hits, axis=0) - 1 + place[None, :]
+        at = start + tl.arange(0, PART)
+        tl.store(order_ptr + tl.sum(rank * hits, axis=1), at, mask=at < count)
+        place += tl.sum(hits, axis=0)
 
 
 def moe_align_sort(
@@ -63,15 +89,33 @@ def moe_align_sort(
     tokens, top_k = expert.shape
     count = tokens * top_k
     blocks = triton.cdiv(count + experts * (block - 1), block)
-    counts = torch.empty((experts,), dtype=torch.int32, device=expert.device)
-    ends = torch.empty((experts,), dtype=torch.int32, device=expert.device)
+    part, most = 32, 256
+    chunk = triton.cdiv(triton.cdiv(count, most), part) * part
+    chunks = triton.cdiv(count, chunk)
+    lanes = triton.next_power_of_2(experts)
+    counts = torch.empty((chunks, lanes), dtype=torch.int32, device=expert.device)
+    padded = torch.empty((experts,), dtype=torch.int32, device=expert.device)
     order = torch.full((blocks * block,), count, dtype=torch.int32, device=expert.device)
     owner = torch.full((blocks,), -1, dtype=torch.int32, device=expert.device)
     total = torch.empty((1,), dtype=torch.int32, device=expert.device)
     row = expert.stride(0)
-    count_kernel[(experts,)](expert, counts, count, top_k, row, BLOCK=256)
-    ends_kernel[(1,)](
-        counts, ends, total, experts, block, EXPERTS=triton.next_power_of_2(experts), num_warps=1
+    count_kernel[(chunks,)](expert, counts, count, top_k, row, chunk, PART=part, EXPERTS=lanes)
+    sum_kernel[(experts,)](counts, padded, chunks, block, CHUNKS=most, EXPERTS=lanes, num_warps=1)
+    place_kernel[(max(chunks, experts),)](
+        expert,
+        counts,
+        padded,
+        order,
+        owner,
+        total,
+        count,
+        top_k,
+        row,
+        chunk,
+        chunks,
+        experts,
+        block,
+        PART=part,
+        EXPERTS=lanes,
     )
-    place_kernel[(experts,)](expert, ends, order, owner, count, top_k, row, block, BLOCK=256)
     return order, owner, total

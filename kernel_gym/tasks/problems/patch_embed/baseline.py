@@ -25,15 +25,16 @@ def patch_embed_kernel(
     patch,
     fan_in,
     TILE: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
-    """Computes TILE tokens of one image at TILE filters."""
+    """Computes TILE tokens of one image at TILE filters, DEPTH products at a time."""
     batch = tl.program_id(0).to(tl.int64)
     token = tl.program_id(1) * TILE + tl.arange(0, TILE)
     filter_at = tl.program_id(2) * TILE + tl.arange(0, TILE)
     corner = token // cols * patch * x_row + token % cols * patch
     total = tl.zeros([TILE, TILE], tl.float32)
-    for start in range(0, fan_in, TILE):
-        at = start + tl.arange(0, TILE)
+    for start in range(0, fan_in, DEPTH):
+        at = start + tl.arange(0, DEPTH)
         channel = at // (patch * patch)
         i = at // patch % patch
         j = at % patch
@@ -73,7 +74,7 @@ def patch_embed(
     hidden, _, _, patch = weight.shape
     tokens = position.shape[0]
     out = torch.empty((batch, tokens, hidden), dtype=x.dtype, device=x.device)
-    tile = 32
+    tile = 64
     grid = (batch, triton.cdiv(tokens, tile), triton.cdiv(hidden, tile))
     patch_embed_kernel[grid](
         x,
@@ -90,6 +91,7 @@ def patch_embed(
         patch,
         channels * patch * patch,
         TILE=tile,
+        DEPTH=32,
         num_warps=4,
         num_stages=1,
     )

@@ -20,15 +20,16 @@ def w4a16_matmul_kernel(
     scales_row,
     qzeros_row,
     TILE_M: tl.constexpr,
-    TILE: tl.constexpr,
+    TILE_N: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
-    """Computes one TILE_M x TILE tile."""
+    """Computes one TILE_M x TILE_N tile; DEPTH divides the 128 rows that share a scale."""
     rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
-    cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    cols = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     inside = cols < n
-    total = tl.zeros([TILE_M, TILE], tl.float32)
-    for start in range(0, k, TILE):
-        depth = start + tl.arange(0, TILE)
+    total = tl.zeros([TILE_M, TILE_N], tl.float32)
+    for start in range(0, k, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
         x = tl.load(
             x_ptr + rows[:, None].to(tl.int64) * x_row + depth[None, :],
             mask=rows[:, None] < m,
@@ -60,7 +61,7 @@ def w4a16_matmul(
     m, k = x.shape
     n = qweight.shape[1]
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(m, 16), triton.cdiv(n, 32))
+    grid = (triton.cdiv(m, 16), triton.cdiv(n, 64))
     w4a16_matmul_kernel[grid](
         x,
         qweight,
@@ -75,7 +76,8 @@ def w4a16_matmul(
         scales.stride(0),
         qzeros.stride(0),
         TILE_M=16,
-        TILE=32,
+        TILE_N=64,
+        DEPTH=64,
         num_warps=4,
         num_stages=1,
     )
