@@ -67,7 +67,8 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     Tiny sizes are checked under every legal distribution, the larger ones under one each, which
     does not depend on the order of the problem's distributions. The layouts are a strided and an
     offset one of the smallest train workload. Then comes the far end of each axis. The last
-    workload has odd sizes. What equals a train workload is left out, since it is checked anyway.
+    workload has odd sizes, and tiny values where the problem allows them. What equals a train
+    workload is left out, since it is checked anyway.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
@@ -78,10 +79,12 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     if language == "triton" and problem.strided:
         smallest = min(problem.train[scale], key=problem.elements)
         cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
-    others = [*far_ends(problem, scale), _off_tiles(problem, scale)]
-    known = problem.train[scale]
+    known, odd = problem.train[scale], _off_tiles(problem, scale)
+    others = [*far_ends(problem, scale), odd]
     cases += [(dims, Layout.CONTIGUOUS) for dims in others if dims not in known]
     large = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(cases)]
+    if problem.tiny_inputs and cases and cases[-1] == (odd, Layout.CONTIGUOUS):
+        large[-1] = (odd, Layout.CONTIGUOUS, "tiny")
     return [
         Workload(
             dims,

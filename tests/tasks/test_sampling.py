@@ -164,6 +164,17 @@ def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
         assert abs(steps - base[axis.name] // axis.multiple) <= 1
 
 
+@pytest.mark.parametrize("language", ["triton", "hip"])
+def test_the_off_tile_workload_has_tiny_values_unless_the_problem_forbids_them(language):
+    for name, tiny in (("cumsum", True), ("kl_div", False)):
+        workloads = adversarial_workloads(get_problem(name), Scale.SIM, language)
+        assert "tiny" not in {w.distribution for w in workloads[:-1]}
+        assert (workloads[-1].distribution == "tiny") is tiny
+    problem = get_problem("cumsum")
+    last = adversarial_workloads(problem, Scale.SIM, language)[-1]
+    assert 0 < float(make_inputs(problem, last, 0)["x"].abs().max()) < 0.01
+
+
 class _OneAxis(Problem):
     """A problem with given train sizes, at most 64."""
 

@@ -102,6 +102,7 @@ class GeneratedProblem(Problem):
     tags = ("generated", "memory-bound")
     source = "hidden sizes of public models, see kernel_gym/tasks/models.toml"
     distributions = ("normal", "uniform", "sparse", "structured")
+    tiny_inputs = False
 
     def __init__(self, seed: int, depth: int) -> None:
         self.graph: GeneratedGraph = graph(seed, depth)

@@ -80,6 +80,7 @@ class RecordedProblem(Problem):
     distributions = ("recorded",)
     exchangeable = False
     strided = False
+    tiny_inputs = False
     own_layout = True
     recorded = True
 

@@ -53,6 +53,7 @@ class BitnetMatmul(Problem):
     )
     adversarial = ({"m": 3, "n": 5, "k": 4}, {"m": 17, "n": 3, "k": 36})
     distributions = ("normal", "uniform", "sparse", "range_ends")
+    tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x by the distribution times 40, scales, and ternary weights, half of them 0."""

@@ -67,6 +67,7 @@ class GlaRecurrence(Problem):
         {"batch": 2, "seq": 5, "heads": 3, "key": 16, "value": 48},
     )
     distributions = ("normal", "uniform", "structured")
+    tiny_inputs = False
 
     def elements(self, dims: Dims) -> int:
         """Steps of the recurrence times the size of its state."""

@@ -73,6 +73,7 @@ class HashEncoding(Problem):
         {"points": 7, "levels": 3, "size": 63},
     )
     distributions = ("normal", "uniform", "sparse", "structured")
+    tiny_inputs = False
     exchangeable = False
 
     def elements(self, dims: Dims) -> int:

@@ -47,6 +47,7 @@ class Int8Matmul(Problem):
     )
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "heavy_tail", "structured", "range_ends")
+    tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws codes, int8, and scales that undo their size and differ by a factor of 3."""

@@ -51,6 +51,7 @@ class KlDiv(Problem):
     )
     adversarial = ({"rows": 3, "classes": 2},)
     distributions = ("normal", "heavy_tail", "uniform", "structured")
+    tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws both models' logits bfloat16[rows, classes]."""

@@ -67,6 +67,7 @@ class Knn(Problem):
         {"batch": 2, "query_count": 1, "size": 7, "count": 7},
     )
     distributions = ("normal", "uniform", "structured")
+    tiny_inputs = False
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with as many points as are wanted."""

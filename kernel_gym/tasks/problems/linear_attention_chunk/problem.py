@@ -58,6 +58,7 @@ class LinearAttentionChunk(Problem):
     )
     adversarial = ({"batch": 1, "heads": 2, "seq": 1, "head_dim": 16},)
     distributions = ("normal", "uniform", "structured")
+    tiny_inputs = False
 
     def elements(self, dims: Dims) -> int:
         """Steps of the recurrence times the size of its state."""

@@ -57,6 +57,7 @@ class Rwkv7Recurrence(Problem):
     )
     adversarial = ({"batch": 1, "seq": 1, "heads": 1}, {"batch": 2, "seq": 9, "heads": 3})
     distributions = ("normal", "uniform", "structured")
+    tiny_inputs = False
     exchangeable = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:

@@ -54,6 +54,7 @@ class RwkvRecurrence(Problem):
     )
     adversarial = ({"batch": 1, "seq": 1, "heads": 1},)
     distributions = ("normal", "uniform", "structured")
+    tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws r / 8, k, v float16, decays w = exp(-exp(x)) with x in -6 .. 0, and u."""

@@ -47,6 +47,7 @@ class SwigluMlp(Problem):
     )
     adversarial = ({"m": 3, "n": 5, "k": 1},)
     distributions = ("normal", "uniform", "sparse", "structured")
+    tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x [m, k] and weights [k, n] over sqrt(k), float16."""
