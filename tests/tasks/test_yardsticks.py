@@ -102,3 +102,31 @@ def test_ctc_from_a_rounded_logarithm_of_the_sum_passes(seed):
     loss = lse[0] - logits[0].gather(1, label[:, None])[:, 0]
     assert compare_close("loss", loss, oracle, yardstick).passed
     assert not compare_close("loss", loss + 1e-4 * lse[0].abs(), oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("distribution", ["normal", "offset", "uniform"])
+def test_a_segmented_scan_in_float32_passes_and_one_without_a_carry_does_not(distribution):
+    inputs, (oracle,), (yardstick,) = case("segmented_scan", {"count": 30000}, distribution, {}, 1)
+    x, head = inputs.values()
+    total, sums = torch.zeros(()), []
+    for value, mark in zip(x, head, strict=True):
+        total = value if mark else total + value
+        sums.append(total)
+    found = torch.stack(sums)
+    assert compare_close("out", found, oracle, yardstick).passed
+    broken = found.clone()
+    open_part = head[20480:].cumsum(0) == 0
+    broken[20480:][open_part] -= found[20479]
+    assert not compare_close("out", broken, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_single_sampled_product_passes_with_its_operands_scaled_before(seed):
+    dims = {"rows": 40, "cols": 40, "nonzeros": 1, "width": 128}
+    inputs, (oracle,), (yardstick,) = case("sddmm_csr", dims, "normal", {"scale": 0.3}, seed)
+    q, k, start, column, scale = inputs.values()
+    owner = int((start > 0).nonzero()[0]) - 1
+    terms = (q[owner].float() * scale) * k[int(column)].float()
+    found = terms.reshape(16, 8).sum(0).sum().reshape(1)
+    assert compare_close("out", found, oracle, yardstick).passed
+    assert not compare_close("out", found * 1.0001, oracle, yardstick).passed

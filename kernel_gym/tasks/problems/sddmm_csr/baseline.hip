@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-constexpr int kThreads = 64;
+constexpr int kWave = 64;
 
 __device__ float wave_sum(float value) {
   for (int step = 32; step > 0; step /= 2) value += __shfl_xor(value, step);
@@ -17,7 +17,7 @@ __global__ void sddmm_kernel(const __half* q, const __half* k, const int32_t* st
   for (int32_t j = start[row]; j < start[row + 1]; ++j) {
     const __half* other = k + column[j] * width;
     float part = 0.0f;
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
+    for (int64_t c = threadIdx.x; c < width; c += kWave) {
       part += __half2float(q[row * width + c]) * __half2float(other[c]);
     }
     const float total = wave_sum(part);
@@ -28,6 +28,6 @@ __global__ void sddmm_kernel(const __half* q, const __half* k, const int32_t* st
 extern "C" int sddmm_csr(const __half* q, const __half* k, const int32_t* start, const int32_t*
                          column, float scale, float* out, int64_t rows, int64_t cols, int64_t nonzeros, int64_t width,
                          hipStream_t stream) {
-  sddmm_kernel<<<dim3(rows), dim3(kThreads), 0, stream>>>(q, k, start, column, scale, out, width);
+  sddmm_kernel<<<dim3(rows), dim3(kWave), 0, stream>>>(q, k, start, column, scale, out, width);
   return hipGetLastError();
 }

@@ -16,6 +16,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest, products_in_order
 
 
 class SddmmCsr(Problem):
@@ -129,6 +130,24 @@ class SddmmCsr(Problem):
         owner = torch.repeat_interleave(rows, counts, output_size=column.shape[0])
         left, right = q[owner].float(), k[column.long()].float()
         return (torch.einsum("ij,ij->i", left, right) * scale,)
+
+    def yardstick(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        start: torch.Tensor,
+        column: torch.Tensor,
+        scale: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """The same with sums term by term, and q scaled before: a single product may cancel."""
+        rows = torch.arange(q.shape[0], device=q.device)
+        owner = torch.repeat_interleave(rows, (start[1:] - start[:-1]).long())
+        left, right = q[owner].float()[:, None], k[column.long()].float()[:, :, None]
+        answers = [
+            *(products_in_order(left, right, len(column))[..., 0, 0] * scale),
+            *products_in_order(left * scale, right, len(column))[..., 0, 0],
+        ]
+        return (farthest(self.oracle(q, k, start, column, scale)[0], answers),)
 
     def bytes(self, dims: Dims) -> int:
         """Reads the sparse structure and at least one row of both matrices; writes the output."""
