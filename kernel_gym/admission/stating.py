@@ -36,8 +36,12 @@ SLOW = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MOST_SLOW = 3.0
 """The same for a call whose sizes cannot be smaller."""
+LONGEST_LAUNCH = 5.0
+"""Seconds of the wall until a launch is stopped: it is too slow."""
 MOST_TRIES = 10
-"""How often a size of a twin is halved."""
+"""How often a size of a twin is made smaller."""
+STOPPED, FINISHED = 4, 2
+"""By what a size is divided after a call that was stopped, and after a slow one."""
 SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
 
@@ -79,6 +83,8 @@ def state_workloads(
     with _Reference(device, problem, mode) as reference:
         statement = TaskStatement()
         for dims in chosen(problem, recorded, MOST_TRAIN):
+            if statement.stated and reference.late:
+                break
             if stated := reference.train(dims):
                 statement.stated.append(stated)
         sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
@@ -115,6 +121,11 @@ class _Reference:
         self.evidence: dict[str, dict[str, str]] = {}
         """Objections to each train workload: flags, each with its observation."""
 
+    @property
+    def late(self) -> bool:
+        """Whether the time for a task is over."""
+        return time.monotonic() > self._until
+
     def __enter__(self) -> _Reference:
         return self
 
@@ -129,14 +140,15 @@ class _Reference:
         sizes, left = dict(dims), MOST_TRIES
         while (tried is None or tried.seconds > SLOW) and left:
             smaller = None
+            parts = STOPPED if tried is None else FINISHED
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
-                if sizes[name] < 2 or not left:
+                if sizes[name] < parts or not left:
                     continue
                 left -= 1
-                halved = sizes | {name: sizes[name] // 2}
-                smaller = self._try(halved, Kind.TRAIN, Split.TRAIN)
+                fewer = sizes | {name: sizes[name] // parts}
+                smaller = self._try(fewer, Kind.TRAIN, Split.TRAIN)
                 if smaller is not None or self._slow:
-                    sizes = halved
+                    sizes = fewer
                     break
             if smaller is None and not self._slow:
                 break
@@ -156,7 +168,7 @@ class _Reference:
         usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposals:
-            if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
+            if len(usable_ones) >= most or failures > 2 * most or self.late:
                 break
             if dims in taken:
                 continue
@@ -176,7 +188,7 @@ class _Reference:
         templates = self._problem.templates
         for one in train[:MOST_ADVERSARIAL]:
             other = strided(templates[one.dims[CALL]])
-            if other is None or time.monotonic() > self._until:
+            if other is None or self.late:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
             tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
@@ -207,7 +219,7 @@ class _Reference:
             self.why = self.why or f"no fresh values: {error}"
             return None
         except _CallFailed as error:
-            self._slow = "in time" in str(error) or "within" in str(error)
+            self._slow = any(words in str(error) for words in ("in time", "within", "time limit"))
             self.why = self.why or f"it does not run: {error}"
             return None
         if not any(t.numel() for t in first):
@@ -323,7 +335,8 @@ class _Reference:
 
     def _open(self) -> SimSession:
         if self._session is None:
-            session = self._device.open(Task(self._problem, self._mode), resident=True)
+            task = Task(self._problem, self._mode)
+            session = self._device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
             failed = session.load(self._problem.assembled(self._problem.implementation))
             if failed is not None:
                 session.close()

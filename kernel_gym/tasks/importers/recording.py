@@ -23,6 +23,9 @@ SEED = 0
 RECORDING_SECONDS = 20
 """Processor seconds for the tests of one task. What was recorded until then is used."""
 
+LAUNCH_SECONDS = 4.0
+"""Seconds of the wall for a launch of a recording. It is stopped then, and the tests go on."""
+
 
 def record(
     bench: ConfinedRunner,
@@ -46,7 +49,8 @@ def record(
     Raises:
         UnsupportedTask: It cannot be imported.
     """
-    whole = {"seconds": RECORDING_SECONDS, "seed": SEED, **options}
+    limits = {"seconds": RECORDING_SECONDS, "launch_seconds": LAUNCH_SECONDS}
+    whole = {**limits, "seed": SEED, **options}
     calls, ended = parse_calls(bench.run("record", files, whole))
     unified = templates_of(calls)
     templates = [template for template, _ in unified]
