@@ -24,7 +24,7 @@ RECORDING_SECONDS = 20
 """Processor seconds for the tests of one task. What was recorded until then is used."""
 
 LAUNCH_SECONDS = 4.0
-"""Seconds of the wall for a launch of a recording. It is stopped then, and the tests go on."""
+"""Seconds of the wall for a launch of a recording. It is stopped then, and the tests continue."""
 
 
 def record(

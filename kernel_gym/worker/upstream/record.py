@@ -21,7 +21,7 @@ from kernel_gym.worker.upstream.calls import CallRecorder
 MOST_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
 RING_AGAIN = 2.0
-"""Processor seconds after which a recording that goes on is stopped again."""
+"""Processor seconds after which a recording that continues is stopped again."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
