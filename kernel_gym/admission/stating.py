@@ -38,6 +38,8 @@ MOST_SLOW = 3.0
 """The same for a call whose sizes cannot be smaller."""
 LONGEST_LAUNCH = 5.0
 """Seconds of the wall until a launch is stopped: it is too slow."""
+LARGEST = 1 << 22
+"""Elements of the tensors of a call. The host draws them many times, so larger ones get a twin."""
 MOST_TRIES = 10
 """How often a size of a twin is made smaller."""
 STOPPED, FINISHED = 4, 2
@@ -114,6 +116,7 @@ class _Reference:
     def __init__(self, device: SimDevice, problem: RecordedProblem, mode: Mode) -> None:
         self._device, self._problem, self._mode = device, problem, mode
         self._session: SimSession | None = None
+        self._slow = False
         self._until = time.monotonic() + SECONDS
         self.why = ""
         """Why the first call failed."""
@@ -134,25 +137,29 @@ class _Reference:
 
     def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
-        tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
-        if tried is None and not self._slow:
+        large = self._problem.elements(dims) > LARGEST
+        tried = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not (large or self._slow):
             return None
         sizes, left = dict(dims), MOST_TRIES
         while (tried is None or tried.seconds > SLOW) and left:
-            smaller = None
+            smaller, still_large = None, False
             parts = STOPPED if tried is None else FINISHED
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
                 if sizes[name] < parts or not left:
                     continue
                 left -= 1
                 fewer = sizes | {name: sizes[name] // parts}
-                smaller = self._try(fewer, Kind.TRAIN, Split.TRAIN)
-                if smaller is not None or self._slow:
+                still_large = self._problem.elements(fewer) > LARGEST
+                smaller = None if still_large else self._try(fewer, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or still_large or self._slow:
                     sizes = fewer
                     break
-            if smaller is None and not self._slow:
+            if smaller is None and not (still_large or self._slow):
                 break
             tried = smaller
+        if tried is None and large:  # no size of it can be smaller
+            sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
         if tried is None or tried.seconds > MOST_SLOW:
             self.why = self.why or "slow: no smaller twin of its calls runs"
             return None
@@ -170,7 +177,7 @@ class _Reference:
         for kind, dims in proposals:
             if len(usable_ones) >= most or failures > 2 * most or self.late:
                 break
-            if dims in taken:
+            if dims in taken or self._problem.elements(dims) > LARGEST:
                 continue
             taken.append(dims)
             tried = self._try(dims, kind, split)
@@ -260,7 +267,8 @@ class _Reference:
             flags["vacuous"] = "the answer is the same without its kernels"
         if not _usual(tried.outputs):
             flags["nan"] = "the answer holds NaN"
-        if all(bool((t == t.flatten()[0]).all()) for t in tried.outputs if t.numel()):
+        several = [t for t in tried.outputs if t.numel() > 1]
+        if several and all(bool((t == t.flatten()[0]).all()) for t in several):
             flags["constant"] = "all elements of the answer are equal"
         return flags
 

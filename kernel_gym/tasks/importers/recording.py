@@ -74,6 +74,19 @@ def record(
     }
 
 
+def without_workloads(
+    data: Mapping[str, Any], workloads: Sequence[Mapping[str, int]]
+) -> dict[str, Any]:
+    """Returns a record without the workloads of such sizes.
+
+    Args:
+        data: What `record` returned.
+        workloads: The sizes, each with its call.
+    """
+    left = [one for one in data["stated"] if one["dims"] not in [dict(dims) for dims in workloads]]
+    return {**data, "stated": left}
+
+
 def _used(
     templates: Sequence[CallTemplate], stated: Sequence[StatedWorkload], recorded: int
 ) -> tuple[list[CallTemplate], list[StatedWorkload]]:

@@ -65,6 +65,41 @@ import torch
 
 result_gold = [rows(torch.randn(n, n + 5, device="cuda")) for n in (16, 40)]
 """
+SIGNS_TESTS = """
+import torch
+
+signs = ([-3.0, -1.0, -0.5, -2.0], [0.0, 0.0, 0.0, 0.0], [-3.0, -1.0, 0.5, 2.0])
+result_gold = [relu(torch.tensor(values, device="cuda")) for values in signs]
+"""
+RELU = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, tl.maximum(x, 0.0), mask=at < n)
+
+
+def relu(x):
+    out = torch.empty_like(x)
+    relu_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+DRAWS = (
+    RELU
+    + """
+
+def drawn_relu(n):
+    return relu(torch.randn(n, device="cuda"))
+"""
+)
+DRAWS_TESTS = """
+result_gold = [drawn_relu(n) for n in (64, 100)]
+"""
 VACUOUS_TESTS = """
 import torch
 
@@ -263,6 +298,8 @@ def tritonbench(folder: Path):
         f"{g}/rows.py": halves(ROWS, ROWS_TESTS),
         f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
         f"{g}/whole.py": ADD,
+        f"{g}/signs.py": halves(RELU, SIGNS_TESTS),
+        f"{g}/draws.py": halves(DRAWS, DRAWS_TESTS),
         "data/TritonBench_G_v1.json": listed,
         "EVAL/eval_G/readme": "",
     }
