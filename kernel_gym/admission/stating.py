@@ -84,12 +84,16 @@ def state_workloads(
     """
     with _Reference(device, problem, mode) as reference:
         statement = TaskStatement()
-        for dims in chosen(problem, recorded, MOST_TRAIN):
-            if statement.stated and reference.late:
+        first = chosen(problem, recorded, MOST_TRAIN)
+        more = [one for one in chosen(problem, recorded, 4 * MOST_TRAIN) if one not in first]
+        sound: list[StatedWorkload] = []
+        for number, dims in enumerate([*first, *more]):
+            enough = number >= MOST_TRAIN and (sound or not statement.stated)
+            if enough or len(sound) >= MOST_TRAIN or (statement.stated and reference.late):
                 break
             if stated := reference.train(dims):
                 statement.stated.append(stated)
-        sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
+                sound += [] if reference.evidence[_key(stated)] else [stated]
         if sound:
             statement.stated = sound
         elif statement.stated:

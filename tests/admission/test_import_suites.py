@@ -82,11 +82,18 @@ def test_launches_are_the_calls_of_functions_that_draw_their_inputs(imports):
 
 def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     entries = verdicts("kernelbenchx")
-    assert set(entries) == {"gated", "matmul_w8a8"}
+    assert set(entries) == {"gated", "matmul_w8a8", "spectrum"}
     assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
     assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
     assert task.start_source is None
+
+
+def test_complex_answers_are_compared_as_pairs_of_real_numbers(imports):
+    entries = verdicts("kernelbenchx")
+    assert entries["spectrum"][0] == "admitted", entries["spectrum"][1].verdicts[DEVICE].reason
+    (output,) = get_task("kernelbenchx/spectrum").problem.outputs_at({"call": 0, "d0": 4, "d1": 8})
+    assert output.shape.endswith(", 2")
 
 
 def calls(name, split):

@@ -20,7 +20,7 @@ from kernel_gym.tasks.recorded.problem import (
 from kernel_gym.tasks.recorded.templates import CallTemplate, strided, templates_of
 
 SEED = 0
-RECORDING_SECONDS = 20
+RECORDING_SECONDS = 10
 """Processor seconds for the tests of one task. What was recorded until then is used."""
 
 LAUNCH_SECONDS = 4.0

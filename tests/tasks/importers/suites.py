@@ -119,6 +119,8 @@ from data_utils import drawn
 
 
 def test_gated():
+    for dims in range(1, 6):  # small whole numbers, which stay as they are
+        gated(torch.arange(2**dims, device="cuda").flip(0).reshape([2] * dims))
     return {str(n): gated(drawn(n), scale=0.5) for n in (64, 300)}
 
 
@@ -270,6 +272,20 @@ extern "C" hipError_t model_new(const float* x, const float* weight, float* out,
 """
 
 
+SPECTRUM = """
+import torch
+
+
+def spectrum(x: torch.Tensor) -> torch.Tensor:
+    return torch.fft.fftn(x)
+"""
+SPECTRUM_TESTS = """
+import torch
+
+test_results = [spectrum(torch.randn(n, 8, device="cuda")) for n in (4, 12)]
+"""
+
+
 def halves(*parts):
     """A file with an implementation and its tests."""
     return f"\n{SEPARATOR}\n".join(parts)
@@ -310,12 +326,14 @@ def kernelbenchx(folder: Path):
     """KernelBenchX: one task of its list, and a file that is not in the list."""
     gated = '{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}'
     product = '{"name": "matmul_w8a8", "file": "Quantization/matmul_w8a8.py", "description": "-"}'
-    listed = f"[{gated}, {product}]"
+    waves = '{"name": "spectrum", "file": "Math/spectrum.py", "description": "Waves."}'
+    listed = f"[{gated}, {product}, {waves}]"
     drawn = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
     files = {
         "data/kernelbenchx/Activation/gated.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Activation/extra.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Quantization/matmul_w8a8.py": halves(W8A8, W8A8_TESTS),
+        "data/kernelbenchx/Math/spectrum.py": halves(SPECTRUM, SPECTRUM_TESTS),
         "data/kernelbenchx_v1.json": listed,
         "utils/data_utils.py": drawn,
     }
