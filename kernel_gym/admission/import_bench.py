@@ -54,7 +54,7 @@ class ImportBench:
 
         if isinstance(task.problem, TracedProblem):
             return admit_traced(task, self.evaluator.device)
-        statement = self._statements.pop(task.id, None)
+        statement = self._statements.get(task.id)
         flags = statement.flags if statement else {}
         return admit_recorded(task, self.evaluator, flags, statement.notes if statement else ())
 

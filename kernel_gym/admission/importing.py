@@ -15,6 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
+from kernel_gym.admission.recorded import UnsoundWorkloadsError
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
     DeviceVerdict,
@@ -37,8 +38,11 @@ from kernel_gym.tasks.importers.reader import (
     UnsupportedTask,
     hashes,
 )
+from kernel_gym.tasks.importers.recording import without_workloads
 from kernel_gym.tasks.task import Task
 
+MOST_REPEATS = 4
+"""How often a task is admitted, each time without the workloads on which its own kernel fails."""
 log = logging.getLogger(__name__)
 
 
@@ -167,9 +171,20 @@ def _verdict(
 ) -> DeviceVerdict:
     try:
         data = reader.prepare(checkout, found, bench)
-        problem = reader.problem(checkout, found, data)
-        write_data(reader.suite, found.name, data, folder)
-        return bench.admit(Task(problem, found.mode))
+        left_out = 0
+        for _ in range(MOST_REPEATS):
+            problem = reader.problem(checkout, found, data)
+            write_data(reader.suite, found.name, data, folder)
+            try:
+                verdict = bench.admit(Task(problem, found.mode))
+            except UnsoundWorkloadsError as error:
+                left_out += len(error.workloads)
+                data = without_workloads(data, error.workloads)
+                continue
+            note = f"{left_out} workloads are left out: its own kernel fails on them"
+            notes = (*verdict.notes, note) if left_out else verdict.notes
+            return verdict.model_copy(update={"notes": notes})
+        raise UnsupportedTask("its own kernel fails again and again beyond the suite's sizes")
     except (UnsupportedTask, CheckoutError) as error:
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
     except Exception as error:  # one task that trips us up must not end the import of the others

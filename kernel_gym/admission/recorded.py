@@ -9,7 +9,7 @@ import torch
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.reference import expect_of_worker
-from kernel_gym.records import Outcome
+from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.recorded.problem import RecordedProblem
@@ -19,6 +19,18 @@ from kernel_gym.tasks.workload import Split
 Answer = tuple[torch.Tensor, ...]
 SAME_SPEED = 0.05
 """How far the speedup of a suite's own kernel may be from 1."""
+
+
+class UnsoundWorkloadsError(Exception):
+    """A suite's own kernel passes on its train workloads, and fails on others.
+
+    Attributes:
+        workloads: The sizes of those others, each with its call.
+    """
+
+    def __init__(self, workloads: Sequence[Mapping[str, int]]) -> None:
+        super().__init__(f"its own kernel fails on {len(workloads)} workloads")
+        self.workloads = workloads
 
 
 def admit_recorded(
@@ -31,6 +43,9 @@ def admit_recorded(
         evaluator: Evaluates on the device.
         evidence: Flags that were found before, each with what was seen.
         notes: Rules that cannot hold for the task.
+
+    Raises:
+        UnsoundWorkloadsError: Its own kernel fails on workloads that the suite does not have.
     """
     problem = task.problem
     assert isinstance(problem, RecordedProblem)
@@ -40,6 +55,8 @@ def admit_recorded(
         own = evaluator.evaluate(task, problem.own_candidate, seed=1)
         speedup = own.speedup
         if own.outcome is not Outcome.PASSED:
+            if unsound := _unsound(own, problem):
+                raise UnsoundWorkloadsError(unsound)
             flag = "screened" if own.outcome is Outcome.SCREENED else "own kernel fails"
             flags.setdefault(flag, f"{own.outcome}: {own.message}")
         elif speedup is None or abs(speedup - 1) > SAME_SPEED:
@@ -58,6 +75,19 @@ def admit_recorded(
         controls={name: "passes" if passed else "fails" for name, passed in controls.items()},
         speedup=speedup,
     )
+
+
+def _unsound(own: Evaluation, problem: RecordedProblem) -> list[Mapping[str, int]]:
+    """Returns the workloads to leave out after a failure beyond those of the suite."""
+    failed = [one for one in own.workloads if not one.passed]
+    if any(one.split is Split.TRAIN for one in failed):
+        return []
+    if failed:
+        return [one.dims for one in failed]
+    splits = {Stage.ADVERSARIAL: Split.ADVERSARIAL, Stage.UNSEEN: Split.UNSEEN}
+    if own.stage not in splits:
+        return []
+    return [one.dims for one in problem.stated_workloads(splits[own.stage]) or ()]
 
 
 def _controls(task: Task, evaluator: Evaluator) -> dict[str, bool]:

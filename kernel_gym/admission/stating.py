@@ -36,8 +36,14 @@ SLOW = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MOST_SLOW = 3.0
 """The same for a call whose sizes cannot be smaller."""
+LONGEST_LAUNCH = 5.0
+"""Seconds of the wall until a launch is stopped: it is too slow."""
+LARGEST = 1 << 22
+"""Elements of the tensors of a call. The host draws them many times, so larger ones get a twin."""
 MOST_TRIES = 10
-"""How often a size of a twin is halved."""
+"""How often a size of a twin is made smaller."""
+STOPPED, FINISHED = 4, 2
+"""By what a size is divided after a call that was stopped, and after a slow one."""
 SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
 
@@ -78,10 +84,16 @@ def state_workloads(
     """
     with _Reference(device, problem, mode) as reference:
         statement = TaskStatement()
-        for dims in chosen(problem, recorded, MOST_TRAIN):
+        first = chosen(problem, recorded, MOST_TRAIN)
+        more = [one for one in chosen(problem, recorded, 4 * MOST_TRAIN) if one not in first]
+        sound: list[StatedWorkload] = []
+        for number, dims in enumerate([*first, *more]):
+            enough = number >= MOST_TRAIN and (sound or not statement.stated)
+            if enough or len(sound) >= MOST_TRAIN or (statement.stated and reference.late):
+                break
             if stated := reference.train(dims):
                 statement.stated.append(stated)
-        sound = [one for one in statement.stated if not reference.evidence[_key(one)]]
+                sound += [] if reference.evidence[_key(stated)] else [stated]
         if sound:
             statement.stated = sound
         elif statement.stated:
@@ -108,12 +120,18 @@ class _Reference:
     def __init__(self, device: SimDevice, problem: RecordedProblem, mode: Mode) -> None:
         self._device, self._problem, self._mode = device, problem, mode
         self._session: SimSession | None = None
+        self._slow = False
         self._until = time.monotonic() + SECONDS
         self.why = ""
         """Why the first call failed."""
         self.twins = 0
         self.evidence: dict[str, dict[str, str]] = {}
         """Objections to each train workload: flags, each with its observation."""
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for a task is over."""
+        return time.monotonic() > self._until
 
     def __enter__(self) -> _Reference:
         return self
@@ -123,24 +141,29 @@ class _Reference:
 
     def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
-        tried = self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
-        if tried is None and not self._slow:
+        large = self._problem.elements(dims) > LARGEST
+        tried = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not (large or self._slow):
             return None
         sizes, left = dict(dims), MOST_TRIES
         while (tried is None or tried.seconds > SLOW) and left:
-            smaller = None
+            smaller, still_large = None, False
+            parts = STOPPED if tried is None else FINISHED
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
-                if sizes[name] < 2 or not left:
+                if sizes[name] < parts or not left:
                     continue
                 left -= 1
-                halved = sizes | {name: sizes[name] // 2}
-                smaller = self._try(halved, Kind.TRAIN, Split.TRAIN)
-                if smaller is not None or self._slow:
-                    sizes = halved
+                fewer = sizes | {name: sizes[name] // parts}
+                still_large = self._problem.elements(fewer) > LARGEST
+                smaller = None if still_large else self._try(fewer, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or still_large or self._slow:
+                    sizes = fewer
                     break
-            if smaller is None and not self._slow:
+            if smaller is None and not (still_large or self._slow):
                 break
             tried = smaller
+        if tried is None and large:  # no size of it can be smaller
+            sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
         if tried is None or tried.seconds > MOST_SLOW:
             self.why = self.why or "slow: no smaller twin of its calls runs"
             return None
@@ -156,9 +179,9 @@ class _Reference:
         usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposals:
-            if len(usable_ones) >= most or failures > 2 * most or time.monotonic() > self._until:
+            if len(usable_ones) >= most or failures > 2 * most or self.late:
                 break
-            if dims in taken:
+            if dims in taken or self._problem.elements(dims) > LARGEST:
                 continue
             taken.append(dims)
             tried = self._try(dims, kind, split)
@@ -176,7 +199,7 @@ class _Reference:
         templates = self._problem.templates
         for one in train[:MOST_ADVERSARIAL]:
             other = strided(templates[one.dims[CALL]])
-            if other is None or time.monotonic() > self._until:
+            if other is None or self.late:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
             tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
@@ -207,7 +230,7 @@ class _Reference:
             self.why = self.why or f"no fresh values: {error}"
             return None
         except _CallFailed as error:
-            self._slow = "in time" in str(error) or "within" in str(error)
+            self._slow = any(words in str(error) for words in ("in time", "within", "time limit"))
             self.why = self.why or f"it does not run: {error}"
             return None
         if not any(t.numel() for t in first):
@@ -248,7 +271,8 @@ class _Reference:
             flags["vacuous"] = "the answer is the same without its kernels"
         if not _usual(tried.outputs):
             flags["nan"] = "the answer holds NaN"
-        if all(bool((t == t.flatten()[0]).all()) for t in tried.outputs if t.numel()):
+        several = [t for t in tried.outputs if t.numel() > 1]
+        if several and all(bool((t == t.flatten()[0]).all()) for t in several):
             flags["constant"] = "all elements of the answer are equal"
         return flags
 
@@ -323,7 +347,8 @@ class _Reference:
 
     def _open(self) -> SimSession:
         if self._session is None:
-            session = self._device.open(Task(self._problem, self._mode), resident=True)
+            task = Task(self._problem, self._mode)
+            session = self._device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
             failed = session.load(self._problem.assembled(self._problem.implementation))
             if failed is not None:
                 session.close()

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.tasks.controls.answers import copied
 from kernel_gym.tasks.controls.low_precision import COMPOSITE
+from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem
 
 _UNIT = torch.finfo(torch.float32).eps
@@ -45,7 +45,7 @@ def is_fragile(problem: Problem, expected: Expected) -> bool:
     return not compare(problem, expected, answer).passed
 
 
-class _OffByAUnit(TorchDispatchMode):
+class _OffByAUnit(OperatorMode):
     def __init__(self, unit: float) -> None:
         super().__init__()
         self._unit = unit

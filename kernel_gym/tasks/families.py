@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Kind, Split, Workload
@@ -87,7 +87,7 @@ def operator_family(problem: Problem) -> str:
     return next(name for name, shows in FAMILIES.items() if shows(ops))
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(OperatorMode):
     """Records the name of every operator that runs."""
 
     def __init__(self) -> None:

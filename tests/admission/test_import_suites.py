@@ -67,13 +67,33 @@ def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
     assert "seed-blind" in entries["blind"][1].verdicts[DEVICE].flags
 
 
+def test_the_values_of_all_calls_of_one_size_are_seen(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["signs"][0] == "admitted", entries["signs"][1].verdicts[DEVICE].reason
+
+
+def test_launches_are_the_calls_of_functions_that_draw_their_inputs(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["draws"][0] == "admitted", entries["draws"][1].verdicts[DEVICE].reason
+    (template,) = get_task("tritonbench-g/draws").problem.templates
+    assert template.call.function == "relu_kernel"
+    assert template.grid is not None
+
+
 def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     entries = verdicts("kernelbenchx")
-    assert set(entries) == {"gated", "matmul_w8a8"}
+    assert set(entries) == {"gated", "matmul_w8a8", "spectrum"}
     assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
     assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
     assert task.start_source is None
+
+
+def test_complex_answers_are_compared_as_pairs_of_real_numbers(imports):
+    entries = verdicts("kernelbenchx")
+    assert entries["spectrum"][0] == "admitted", entries["spectrum"][1].verdicts[DEVICE].reason
+    (output,) = get_task("kernelbenchx/spectrum").problem.outputs_at({"call": 0, "d0": 4, "d1": 8})
+    assert output.shape.endswith(", 2")
 
 
 def calls(name, split):
@@ -124,8 +144,8 @@ def test_an_imported_problem_is_found_again_by_another_process(imports):
 def test_imported_suites_are_listed(imports):
     rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
     assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
-    names = {task.id for task in load_suite("tritonbench-g").tasks}
-    assert names == {"tritonbench-g/add", "tritonbench-g/rows"}
+    names = {task.id.partition("/")[2] for task in load_suite("tritonbench-g").tasks}
+    assert names == {"add", "draws", "rows", "signs"}
 
 
 def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):

@@ -3,6 +3,7 @@
 import pytest
 
 from kernel_gym.admission.importing import import_suite
+from kernel_gym.admission.recorded import UnsoundWorkloadsError
 from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
 from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsupported, UnsupportedTask
@@ -94,3 +95,24 @@ def test_only_some_tasks_are_imported(checkout, tmp_path):
     assert set(imported(checkout, tmp_path, bench, only="[ab]")) == {"a", "b"}
     with pytest.raises(CheckoutError, match="no task of tiny fits 'q'"):
         imported(checkout, tmp_path, bench, only="q")
+
+
+def test_workloads_on_which_the_own_kernel_fails_are_left_out(checkout, tmp_path):
+    class Stated(TinyReader):
+        def prepare(self, checkout, found, bench):
+            return {"stated": [{"dims": {"call": 0, "n": n}} for n in (1, 2, 3)]}
+
+    class Failing(Bench):
+        left = [{"call": 0, "n": 2}], [{"call": 0, "n": 3}]
+
+        def admit(self, task):
+            self.ran.append(task)
+            if len(self.ran) <= len(self.left):
+                raise UnsoundWorkloadsError(self.left[len(self.ran) - 1])
+            return super().admit(task)
+
+    (step,) = import_suite(Stated(), checkout, [Failing()], tmp_path, "a")
+    assert step.entry.status("sim:gfx942") is ImportStatus.ADMITTED
+    (note,) = step.entry.verdicts["sim:gfx942"].notes
+    assert note.startswith("2 workloads are left out")
+    assert read_data("tiny", "a", tmp_path) == {"stated": [{"dims": {"call": 0, "n": 1}}]}

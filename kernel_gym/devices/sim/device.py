@@ -111,7 +111,12 @@ class SimDevice:
         return True
 
     def open(
-        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+        self,
+        task: Task,
+        trusted: bool = False,
+        seed: int = 0,
+        resident: bool = False,
+        launch_limit: float = LAUNCH_LIMIT,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -120,11 +125,13 @@ class SimDevice:
             trusted: Whether the source is the project's own.
             seed: Decides which workgroups the timing model samples. The worker does not know it.
             resident: Whether the worker stays: it has no budget of seconds.
+            launch_limit: Host seconds until a launch is stopped.
 
         Raises:
             InfraError: A process could not be started.
         """
-        return SimSession(task, self._threads, trusted, seed, self.description.arch, resident)
+        arch = self.description.arch
+        return SimSession(task, self._threads, trusted, seed, arch, resident, launch_limit)
 
     def free_unused_memory(self) -> None:
         """Does nothing: sessions hold all memory."""
@@ -168,6 +175,7 @@ class SimSession:
         seed: int = 0,
         arch: str = "gfx942",
         resident: bool = False,
+        launch_limit: float = LAUNCH_LIMIT,
     ) -> None:
         self._task, self._arch = task, arch
         self._budget = None if trusted or resident else HostBudget()
@@ -179,7 +187,7 @@ class SimSession:
         options = {
             "threads": threads,
             "memory": MEMORY,
-            "launch_limit": LAUNCH_LIMIT,
+            "launch_limit": launch_limit,
             # A baseline's time must not depend on what was timed before.
             "same_samples": trusted or resident,
             "same_addresses": trusted or resident,

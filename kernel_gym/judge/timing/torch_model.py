@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.hardware import DeviceSpec
 from kernel_gym.judge.timing.operator_costs import operator_cost
+from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 
 _aten = torch.ops.aten
@@ -36,7 +36,7 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(t.numel() * t.itemsize for t in tensors)
 
 
-class _OperatorCost(TorchDispatchMode):
+class _OperatorCost(OperatorMode):
     """Adds up the modelled seconds of each operator that moves or computes something."""
 
     def __init__(self, spec: DeviceSpec) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 
 FEWEST_TERMS = 64
@@ -42,7 +42,7 @@ def accumulated_coarsely(
     return tuple(out.to(output.dtype).contiguous() for out, output in pairs)
 
 
-class _CoarseSums(TorchDispatchMode):
+class _CoarseSums(OperatorMode):
     """Rounds the running total of every long sum, and records the longest sum."""
 
     def __init__(self, dtype: torch.dtype) -> None:

@@ -137,6 +137,13 @@ def autotuned_names(tree: ast.Module) -> list[str]:
     ]
 
 
+def kernels_of(tree: ast.Module) -> list[str]:
+    """Returns the functions at the top level of a module that Triton compiles."""
+    return [
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)
+    ]
+
+
 def is_kernel(node: ast.AST) -> bool:
     """Whether a definition is a function that Triton compiles."""
     return isinstance(node, ast.FunctionDef) and any(

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernel_gym.tasks.importers.halves import (
     Halves,
+    kernels_of,
     parsed,
     redefined_names,
     split_halves,
@@ -19,6 +20,7 @@ from kernel_gym.tasks.importers.reader import (
     CheckoutError,
     ConfinedRunner,
     FoundTask,
+    NoCallError,
     Unsupported,
     UnsupportedTask,
     read_bytes,
@@ -88,7 +90,14 @@ class HalvesReader:
             "path": [str(Path(name).parent), *self.helpers],
         }
         origin = self._origin(checkout, found, halves)
-        return record(bench, origin, found.mode, files, options)
+        try:
+            return record(bench, origin, found.mode, files, options)
+        except NoCallError:  # functions that draw their inputs themselves: their launches are calls
+            kernels = kernels_of(parsed(name, halves.implementation))
+            if found.mode is not Mode.TRITON2TRITON or not kernels:
+                raise
+            launches = {**options, "functions": kernels}
+            return record(bench, origin, found.mode, files, launches)
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
         """Makes the problem of the recorded calls."""

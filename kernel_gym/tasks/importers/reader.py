@@ -23,6 +23,10 @@ class UnsupportedTask(Exception):
     """A task of a suite cannot be imported. The text is the reason, which tables count."""
 
 
+class NoCallError(UnsupportedTask):
+    """The tests of a task make no call of its functions that can be made again."""
+
+
 @dataclass(frozen=True)
 class FoundTask:
     """A task that a reader can try to load.

@@ -20,8 +20,11 @@ from kernel_gym.tasks.recorded.problem import (
 from kernel_gym.tasks.recorded.templates import CallTemplate, strided, templates_of
 
 SEED = 0
-RECORDING_SECONDS = 20
+RECORDING_SECONDS = 10
 """Processor seconds for the tests of one task. What was recorded until then is used."""
+
+LAUNCH_SECONDS = 4.0
+"""Seconds of the wall for a launch of a recording. It is stopped then, and the tests continue."""
 
 
 def record(
@@ -46,7 +49,8 @@ def record(
     Raises:
         UnsupportedTask: It cannot be imported.
     """
-    whole = {"seconds": RECORDING_SECONDS, "seed": SEED, **options}
+    limits = {"seconds": RECORDING_SECONDS, "launch_seconds": LAUNCH_SECONDS}
+    whole = {**limits, "seed": SEED, **options}
     calls, ended = parse_calls(bench.run("record", files, whole))
     unified = templates_of(calls)
     templates = [template for template, _ in unified]
@@ -68,6 +72,19 @@ def record(
         "calls": len(calls),
         "ended": ended,
     }
+
+
+def without_workloads(
+    data: Mapping[str, Any], workloads: Sequence[Mapping[str, int]]
+) -> dict[str, Any]:
+    """Returns a record without the workloads of such sizes.
+
+    Args:
+        data: What `record` returned.
+        workloads: The sizes, each with its call.
+    """
+    left = [one for one in data["stated"] if one["dims"] not in [dict(dims) for dims in workloads]]
+    return {**data, "stated": left}
 
 
 def _used(

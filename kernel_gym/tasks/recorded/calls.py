@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernel_gym.tasks.importers.reader import UnsupportedTask
+from kernel_gym.tasks.importers.reader import NoCallError, UnsupportedTask
 
 MOST_CALLS = 64
 MOST_ELEMENTS = 1 << 28
@@ -98,9 +98,9 @@ def parse_calls(answer: dict[str, Any]) -> tuple[list[RecordedCall], str]:
         raise UnsupportedTask(f"broken: the record is malformed at {first['loc']}") from None
     calls = [call for call in parsed.calls if _possible(call)]
     if not calls and parsed.refused:
-        raise UnsupportedTask(f"not recorded: {parsed.refused[0]}")
+        raise NoCallError(f"not recorded: {parsed.refused[0]}")
     if not calls:
-        raise UnsupportedTask(f"no call: the tests call none of its functions ({parsed.ended})")
+        raise NoCallError(f"no call: the tests call none of its functions ({parsed.ended})")
     return calls, parsed.ended
 
 

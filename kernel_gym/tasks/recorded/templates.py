@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm
+from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, ValueClass
 
 LEAST_NUMBER = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
@@ -241,10 +241,14 @@ def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
 def _bound(
     first: RecordedCall, calls: list[RecordedCall], known: Mapping[tuple[int, ...], str]
 ) -> list[TensorForm]:
-    """Ties the largest values of integer tensors to axes of the same size, such as indices."""
+    """Gives tensors the classes of values of all calls.
+
+    The largest values of integer tensors are tied to axes of the same size, such as indices.
+    """
     forms = []
     for k, form in enumerate(first.tensors):
-        values = form.values
+        values = _widest([call.tensors[k].values for call in calls])
+        form = form.model_copy(update={"values": values})
         if not form.type.is_floating_point and values.kind in _BOUND:
             vector = tuple(_limit(call.tensors[k]) for call in calls)
             if min(vector) >= LEAST_NUMBER and vector in known:
@@ -253,6 +257,14 @@ def _bound(
                 )
         forms.append(form)
     return forms
+
+
+def _widest(classes: Sequence[ValueClass]) -> ValueClass:
+    """Returns the class of real numbers with the widest range, or the first of other classes."""
+    ranges = [one for one in classes if one.kind == "float"]
+    if not ranges or any(one.kind not in ("float", "constant") for one in classes):
+        return classes[0]
+    return max(ranges, key=lambda one: float(one.high) - float(one.low))
 
 
 _BOUND = ("constant", "range", "permutation", "integers")

@@ -6,15 +6,16 @@ import math
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
+
+from kernel_gym.tasks.operator_mode import OperatorMode
 
 _aten = torch.ops.aten
 _FREE = frozenset({_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty})
 
 
-class CountedOperations(TorchDispatchMode):
+class CountedOperations(OperatorMode):
     """Adds PyTorch's count for products, and one operation for each element of other results."""
 
     def __init__(self) -> None:

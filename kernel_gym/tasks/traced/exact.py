@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
+
+from kernel_gym.tasks.operator_mode import OperatorMode
 
 _NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 
 
-class InDouble(TorchDispatchMode):
+class InDouble(OperatorMode):
     """Replaces 16- and 32-bit floats by fp64 in arguments and results. 8-bit floats stay."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

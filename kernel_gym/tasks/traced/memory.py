@@ -6,8 +6,9 @@ import weakref
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+from kernel_gym.tasks.operator_mode import OperatorMode
 
 MOST_MEMORY = 4 << 30
 """Bytes of the tensors that the operators of one problem may hold at a time on the host."""
@@ -17,7 +18,7 @@ class TooMuchMemory(Exception):
     """An operator asks for more memory than a problem may hold. The message names it."""
 
 
-class BoundedMemory(TorchDispatchMode):
+class BoundedMemory(OperatorMode):
     """Refuses an operator on the host whose result would exceed the bound, before it runs.
 
     Sizes are found on meta tensors. A graph has no operators whose size depends on values alone.

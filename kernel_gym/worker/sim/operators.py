@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_gym.protocol.fields import TensorOnDevice, device_tensor
 from kernel_gym.protocol.operators import number_to_json, read, write
+from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.worker.sim.runtime import SimRuntime
 from kernel_gym.worker.sim.torch_owner import describe
 
@@ -47,7 +47,7 @@ _HERE = frozenset(
 """Operators that need no data, or that the worker's own device sends on."""
 
 
-class Forwarding(TorchDispatchMode):
+class Forwarding(OperatorMode):
     """Runs operators on device tensors where the tensors are.
 
     Args:

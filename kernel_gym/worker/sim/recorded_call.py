@@ -147,6 +147,9 @@ def _gradients(
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a contiguous tensor. Complex numbers become pairs of real ones."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 
-from kernel_gym.worker.upstream.classes import class_of
+from kernel_gym.worker.upstream.classes import class_of, wider
 
 MOST_CALLS = 48
 MOST_TENSORS = 64
 MOST_ELEMENTS = 1 << 26
 """Most elements of a tensor that is looked at."""
+MOST_WIDENED = 1 << 20
+"""Most elements of a further call of the same sizes whose values are looked at."""
 
 
 class NotDescribedError(Exception):
@@ -34,7 +36,8 @@ class CallRecorder:
         self.refused: list[str] = []
         """Why calls could not be described, once for each reason."""
         self._depth = 0
-        self._seen: set[str] = set()
+        self._seen: dict[str, dict[str, Any]] = {}
+        self._widened = 0
         self._names: dict[int, str] = {}
 
     def wrap(self, scope: dict[str, Any], names: Sequence[str]) -> None:
@@ -108,9 +111,19 @@ class CallRecorder:
         }
         key = json.dumps(described, sort_keys=True)
         if key in self._seen:
+            self._widen(self._seen[key]["tensors"], tensors)
             return None, []
-        self._seen.add(key)
+        self._seen[key] = described
         return described, tensors
+
+    def _widen(self, forms: list[dict[str, Any]], tensors: list[torch.Tensor]) -> None:
+        """Looks at the values of a call that differs in nothing else. The widest range counts."""
+        self._widened += 1
+        if self._widened > MOST_CALLS or sum(t.numel() for t in tensors) > MOST_WIDENED:
+            return
+        for form, tensor in zip(forms, tensors, strict=True):
+            if "values" in form and tensor.is_floating_point():
+                form["values"] = wider(form["values"], class_of(tensor))
 
     def _add(
         self,

@@ -30,6 +30,15 @@ def class_of(tensor: torch.Tensor) -> dict[str, Any]:
     return _integers(host)
 
 
+def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Returns the class of the wider range, if one of them is a range of real numbers."""
+    kinds = {one["kind"], other["kind"]}
+    if "float" not in kinds or not kinds <= {"float", "constant"}:
+        return one
+    ranges = [c for c in (one, other) if c["kind"] == "float"]
+    return max(ranges, key=lambda values: values["high"] - values["low"])
+
+
 def _floats(host: torch.Tensor) -> dict[str, Any]:
     values = host.to(torch.float64)
     finite = values[torch.isfinite(values)]

@@ -20,11 +20,16 @@ from kernel_gym.worker.upstream.calls import CallRecorder
 
 MOST_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
+RING_AGAIN = 2.0
+"""Processor seconds after which a recording that continues is stopped again."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
-class Enough(BaseException):
-    """The time for recording is over. What was recorded so far is used."""
+class Enough(KeyboardInterrupt):
+    """The time for recording is over. What was recorded so far is used.
+
+    Test runners take other exceptions for a test that fails, and continue with the next one.
+    """
 
 
 def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
@@ -49,7 +54,8 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
         sys.path.insert(0, str(folder / name))
     recorder = CallRecorder()
     signal.signal(signal.SIGPROF, _stop)
-    signal.setitimer(signal.ITIMER_PROF, options["seconds"])  # of the processor
+    # Of the processor. It rings again, since code of a suite may swallow the exception.
+    signal.setitimer(signal.ITIMER_PROF, options["seconds"], RING_AGAIN)
     ended = "well"
     try:
         more = STYLES[options["style"]](folder, options, recorder)
@@ -167,6 +173,8 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         str(folder / options["file"]),
     ]
     status = int(pytest.main(arguments, plugins=[Plugin()]))
+    if status == pytest.ExitCode.INTERRUPTED:
+        return {"status": status, "ended": "time"}
     return {"status": status, **({"ended": ends[-1]} if ends else {})}
 
 

@@ -65,6 +65,41 @@ import torch
 
 result_gold = [rows(torch.randn(n, n + 5, device="cuda")) for n in (16, 40)]
 """
+SIGNS_TESTS = """
+import torch
+
+signs = ([-3.0, -1.0, -0.5, -2.0], [0.0, 0.0, 0.0, 0.0], [-3.0, -1.0, 0.5, 2.0])
+result_gold = [relu(torch.tensor(values, device="cuda")) for values in signs]
+"""
+RELU = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, tl.maximum(x, 0.0), mask=at < n)
+
+
+def relu(x):
+    out = torch.empty_like(x)
+    relu_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+DRAWS = (
+    RELU
+    + """
+
+def drawn_relu(n):
+    return relu(torch.randn(n, device="cuda"))
+"""
+)
+DRAWS_TESTS = """
+result_gold = [drawn_relu(n) for n in (64, 100)]
+"""
 VACUOUS_TESTS = """
 import torch
 
@@ -84,6 +119,8 @@ from data_utils import drawn
 
 
 def test_gated():
+    for dims in range(1, 6):  # small whole numbers, which stay as they are
+        gated(torch.arange(2**dims, device="cuda").flip(0).reshape([2] * dims))
     return {str(n): gated(drawn(n), scale=0.5) for n in (64, 300)}
 
 
@@ -235,6 +272,20 @@ extern "C" hipError_t model_new(const float* x, const float* weight, float* out,
 """
 
 
+SPECTRUM = """
+import torch
+
+
+def spectrum(x: torch.Tensor) -> torch.Tensor:
+    return torch.fft.fftn(x)
+"""
+SPECTRUM_TESTS = """
+import torch
+
+test_results = [spectrum(torch.randn(n, 8, device="cuda")) for n in (4, 12)]
+"""
+
+
 def halves(*parts):
     """A file with an implementation and its tests."""
     return f"\n{SEPARATOR}\n".join(parts)
@@ -263,6 +314,8 @@ def tritonbench(folder: Path):
         f"{g}/rows.py": halves(ROWS, ROWS_TESTS),
         f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
         f"{g}/whole.py": ADD,
+        f"{g}/signs.py": halves(RELU, SIGNS_TESTS),
+        f"{g}/draws.py": halves(DRAWS, DRAWS_TESTS),
         "data/TritonBench_G_v1.json": listed,
         "EVAL/eval_G/readme": "",
     }
@@ -273,12 +326,14 @@ def kernelbenchx(folder: Path):
     """KernelBenchX: one task of its list, and a file that is not in the list."""
     gated = '{"name": "gated", "file": "Activation/gated.py", "description": "A gate."}'
     product = '{"name": "matmul_w8a8", "file": "Quantization/matmul_w8a8.py", "description": "-"}'
-    listed = f"[{gated}, {product}]"
+    waves = '{"name": "spectrum", "file": "Math/spectrum.py", "description": "Waves."}'
+    listed = f"[{gated}, {product}, {waves}]"
     drawn = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
     files = {
         "data/kernelbenchx/Activation/gated.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Activation/extra.py": halves(TANH, TANH_TESTS),
         "data/kernelbenchx/Quantization/matmul_w8a8.py": halves(W8A8, W8A8_TESTS),
+        "data/kernelbenchx/Math/spectrum.py": halves(SPECTRUM, SPECTRUM_TESTS),
         "data/kernelbenchx_v1.json": listed,
         "utils/data_utils.py": drawn,
     }

@@ -47,6 +47,16 @@ def test_calls_of_another_structure_are_another_template():
     assert len(templates_of(calls)) == 5
 
 
+def test_real_values_have_the_widest_range_of_all_calls():
+    narrow = {"kind": "float", "low": -5.0, "high": -0.5, "mean": -2.0, "deviation": 1.0}
+    zeros = {"kind": "constant", "value": 0.0}
+    calls = [call(tensor(8, **narrow)), call(tensor(9, **zeros)), call(tensor(10))]
+    ((template, _),) = templates_of(calls)
+    assert template.call.tensors[0].values == ValueClass(**REAL)
+    ((template, _),) = templates_of([call(tensor(8, **zeros)), call(tensor(9, **zeros))])
+    assert template.call.tensors[0].values.kind == "constant"
+
+
 def test_a_template_is_read_as_it_was_written():
     ((template, _),) = templates_of([call(tensor(8, 16), numbers=(16,))])
     assert CallTemplate.from_json(template.to_json()) == template
