@@ -104,10 +104,10 @@ class Connection:
             kernel = self._kernel(name.decode())
             explicit = [a for a in kernel["args"] if not a[1].startswith("hidden_")]
             if packed:  # one buffer that is laid out as the segment
-                segment = ctypes.string_at(args[0], packed)
+                segment = _bytes_at(args, 0, packed)
                 values = [segment[a[2] : a[2] + a[0]] for a in explicit]
             else:
-                values = [ctypes.string_at(args[i], a[0]) for i, a in enumerate(explicit)]
+                values = [_bytes_at(args, i, a[0]) for i, a in enumerate(explicit)]
             dims = tuple(grid[i] for i in range(3)), tuple(block[i] for i in range(3))
             self._runtime.launch(kernel["kernel"], *dims, values, lds=shared)
 
@@ -126,13 +126,19 @@ class Connection:
         return self._try(lambda: self._runtime.free(address))
 
     def _copy(self, target: int, source: int, size: int, kind: int) -> int:
+        if not (target and source):
+            return _INVALID_VALUE
+
         def copy() -> None:
             direction = kind
             if kind == _DEFAULT:
                 to, of = _on_device(target), _on_device(source)
                 direction = _DEVICE_TO_DEVICE if to and of else 1 if to else 2 if of else 0
+            if size > ARENA_SIZE:
+                raise DeviceError(f"a copy of {size} bytes, expected at most {ARENA_SIZE}")
             if direction == _HOST_TO_DEVICE:
-                self._runtime.upload(target, ctypes.string_at(source, size))
+                # not string_at: it takes a size of 32 bits
+                self._runtime.upload(target, bytes((ctypes.c_char * size).from_address(source)))
             elif direction == _DEVICE_TO_DEVICE:
                 self._runtime.copy(_elements(source, size), _elements(target, size))
             elif direction == _DEVICE_TO_HOST:
@@ -178,6 +184,13 @@ class Connection:
             self._modules.append(assembler_of(image, path, self._runtime.properties.arch))
 
         return 0 if self._try(load) else len(self._modules) - 1
+
+
+def _bytes_at(args: Any, place: int, size: int) -> bytes:
+    """Returns the bytes of one argument of a launch; `args` are pointers of the host."""
+    if not args or not args[place]:
+        raise DeviceError(f"the pointer to argument {place} is null, expected one to {size} bytes")
+    return ctypes.string_at(args[place], size)
 
 
 def _on_device(address: int) -> bool:
