@@ -17,7 +17,6 @@ from kernel_gym.worker.sim.code_objects import assembler_of
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
-_HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _DEFAULT = 1, 2, 3, 4
 _WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 """The type of elements by their size in bytes, for fills."""
 
@@ -125,23 +124,21 @@ class Connection:
     def _release(self, address: int) -> int:
         return self._try(lambda: self._runtime.free(address))
 
-    def _copy(self, target: int, source: int, size: int, kind: int) -> int:
+    def _copy(self, target: int, source: int, size: int, _: int) -> int:
+        """Copies; the direction follows from the addresses, as a wrong one would be a crash."""
         if not (target and source):
             return _INVALID_VALUE
 
         def copy() -> None:
-            direction = kind
-            if kind == _DEFAULT:
-                to, of = _on_device(target), _on_device(source)
-                direction = _DEVICE_TO_DEVICE if to and of else 1 if to else 2 if of else 0
+            to, of = _on_device(target), _on_device(source)
             if size > ARENA_SIZE:
                 raise DeviceError(f"a copy of {size} bytes, expected at most {ARENA_SIZE}")
-            if direction == _HOST_TO_DEVICE:
+            if to and of:
+                self._runtime.copy(_elements(source, size), _elements(target, size))
+            elif to:
                 # not string_at: it takes a size of 32 bits
                 self._runtime.upload(target, bytes((ctypes.c_char * size).from_address(source)))
-            elif direction == _DEVICE_TO_DEVICE:
-                self._runtime.copy(_elements(source, size), _elements(target, size))
-            elif direction == _DEVICE_TO_HOST:
+            elif of:
                 ctypes.memmove(target, self._runtime.download(source, size), size)
             else:
                 ctypes.memmove(target, source, size)

@@ -33,7 +33,7 @@ struct PointerAttributes {
   unsigned flags;
 };
 enum : int { kHostMemory = 0, kDeviceMemory = 1 };
-enum : int { kAlignment = 256, kDefaultKind = 4 };
+enum : int { kAlignment = 256, kDefaultKind = 4, kDirectKind = 1024 };
 
 char pool_of_its_own;  // its address stands for every memory pool
 
@@ -199,6 +199,7 @@ int hipMemPoolSetAccess(void*, const void*, size_t) { return kSuccess; }
 // -- copies and fills ----------------------------------------------------------------------------
 
 int hipMemcpy(void* target, const void* source, size_t size, int kind) {
+  if ((kind < 0 || kind > kDefaultKind) && kind != kDirectKind) return hip_note(kInvalidDirection);
   if (!size) return kSuccess;
   return hip_note(gpu().copy(address_of(target), address_of(source), size, kind));
 }

@@ -20,7 +20,7 @@ constexpr Named kErrors[] = {
     {kInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
     {kInvalidSymbol, "hipErrorInvalidSymbol", "invalid device symbol"},
     {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
-    {21, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {kInvalidDirection, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
     {kInvalidDeviceFunction, "hipErrorInvalidDeviceFunction", "invalid device function"},
     {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
     {kInvalidDevice, "hipErrorInvalidDevice", "invalid device ordinal"},

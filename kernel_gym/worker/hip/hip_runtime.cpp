@@ -146,6 +146,9 @@ const char* hip_kernel_of(const void* host) {
 
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
                uint64_t packed) {
+  for (uint32_t size : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) {
+    if (!size) return hip_note(kInvalidConfiguration);
+  }
   return hip_note(gpu().launch(kernel, &grid.x, &block.x, args, shared, packed));
 }
 

@@ -22,6 +22,9 @@ int memory(float* x) {
   INVALID(hipMemcpy(nullptr, host, sizeof host, hipMemcpyHostToDevice));
   INVALID(hipMemcpy(x, nullptr, sizeof host, hipMemcpyHostToDevice));
   CHECK(hipMemcpy(x, host, most - 64, hipMemcpyHostToDevice) != hipSuccess);
+  CHECK(hipMemcpy(x, host, sizeof host, static_cast<hipMemcpyKind>(9)) ==
+        hipErrorInvalidMemcpyDirection);
+  OK(hipMemcpy(x, host, sizeof host, hipMemcpyHostToHost));  // the addresses say what it is
   INVALID(hipMemset(nullptr, 0, 64));
   CHECK(hipMemset(x, 0, most - 64) != hipSuccess);
   INVALID(hipMemcpy3D(nullptr));
@@ -83,5 +86,11 @@ int main() {
   }
   OK(hipFree(x));
   CHECK(hipFree(x) != hipSuccess);  // freed already
+  const auto kernel = reinterpret_cast<const void*>(work);
+  void* nothing[] = {nullptr};
+  CHECK(hipLaunchKernel(kernel, 0, 64, nothing, 0, nullptr) == hipErrorInvalidConfiguration);
+  CHECK(hipLaunchKernel(kernel, 1, 0, nothing, 0, nullptr) == hipErrorInvalidConfiguration);
+  CHECK(hipLaunchKernel(kernel, 1, 64, nullptr, 0, nullptr) != hipSuccess);
+  CHECK(hipLaunchKernel(kernel, 1, 64, nothing, 0, nullptr) != hipSuccess);
   return 0;
 }
