@@ -97,8 +97,8 @@ else:
 """,
     "calls that name another device": """
 for call in (torch.cuda.get_device_properties, torch.cuda.get_device_name,
-             torch.cuda.get_device_capability):
-    assert call() == call(0)
+             torch.cuda.get_device_capability, torch.cuda.Stream):
+    call(), call(0), call("cuda"), call(torch.device("cuda", 0))
     try:
         call(5)
     except RuntimeError as error:

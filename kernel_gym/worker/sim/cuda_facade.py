@@ -55,6 +55,8 @@ class Stream:
     device_index = 0
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        if device is not None:
+            _set_device(device)
         self.device = torch.device("cuda", 0)
         self.priority = priority
 
