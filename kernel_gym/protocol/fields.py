@@ -81,7 +81,7 @@ def whole(value: Any, what: str) -> int:
         BadRequestError: The value is no integer from 0 to 2^62.
     """
     if type(value) is not int or not 0 <= value < _LARGEST:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected a whole number")
+        raise BadRequestError(f"{what} is {_shown(value)}, expected a whole number from 0")
     return value
 
 
@@ -234,4 +234,5 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return inert_line(str(value) if type(value) in (bool, float) else value, 40)
+    short = type(value) is int and value.bit_length() < 100  # str() refuses very long numbers
+    return inert_line(str(value) if short or type(value) in (bool, float) else value, 40)

@@ -166,12 +166,15 @@ def released() -> list[int]:
     """Takes the addresses that PyTorch has freed since the last call."""
     assert _library is not None
     addresses: list[int] = []
-    while count := _library.torch_device_released(_freed, len(_freed)):
+    count = _MOST_FREED
+    while count == _MOST_FREED:
+        count = _library.torch_device_released(_freed, _MOST_FREED)
         addresses += _freed[:count]
     return addresses
 
 
-_freed = (_LONG * 256)()
+_MOST_FREED = 256
+_freed = (_LONG * _MOST_FREED)()
 
 
 def refuse_to_compute(capturing: bool) -> None:

@@ -95,6 +95,44 @@ except RuntimeError as error:
 else:
     raise AssertionError("there is one device")
 """,
+    "calls that name another device": """
+for call in (torch.cuda.get_device_properties, torch.cuda.get_device_name,
+             torch.cuda.get_device_capability, torch.cuda.Stream):
+    call(), call(0), call("cuda"), call(torch.device("cuda", 0))
+    try:
+        call(5)
+    except RuntimeError as error:
+        assert "invalid device ordinal" in str(error)
+    else:
+        raise AssertionError("there is one device")
+""",
+    "a storage that is made smaller": """
+x = torch.arange(6.0, device="cuda")
+x.untyped_storage().resize_(0)
+assert x.untyped_storage().size() == 0 and x.shape == (6,) and x.view(2, 3).shape == (2, 3)
+for read in (lambda: x + 1, x.clone, x.cpu, lambda: x.fill_(1), lambda: x.copy_(torch.ones(6))):
+    try:
+        read()
+    except RuntimeError as error:
+        assert "needs 24 bytes of its storage, which has 0" in str(error)
+    else:
+        raise AssertionError("there is nothing to read")
+x.untyped_storage().resize_(24)
+assert x.copy_(torch.arange(6.0)).sum() == 15
+x.untyped_storage().resize_(12)
+assert x[:3].tolist() == [0, 1, 2]
+torch.ones(4).untyped_storage().resize_(0)
+""",
+    "a grid that no GPU has": """
+x = torch.ones(4, device="cuda")
+for grid, text in (((-1,), "grid is -1"), ((1 << 31,), "fewer than 2147483648 workgroups")):
+    try:
+        doubling[grid](x, x, 4, BLOCK=4)
+    except Exception as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(grid)
+""",
     "attention": """
 q = torch.randn(1, 4, 8, 16, device="cuda", requires_grad=True)
 out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

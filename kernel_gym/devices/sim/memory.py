@@ -22,6 +22,8 @@ ARENA_SIZE = 64 << 30
 ALIGNMENT = 256
 PARTS = 8
 """Parts of the range of addresses, see `SimArena.rewind`."""
+FREED_TOGETHER = 1 << 20
+"""Bytes of freed pages that go back to the host by one call, in an arena that reuses addresses."""
 GUARD = 4096
 """Bytes between two allocations. An access there is out of bounds of both."""
 
@@ -121,6 +123,7 @@ class SimArena:
         self._next = ARENA_BASE + GUARD
         self._starts: list[int] = []
         self._by_start: dict[int, Allocation] = {}
+        self._freed = (0, 0)  # pages that the host still holds; nothing live is among them
 
     def allocate(self, size: int, label: str) -> Allocation:
         """Allocates `size` bytes at an aligned address.
@@ -135,6 +138,8 @@ class SimArena:
             raise DeviceMemoryError(
                 f"out of device memory: {size} bytes asked for, {self.live} of {self.capacity} live"
             )
+        if first < self._freed[1] and last > self._freed[0]:
+            self._give_back()
         allocation = Allocation(start, size, label)
         self._next = start + size + GUARD
         self.live += last - first
@@ -178,8 +183,26 @@ class SimArena:
         first, last = _pages(allocation.start, allocation.size)
         self.live -= last - first
         if last > first:
-            _libc.madvise(first, last - first, _MADV_REMOVE)
+            self._keep_freed(first, last)
         return True
+
+    def _keep_freed(self, first: int, last: int) -> None:
+        """Notes freed pages. A call to the host for each small tensor would cost more than it."""
+        before = self._freed
+        start, end = (min(first, before[0]), max(last, before[1])) if before[1] else (first, last)
+        none_live = bisect.bisect_left(self._starts, start) == bisect.bisect_left(self._starts, end)
+        if self._reuse and none_live and end - start <= FREED_TOGETHER:
+            self._freed = start, end
+            return
+        self._give_back()
+        self._freed = first, last
+        if not self._reuse or last - first > FREED_TOGETHER:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        (first, last), self._freed = self._freed, (0, 0)
+        if last:
+            _libc.madvise(first, last - first, _MADV_REMOVE)
 
     def locate(self, address: int, size: int) -> Allocation | None:
         """Returns the live allocation that contains `[address, address + size)`, or None."""

@@ -9,6 +9,9 @@ from kernel_gym.hardware import DeviceSpec
 from kernel_gym.protocol.fields import MAX_ARGUMENTS, MAX_NAME
 from kernel_gym.sim.engine.engine import Kernel, KernelArg
 
+MOST_WORKGROUPS = 1 << 31
+"""The limit for a launch. Along one axis there must be fewer."""
+
 
 class RefusedError(Exception):
     """The worker asked for something that the device does not do for it."""
@@ -93,8 +96,11 @@ def check_geometry(
     limit = min(1024, kernel.max_workgroup or 1024)
     if min(block) < 1 or threads > limit:
         raise RefusedError(f"invalid launch: grid {grid}, block {block} (at most {limit} threads)")
-    if grid[0] * grid[1] * grid[2] > 1 << 31:
-        raise RefusedError(f"invalid launch: grid {grid} is too large")
+    if max(grid) >= MOST_WORKGROUPS or grid[0] * grid[1] * grid[2] > MOST_WORKGROUPS:
+        raise RefusedError(
+            f"invalid launch: grid {grid}, expected fewer than {MOST_WORKGROUPS} workgroups along "
+            "each axis and at most as many in all"
+        )
     total = kernel.lds_bytes + lds
     if total > spec.lds_bytes:
         raise RefusedError(

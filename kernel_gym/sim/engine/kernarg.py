@@ -36,7 +36,7 @@ def dim3(values: Dim3, what: str) -> tuple[int, int, int]:
     """
     filled = [*values, 1, 1, 1][:3] if len(values) <= 3 else list(values)
     if len(filled) != 3 or any(not 0 <= value < 1 << 31 for value in filled):
-        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts")
+        raise ValueError(f"{what} is {tuple(values)}, expected up to three counts below 2^31")
     return filled[0], filled[1], filled[2]
 
 

@@ -44,7 +44,7 @@ struct DeviceAllocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, DEVICE};
     uint64_t address = 0;
-    char error[MOST_TEXT] = "";
+    char error[MOST_TEXT];  // not cleared: it is read only after a failure has written it
     check(g_owner.allocate(bytes, &address, error), error);
     void* place = reinterpret_cast<void*>(address);
     return {place, place, &release, DEVICE};

@@ -64,6 +64,17 @@ Storage borrow(const Storage& storage) {
                  c10::GetCPUAllocator(), /*resizable=*/true);
 }
 
+// A storage that was made smaller may no longer hold a tensor; reading it there would be a crash.
+void check_held(const at::Tensor& tensor) {
+  if (!tensor.numel()) return;
+  int64_t last = tensor.storage_offset();
+  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  const auto needed = static_cast<uint64_t>(last + 1) * tensor.element_size();
+  TORCH_CHECK(needed <= tensor.storage().nbytes(), "a tensor of sizes ", tensor.sizes(),
+              " needs ", needed, " bytes of its storage, which has ", tensor.storage().nbytes(),
+              ": it was resized, for example by untyped_storage().resize_(0)");
+}
+
 at::Tensor over(const Storage& storage, const at::Tensor& like, c10::DispatchKey key) {
   auto made = at::detail::make_tensor<c10::TensorImpl>(
       Storage(storage), c10::DispatchKeySet(key), like.dtype());
@@ -77,6 +88,8 @@ at::Tensor over(const Storage& storage, const at::Tensor& like, c10::DispatchKey
 // The tensors of one call: each device tensor with its stand-in on the CPU.
 class Call {
  public:
+  explicit Call(bool is_view) : is_view_(is_view) {}
+
   at::Tensor to_host(const at::Tensor& tensor) {
     if (!tensor.defined()) return tensor;
     if (!tensor.is_cuda()) {
@@ -85,6 +98,7 @@ class Call {
     }
     for (auto& pair : tensors_)
       if (pair.device.is_same(tensor)) return pair.host;
+    if (!is_view_) check_held(tensor);
     bytes_ += tensor.numel() * tensor.element_size();
     tensors_.push_back({tensor, over(host_storage(tensor.storage()), tensor,
                                      c10::DispatchKey::CPU)});
@@ -197,7 +211,7 @@ class Call {
   c10::SmallVector<Tensors, 6> tensors_;
   c10::SmallVector<Storages, 6> storages_;
   uint64_t bytes_ = 0;
-  bool foreign_ = false;
+  bool is_view_, foreign_ = false;
 };
 
 // What the dispatcher table of an operator says, computed once.
@@ -318,7 +332,7 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
   if (!facts.view) check_not_capturing(facts.name.c_str());
   const size_t count = op.schema().arguments().size();
   const size_t base = stack->size() - count;
-  Call call;
+  Call call(facts.view);
   for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = call.to_host((*stack)[i]);
   TORCH_CHECK(!call.on_two_devices() || facts.mixes,
               "Expected all tensors to be on the same device, but found at least two devices, "
@@ -351,7 +365,9 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
 }  // namespace
 
 at::Tensor on_host(const at::Tensor& tensor) {
-  return tensor.is_cuda() ? over(borrow(tensor.storage()), tensor, c10::DispatchKey::CPU) : tensor;
+  if (!tensor.is_cuda()) return tensor;
+  check_held(tensor);
+  return over(borrow(tensor.storage()), tensor, c10::DispatchKey::CPU);
 }
 
 void refuse_operator(const std::string& name) {

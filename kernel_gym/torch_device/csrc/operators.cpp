@@ -10,6 +10,7 @@
 #include <c10/core/DefaultDtype.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -205,6 +206,19 @@ const Tensor& resize_(const Tensor& self, IntArrayRef sizes, maybe<at::MemoryFor
   return self;
 }
 
+// Makes a storage smaller or larger, as `untyped_storage().resize_` does.
+void resize_storage(const Tensor& self, c10::SymInt size) {
+  if (policy() == ASK) refuse_operator("inductor.resize_storage_bytes_.default");
+  const int64_t bytes = size.expect_int();
+  TORCH_CHECK(bytes >= 0, "a storage cannot have ", bytes, " bytes, expected 0 or more");
+  auto* storage = self.storage().unsafeGetStorageImpl();
+  const size_t kept = std::min<size_t>(bytes, storage->nbytes());
+  c10::DataPtr fresh = allocator()->allocate(bytes);
+  if (kept) std::memcpy(fresh.get(), storage->data(), kept);
+  storage->set_data_ptr_noswap(std::move(fresh));
+  storage->set_nbytes(bytes);
+}
+
 // A fused attention for CUDA would need kernels that only CUDA has: 0 is the one by matrix products.
 int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&, const maybe<Tensor>&, double,
                          bool, maybe<double>, bool) {
@@ -259,6 +273,8 @@ void register_operators() {
   aten.impl("resize_", resize_);
   aten.impl("record_stream", record_stream);
   aten.impl("_fused_sdp_choice", choose_attention);
+  static Library inductor(Library::IMPL, "inductor", DispatchKey::CUDA, __FILE__, __LINE__);
+  inductor.impl("resize_storage_bytes_", resize_storage);
   for (const char* name : WHOLE)
     aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
   static Library others(Library::IMPL, "_", DispatchKey::CUDA, __FILE__, __LINE__);

@@ -17,7 +17,6 @@ from kernel_gym.worker.sim.code_objects import assembler_of
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
-_HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _DEFAULT = 1, 2, 3, 4
 _WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 """The type of elements by their size in bytes, for fills."""
 
@@ -104,10 +103,10 @@ class Connection:
             kernel = self._kernel(name.decode())
             explicit = [a for a in kernel["args"] if not a[1].startswith("hidden_")]
             if packed:  # one buffer that is laid out as the segment
-                segment = ctypes.string_at(args[0], packed)
+                segment = _bytes_at(args, 0, packed)
                 values = [segment[a[2] : a[2] + a[0]] for a in explicit]
             else:
-                values = [ctypes.string_at(args[i], a[0]) for i, a in enumerate(explicit)]
+                values = [_bytes_at(args, i, a[0]) for i, a in enumerate(explicit)]
             dims = tuple(grid[i] for i in range(3)), tuple(block[i] for i in range(3))
             self._runtime.launch(kernel["kernel"], *dims, values, lds=shared)
 
@@ -125,17 +124,21 @@ class Connection:
     def _release(self, address: int) -> int:
         return self._try(lambda: self._runtime.free(address))
 
-    def _copy(self, target: int, source: int, size: int, kind: int) -> int:
+    def _copy(self, target: int, source: int, size: int, _: int) -> int:
+        """Copies; the direction follows from the addresses, as a wrong one would be a crash."""
+        if not (target and source):
+            return _INVALID_VALUE
+
         def copy() -> None:
-            direction = kind
-            if kind == _DEFAULT:
-                to, of = _on_device(target), _on_device(source)
-                direction = _DEVICE_TO_DEVICE if to and of else 1 if to else 2 if of else 0
-            if direction == _HOST_TO_DEVICE:
-                self._runtime.upload(target, ctypes.string_at(source, size))
-            elif direction == _DEVICE_TO_DEVICE:
+            to, of = _on_device(target), _on_device(source)
+            if size > ARENA_SIZE:
+                raise DeviceError(f"a copy of {size} bytes, expected at most {ARENA_SIZE}")
+            if to and of:
                 self._runtime.copy(_elements(source, size), _elements(target, size))
-            elif direction == _DEVICE_TO_HOST:
+            elif to:
+                # not string_at: it takes a size of 32 bits
+                self._runtime.upload(target, bytes((ctypes.c_char * size).from_address(source)))
+            elif of:
                 ctypes.memmove(target, self._runtime.download(source, size), size)
             else:
                 ctypes.memmove(target, source, size)
@@ -178,6 +181,13 @@ class Connection:
             self._modules.append(assembler_of(image, path, self._runtime.properties.arch))
 
         return 0 if self._try(load) else len(self._modules) - 1
+
+
+def _bytes_at(args: Any, place: int, size: int) -> bytes:
+    """Returns the bytes of one argument of a launch; `args` are pointers of the host."""
+    if not args or not args[place]:
+        raise DeviceError(f"the pointer to argument {place} is null, expected one to {size} bytes")
+    return ctypes.string_at(args[place], size)
 
 
 def _on_device(address: int) -> bool:

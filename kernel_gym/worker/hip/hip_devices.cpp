@@ -10,79 +10,52 @@ char context_of_its_own;  // its address stands for every context
 
 extern "C" {
 
-int hipDeviceCanAccessPeer(int* can, int, int) {
-  *can = 0;
-  return kSuccess;
-}
+int hipDeviceCanAccessPeer(int* can, int, int) { return hip_store(can, 0); }
 int hipDeviceEnablePeerAccess(int, unsigned) { return hip_note(kPeerAccessUnsupported); }
 int hipDeviceDisablePeerAccess(int) { return hip_note(kPeerAccessUnsupported); }
-int hipDeviceGetP2PAttribute(int* value, int, int, int) {
-  *value = 0;
-  return kSuccess;
-}
-int hipChooseDevice(int* ordinal, const void*) {
-  *ordinal = 0;
-  return kSuccess;
-}
+int hipDeviceGetP2PAttribute(int* value, int, int, int) { return hip_store(value, 0); }
+int hipChooseDevice(int* ordinal, const void*) { return hip_store(ordinal, 0); }
 int hipChooseDeviceR0600(int* ordinal, const void* wanted) {
   return hipChooseDevice(ordinal, wanted);
 }
 int hipDeviceComputeCapability(int* major, int* minor, int) {
-  *major = 9;
-  *minor = device().minor;
-  return kSuccess;
+  return hip_store(major, 9) ?: hip_store(minor, device().minor);
 }
 int hipDeviceGetPCIBusId(char* id, int length, int) {
+  if (!id || length <= 0) return hip_note(kInvalidValue);
   std::snprintf(id, length, "0000:00:00.0");
   return kSuccess;
 }
-int hipDeviceGetByPCIBusId(int* ordinal, const char*) {
-  *ordinal = 0;
-  return kSuccess;
-}
+int hipDeviceGetByPCIBusId(int* ordinal, const char*) { return hip_store(ordinal, 0); }
 int hipDeviceGetUuid(char* uuid, int) {
+  if (!uuid) return hip_note(kInvalidValue);
   std::memcpy(uuid, "kernel-gym-sim-0", 16);
   return kSuccess;
 }
-int hipDeviceGetLimit(size_t* value, int) {
-  *value = 8 << 20;
-  return kSuccess;
-}
+int hipDeviceGetLimit(size_t* value, int) { return hip_store<size_t>(value, 8 << 20); }
 int hipDeviceSetLimit(int, size_t) { return kSuccess; }
-int hipDeviceGetCacheConfig(int* config) {
-  *config = 0;
-  return kSuccess;
-}
+int hipDeviceGetCacheConfig(int* config) { return hip_store(config, 0); }
 int hipDeviceGetSharedMemConfig(int* config) { return hipDeviceGetCacheConfig(config); }
-int hipGetDeviceFlags(unsigned* flags) {
-  *flags = 0;
-  return kSuccess;
-}
+int hipGetDeviceFlags(unsigned* flags) { return hip_store(flags, 0u); }
 int hipSetValidDevices(int*, int) { return kSuccess; }
 int hipProfilerStart() { return kSuccess; }
 int hipProfilerStop() { return kSuccess; }
 
 int hipCtxCreate(void** context, unsigned, int) {
-  *context = &context_of_its_own;
-  return kSuccess;
+  return hip_store<void*>(context, &context_of_its_own);
 }
 int hipCtxDestroy(void*) { return kSuccess; }
 int hipCtxGetCurrent(void** context) { return hipCtxCreate(context, 0, 0); }
 int hipCtxSetCurrent(void*) { return kSuccess; }
 int hipCtxPushCurrent(void*) { return kSuccess; }
 int hipCtxPopCurrent(void** context) { return hipCtxCreate(context, 0, 0); }
-int hipCtxGetDevice(int* ordinal) {
-  *ordinal = 0;
-  return kSuccess;
-}
+int hipCtxGetDevice(int* ordinal) { return hip_store(ordinal, 0); }
 int hipDevicePrimaryCtxRetain(void** context, int) { return hipCtxCreate(context, 0, 0); }
 int hipDevicePrimaryCtxRelease(int) { return kSuccess; }
 int hipDevicePrimaryCtxReset(int) { return kSuccess; }
 int hipDevicePrimaryCtxSetFlags(int, unsigned) { return kSuccess; }
 int hipDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
-  *flags = 0;
-  *active = 1;
-  return kSuccess;
+  return hip_store(flags, 0u) ?: hip_store(active, 1);
 }
 
 }  // extern "C"

@@ -179,7 +179,8 @@ const std::pair<const uint64_t, Range>* range_of(uint64_t address, uint64_t size
   auto next = ranges.upper_bound(address);
   if (next == ranges.begin()) return nullptr;
   --next;
-  return address + size <= next->first + next->second.size ? &*next : nullptr;
+  const uint64_t offset = address - next->first, room = next->second.size;
+  return offset <= room && size <= room - offset ? &*next : nullptr;
 }
 
 bool usable(uint64_t address, uint64_t size, const char* what) {
@@ -235,7 +236,7 @@ void charge(uint64_t size, uint32_t kind) {
 int copy(uint64_t target, uint64_t source, uint64_t size, int) {
   Lock hold(state().lock);
   if (state().error) return state().error;
-  if (!target || !source) return kInvalidValue;
+  if (!target || !source || size > kSize) return kInvalidValue;
   if (!usable(target, size, "a copy to") || !usable(source, size, "a copy from")) {
     return kInvalidValue;
   }
@@ -248,7 +249,7 @@ int copy(uint64_t target, uint64_t source, uint64_t size, int) {
 int fill(uint64_t target, uint32_t value, uint64_t count, int width) {
   Lock hold(state().lock);
   if (state().error) return state().error;
-  if (!target || !usable(target, count * width, "a fill")) return kInvalidValue;
+  if (!target || count > kSize || !usable(target, count * width, "a fill")) return kInvalidValue;
   char* place = view_of(target);
   if (width == 1) {
     std::memset(place, static_cast<int>(value), count);
@@ -299,6 +300,12 @@ class OtherStack {
   alignas(kPage) char stack_[256 << 10];  // of the library, so no program can share its pages
 };
 
+// Whether the program has memory at all of these addresses.
+bool is_mapped(uint64_t start, uint64_t size) {
+  std::vector<unsigned char> resident(size / kPage);
+  return !mincore(reinterpret_cast<void*>(start), size, resident.data());
+}
+
 // The pages of host memory move to the file of the device, at the same host address. With size 0
 // this only finds the device address of memory that is shared already.
 int share(uint64_t host, uint64_t size, uint64_t* address) {
@@ -315,9 +322,10 @@ int share(uint64_t host, uint64_t size, uint64_t* address) {
       return kSuccess;
     }
   }
-  if (!size) return kInvalidValue;
+  if (!size || size > kSize) return kInvalidValue;
   const uint64_t start = host / kPage * kPage;
   const uint64_t pages = (host + size + kPage - 1) / kPage * kPage - start;
+  if (!is_mapped(start, pages)) return kInvalidValue;
   const uint64_t allocation = allocate_kind(pages + kPage, true);
   if (!allocation) return kOutOfMemory;
   const uint64_t place = (allocation + kPage - 1) / kPage * kPage;

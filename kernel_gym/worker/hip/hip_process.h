@@ -12,6 +12,7 @@ enum : int {
   kOutOfMemory = 2,
   kInvalidConfiguration = 9,
   kInvalidSymbol = 13,
+  kInvalidDirection = 21,
   kInvalidDeviceFunction = 98,
   kInvalidDevice = 101,
   kInvalidImage = 200,

@@ -1,5 +1,6 @@
 // HIP host runtime: the calls that only query something.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "hip_runtime.h"
@@ -19,7 +20,7 @@ constexpr Named kErrors[] = {
     {kInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
     {kInvalidSymbol, "hipErrorInvalidSymbol", "invalid device symbol"},
     {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
-    {21, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {kInvalidDirection, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
     {kInvalidDeviceFunction, "hipErrorInvalidDeviceFunction", "invalid device function"},
     {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
     {kInvalidDevice, "hipErrorInvalidDevice", "invalid device ordinal"},
@@ -100,6 +101,7 @@ int attribute(int number, int* value) {
 }
 
 int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
+  if (!blocks) return kInvalidValue;
   if (!kernel) return kInvalidDeviceFunction;
   if (threads < 1 || threads > kMostThreads) return kInvalidValue;
   KernelFacts facts = {};
@@ -110,6 +112,7 @@ int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
 
 // The largest multiple of a wave that keeps most threads resident, and a grid that fills the GPU.
 int potential(int* grid, int* block, const char* kernel, size_t shared, int limit) {
+  if (!grid || !block) return kInvalidValue;
   if (!kernel) return kInvalidDeviceFunction;
   int best = 0;
   const int most = limit > 0 ? std::min(limit, kMostThreads) : kMostThreads;
@@ -124,6 +127,9 @@ int potential(int* grid, int* block, const char* kernel, size_t shared, int limi
   }
   return best ? kSuccess : kInvalidValue;
 }
+
+// The kernel of a hipFunction_t that a program gives; null if there is none.
+const char* live(const char* kernel) { return hip_is_function(kernel) ? kernel : nullptr; }
 
 }  // namespace
 
@@ -141,33 +147,23 @@ const char* hipGetErrorString(int error) {
 int hipInit(unsigned) { return kSuccess; }
 int hipGetDeviceCount(int* count) {
   gpu();  // a program that asks gets its device, or the reason why there is none
-  if (!count) return hip_note(kInvalidValue);
-  *count = 1;
-  return kSuccess;
+  return hip_store(count, 1);
 }
-int hipGetDevice(int* device) {
-  if (!device) return hip_note(kInvalidValue);
-  *device = 0;
-  return kSuccess;
-}
+int hipGetDevice(int* device) { return hip_store(device, 0); }
 int hipSetDevice(int ordinal) { return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice); }
 int hipDeviceGet(int* device, int ordinal) {
-  *device = 0;
-  return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice);
+  return hipSetDevice(ordinal) ?: hip_store(device, 0);
 }
-int hipDeviceGetName(char* name, int length, int) {
-  std::strncpy(name, device().name, length);
+int hipDeviceGetName(char* name, int length, int ordinal) {
+  if (const int wrong = hipSetDevice(ordinal)) return wrong;
+  if (!name || length <= 0) return hip_note(kInvalidValue);
+  std::snprintf(name, length, "%s", device().name);
   return kSuccess;
 }
-int hipDeviceTotalMem(size_t* bytes, int) {
-  *bytes = device().memory;
-  return kSuccess;
+int hipDeviceTotalMem(size_t* bytes, int ordinal) {
+  return hipSetDevice(ordinal) ?: hip_store(bytes, device().memory);
 }
-int hipDriverGetVersion(int* version) {
-  if (!version) return hip_note(kInvalidValue);
-  *version = 60000000;
-  return kSuccess;
-}
+int hipDriverGetVersion(int* version) { return hip_store(version, 60000000); }
 int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
 int hipDeviceGetAttribute(int* value, int number, int ordinal) {
   if (!value) return hip_note(kInvalidValue);
@@ -178,7 +174,9 @@ int hipDeviceSetSharedMemConfig(int) { return kSuccess; }
 int hipDeviceReset() { return kSuccess; }
 int hipSetDeviceFlags(unsigned) { return kSuccess; }
 int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = *greatest = 0;
+  for (int* place : {least, greatest}) {
+    if (place) *place = 0;  // a program may want only one of them
+  }
   return kSuccess;
 }
 int hipGetDeviceProperties(Properties* properties, int ordinal) {
@@ -325,7 +323,7 @@ int hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const voi
 }
 int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const char* kernel,
                                                        int threads, size_t shared) {
-  return hip_note(occupancy(blocks, kernel, threads, shared));
+  return hip_note(occupancy(blocks, live(kernel), threads, shared));
 }
 int hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* host, size_t shared,
                                       int limit) {
@@ -334,18 +332,20 @@ int hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* host, s
 int hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const char* kernel,
                                                                 int threads, size_t shared,
                                                                 unsigned) {
-  return hip_note(occupancy(blocks, kernel, threads, shared));
+  return hip_note(occupancy(blocks, live(kernel), threads, shared));
 }
 int hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, const char* kernel,
                                             size_t shared, int limit) {
-  return hip_note(potential(grid, block, kernel, shared, limit));
+  return hip_note(potential(grid, block, live(kernel), shared, limit));
 }
 int hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, const char* kernel,
                                                      size_t shared, int limit, unsigned) {
-  return hip_note(potential(grid, block, kernel, shared, limit));
+  return hip_note(potential(grid, block, live(kernel), shared, limit));
 }
 // Numbers of hipFunction_attribute.
 int hipFuncGetAttribute(int* value, int number, const char* kernel) {
+  if (!value) return hip_note(kInvalidValue);
+  if (!hip_is_function(kernel)) return hip_note(kInvalidHandle);
   KernelFacts facts = {};
   if (gpu().facts(kernel, kWarp, 0, &facts)) return hip_note(kInvalidDeviceFunction);
   switch (number) {

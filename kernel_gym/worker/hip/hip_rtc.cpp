@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "hip_handles.h"
 #include "hip_runtime.h"
 
 extern char** environ;
@@ -49,6 +50,12 @@ struct Program {
   std::vector<std::string> expressions;
   std::map<std::string, std::string> lowered;
 };
+
+// What is wrong with a program and with the other pointer that a call has.
+int check(const Program* program, const void* other) {
+  if (!handles<Program>().has(program)) return kRtcInvalidProgram;
+  return other ? int{kSuccess} : int{kRtcInvalidInput};
+}
 
 std::string without_spaces(const std::string& text) {
   std::string result;
@@ -194,22 +201,24 @@ extern "C" {
 int hiprtcCreateProgram(Program** program, const char* source, const char* name, int count,
                         const char** headers, const char** names) {
   if (!program || !source || (count && (!headers || !names))) return kRtcInvalidInput;
-  *program = new Program{source, name ? name : "", "", "", {}, {}, {}};
-  for (int i = 0; i < count; i++) (*program)->headers[names[i]] = headers[i];
+  Program made{source, name ? name : "", "", "", {}, {}, {}};
+  for (int i = 0; i < count; i++) made.headers[names[i]] = headers[i];
+  *program = handles<Program>().add(std::move(made));
   return kSuccess;
 }
 int hiprtcDestroyProgram(Program** program) {
-  if (!program) return kRtcInvalidProgram;
-  delete *program;
+  if (!program || !handles<Program>().remove(*program)) return kRtcInvalidProgram;
   *program = nullptr;
   return kSuccess;
 }
 int hiprtcAddNameExpression(Program* program, const char* expression) {
+  if (const int wrong = check(program, expression)) return wrong;
   program->expressions.push_back(expression);
   return kSuccess;
 }
 int hiprtcCompileProgram(Program* program, int count, const char** options) {
-  if (!program) return kRtcInvalidProgram;
+  if (const int wrong = check(program, program)) return wrong;
+  if (count > 0 && !options) return kRtcInvalidInput;
   const int status = compile(*program, count, options);
   if (status) return status;
   const auto symbols = symbols_of(unbundled(program->code));
@@ -220,28 +229,34 @@ int hiprtcCompileProgram(Program* program, int count, const char** options) {
   return kSuccess;
 }
 int hiprtcGetLoweredName(Program* program, const char* expression, const char** name) {
+  if (const int wrong = check(program, expression) ?: check(program, name)) return wrong;
   const auto found = program->lowered.find(expression);
   if (found == program->lowered.end()) return kRtcNoName;
   *name = found->second.c_str();
   return kSuccess;
 }
 int hiprtcGetCodeSize(Program* program, size_t* size) {
+  if (const int wrong = check(program, size)) return wrong;
   *size = program->code.size();
   return kSuccess;
 }
 int hiprtcGetCode(Program* program, char* code) {
+  if (const int wrong = check(program, code)) return wrong;
   std::memcpy(code, program->code.data(), program->code.size());
   return kSuccess;
 }
 int hiprtcGetProgramLogSize(Program* program, size_t* size) {
+  if (const int wrong = check(program, size)) return wrong;
   *size = program->log.empty() ? 0 : program->log.size() + 1;
   return kSuccess;
 }
 int hiprtcGetProgramLog(Program* program, char* log) {
+  if (const int wrong = check(program, log)) return wrong;
   std::memcpy(log, program->log.c_str(), program->log.size() + 1);
   return kSuccess;
 }
 int hiprtcVersion(int* major, int* minor) {
+  if (!major || !minor) return kRtcInvalidInput;
   *major = 9;
   *minor = 0;
   return kSuccess;

@@ -1,13 +1,18 @@
 // HIP host runtime: what the compiler emits, launches and modules. All work runs in order.
 #include "hip_runtime.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
+
+#include "hip_handles.h"
 
 namespace {
 
@@ -58,6 +63,11 @@ std::map<const void*, Named>& variables() {
   static auto* table = new std::map<const void*, Named>;
   return *table;
 }
+// The names that programs have as hipFunction_t.
+std::set<const char*>& functions() {
+  static auto* table = new std::set<const char*>;
+  return *table;
+}
 thread_local Configuration pending;
 thread_local int last_error = kSuccess;
 
@@ -73,6 +83,16 @@ void start_process() {
   Device device;
   const Callbacks given = hip_start_process(&device);
   connect(given, device);
+}
+
+int check_module(const Module* module) {
+  return hip_note(handles<Module>().has(module) ? kSuccess : kInvalidHandle);
+}
+// One more hipFunction_t: a name that lives as long as its module.
+void give_function(const char** function, const char* name) {
+  std::lock_guard<std::recursive_mutex> hold(table_lock());
+  functions().insert(name);
+  *function = name;
 }
 
 // Device code that is not in the file is module 0: the source of a candidate.
@@ -114,6 +134,11 @@ int hip_note(int error) {
   return error;
 }
 
+bool hip_is_function(const char* kernel) {
+  std::lock_guard<std::recursive_mutex> hold(table_lock());
+  return functions().count(kernel);
+}
+
 const char* hip_kernel_of(const void* host) {
   auto found = kernels().find(host);
   return found == kernels().end() ? nullptr : full_name(found->second);
@@ -121,6 +146,9 @@ const char* hip_kernel_of(const void* host) {
 
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
                uint64_t packed) {
+  for (uint32_t size : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) {
+    if (!size) return hip_note(kInvalidConfiguration);
+  }
   return hip_note(gpu().launch(kernel, &grid.x, &block.x, args, shared, packed));
 }
 
@@ -174,7 +202,9 @@ int __hipPopCallConfiguration(Dim3* grid, Dim3* block, size_t* shared, void** st
 
 // -- launches ------------------------------------------------------------------------------------
 
-int hipLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared, void*) {
+int hipLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared,
+                    void* stream) {
+  if (const int wrong = hip_check_stream(stream)) return wrong;
   const char* name = hip_kernel_of(host);
   return name ? hip_launch(name, grid, block, args, shared) : hip_note(kInvalidDeviceFunction);
 }
@@ -195,34 +225,44 @@ int hipLaunchByPtr(const void* host) {
 // -- modules: assembler text or a code object -----------------------------------------------------
 
 int hipModuleLoadData(Module** module, const void* image) {
+  if (!module || !image) return hip_note(kInvalidValue);
   const int number = gpu().module(image, nullptr);
   if (!number) return hip_note(kInvalidImage);
-  *module = new Module{number, {}};
+  *module = handles<Module>().add({number, {}});
   return kSuccess;
 }
 int hipModuleLoadDataEx(Module** module, const void* image, unsigned, void*, void**) {
   return hipModuleLoadData(module, image);
 }
 int hipModuleLoad(Module** module, const char* path) {
+  if (!module || !path) return hip_note(kInvalidValue);
+  if (access(path, R_OK)) return hip_note(kFileNotFound);
   const int number = gpu().module(nullptr, path);
   if (!number) return hip_note(kInvalidImage);
-  *module = new Module{number, {}};
+  *module = handles<Module>().add({number, {}});
   return kSuccess;
 }
 int hipModuleUnload(Module* module) {
-  delete module;
+  if (const int wrong = check_module(module)) return wrong;
+  {
+    std::lock_guard<std::recursive_mutex> hold(table_lock());
+    for (const auto& kernel : module->kernels) functions().erase(kernel.second.c_str());
+  }
+  handles<Module>().remove(module);
   return kSuccess;
 }
 int hipModuleGetFunction(const char** function, Module* module, const char* name) {
-  if (!module || !name) return hip_note(kInvalidHandle);
-  std::string& full = module->kernels[name];
-  full = std::to_string(module->number) + ":" + name;
+  if (!function || !name) return hip_note(kInvalidValue);
+  if (const int wrong = check_module(module)) return wrong;
+  const std::string full = std::to_string(module->number) + ":" + name;
   KernelFacts facts;
   if (gpu().facts(full.c_str(), 64, 0, &facts)) return hip_note(kNotFound);
-  *function = full.c_str();
+  give_function(function, module->kernels.emplace(name, full).first->second.c_str());
   return kSuccess;
 }
 int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char* name) {
+  if ((!pointer && !bytes) || !name) return hip_note(kInvalidValue);
+  if (const int wrong = check_module(module)) return wrong;
   const std::string full = std::to_string(module->number) + ":" + name;
   uint64_t place = 0, size = 0;
   if (gpu().variable(full.c_str(), &place, &size)) return hip_note(kNotFound);
@@ -232,16 +272,19 @@ int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char
 }
 // `extra` is the other form of arguments: {1, buffer, 2, &size, 3}.
 int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, void*, void** args,
+                          unsigned by, unsigned bz, unsigned shared, void* stream, void** args,
                           void** extra) {
+  if (!hip_is_function(function)) return hip_note(kInvalidHandle);
+  if (const int wrong = hip_check_stream(stream)) return wrong;
   const Dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
   if (args || !extra) return hip_launch(function, grid, block, args, shared);
   void* packed[1] = {nullptr};
   uint64_t size = 0;
-  for (; address_of(*extra) != 3; extra += 2) {
+  for (int part = 0; part < 2 && address_of(*extra) != 3; part++, extra += 2) {
     if (address_of(extra[0]) == 1) packed[0] = extra[1];
-    if (address_of(extra[0]) == 2) size = *static_cast<size_t*>(extra[1]);
+    if (address_of(extra[0]) == 2 && extra[1]) size = *static_cast<size_t*>(extra[1]);
   }
+  if (address_of(*extra) != 3 || (size && !packed[0])) return hip_note(kInvalidValue);
   return hip_launch(function, grid, block, packed, shared, size);
 }
 int hipModuleLaunchCooperativeKernel(const char* function, unsigned gx, unsigned gy, unsigned gz,
@@ -263,14 +306,19 @@ int hipHccModuleLaunchKernel(const char* function, uint32_t x, uint32_t y, uint3
   return hipExtModuleLaunchKernel(function, x, y, z, bx, by, bz, shared, stream, args, extra,
                                   start, stop, 0);
 }
-const char* hipKernelNameRef(const char* function) { return std::strchr(function, ':') + 1; }
+const char* hipKernelNameRef(const char* function) {
+  return hip_is_function(function) ? std::strchr(function, ':') + 1 : nullptr;
+}
 const char* hipKernelNameRefByPtr(const void* host, void*) {
   const char* name = hip_kernel_of(host);
-  return name ? hipKernelNameRef(name) : nullptr;
+  return name ? std::strchr(name, ':') + 1 : nullptr;
 }
 int hipGetFuncBySymbol(const char** function, const void* host) {
-  *function = hip_kernel_of(host);
-  return hip_note(*function ? kSuccess : kInvalidDeviceFunction);
+  if (!function) return hip_note(kInvalidValue);
+  const char* name = hip_kernel_of(host);
+  if (!name) return hip_note(kInvalidDeviceFunction);
+  give_function(function, name);
+  return kSuccess;
 }
 
 // -- errors --------------------------------------------------------------------------------------

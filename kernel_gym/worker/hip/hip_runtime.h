@@ -18,4 +18,15 @@ int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t sh
                uint64_t packed = 0);
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size);
 
+bool hip_is_function(const char* kernel);  // whether it is a live hipFunction_t
+int hip_check_stream(const void* stream);  // kInvalidHandle, noted, if there is no such stream
+
+// Stores the result of a query, if there is a place for it.
+template <class T>
+int hip_store(T* place, T value) {
+  if (!place) return hip_note(kInvalidValue);
+  *place = value;
+  return kSuccess;
+}
+
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

@@ -1,4 +1,5 @@
 // HIP host runtime: streams and events. Everything is in order already, and has its modelled time.
+#include "hip_handles.h"
 #include "hip_runtime.h"
 
 namespace {
@@ -11,9 +12,21 @@ struct Stream {
   int priority = 0;
 };
 
+// 0, 1 and 2 are names of the default stream.
+bool is_default(const void* stream) { return address_of(stream) <= 2; }
+
 int status() { return hip_note(gpu().synchronize()); }
+int status_of(const void* stream) { return hip_check_stream(stream) ?: status(); }
+int check_event(const void* event) {
+  return hip_note(handles<Event>().has(event) ? kSuccess : kInvalidHandle);
+}
 
 }  // namespace
+
+int hip_check_stream(const void* stream) {
+  const bool live = is_default(stream) || handles<Stream>().has(stream);
+  return hip_note(live ? kSuccess : kInvalidHandle);
+}
 
 extern "C" {
 
@@ -22,7 +35,7 @@ int hipCtxSynchronize() { return status(); }
 
 int hipStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
   if (!stream) return hip_note(kInvalidValue);
-  *stream = new Stream{flags, priority};
+  *stream = handles<Stream>().add({flags, priority});
   return kSuccess;
 }
 int hipStreamCreateWithFlags(Stream** stream, unsigned flags) {
@@ -33,61 +46,64 @@ int hipExtStreamCreateWithCUMask(Stream** stream, uint32_t, const uint32_t*) {
   return hipStreamCreate(stream);
 }
 int hipStreamDestroy(Stream* stream) {
-  if (address_of(stream) > 2) delete stream;  // 1 and 2 are names of the default stream
-  return kSuccess;
+  return hip_note(handles<Stream>().remove(stream) ? kSuccess : kInvalidHandle);
 }
-int hipStreamSynchronize(void*) { return status(); }
-int hipStreamSynchronize_spt(void*) { return status(); }
-int hipStreamQuery(void*) { return status(); }
-int hipStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
+int hipStreamSynchronize(void* stream) { return status_of(stream); }
+int hipStreamSynchronize_spt(void* stream) { return status_of(stream); }
+int hipStreamQuery(void* stream) { return status_of(stream); }
+int hipStreamWaitEvent(void* stream, Event* event, unsigned) {
+  return hip_check_stream(stream) ?: check_event(event);
+}
 int hipStreamGetFlags(Stream* stream, unsigned* flags) {
-  *flags = address_of(stream) > 2 ? stream->flags : 0;
-  return kSuccess;
+  return hip_check_stream(stream) ?: hip_store(flags, is_default(stream) ? 0 : stream->flags);
 }
 int hipStreamGetPriority(Stream* stream, int* priority) {
-  *priority = address_of(stream) > 2 ? stream->priority : 0;
-  return kSuccess;
+  return hip_check_stream(stream)
+             ?: hip_store(priority, is_default(stream) ? 0 : stream->priority);
 }
 int hipGetStreamDeviceId(void*) { return 0; }
-int hipStreamGetDevice(void*, int* device) {
-  *device = 0;
-  return kSuccess;
+int hipStreamGetDevice(void* stream, int* device) {
+  return hip_check_stream(stream) ?: hip_store(device, 0);
 }
-int hipStreamIsCapturing(void*, int* state) {
-  *state = 0;
-  return kSuccess;
+int hipStreamIsCapturing(void* stream, int* state) {
+  return hip_check_stream(stream) ?: hip_store(state, 0);
 }
 int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* data, unsigned) {
+  if (!call) return hip_note(kInvalidValue);
+  if (const int wrong = hip_check_stream(stream)) return wrong;
   call(stream, gpu().synchronize(), data);
   return kSuccess;
 }
-int hipLaunchHostFunc(void*, void (*call)(void*), void* data) {
+int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
+  if (!call) return hip_note(kInvalidValue);
+  if (const int wrong = hip_check_stream(stream)) return wrong;
   call(data);
   return kSuccess;
 }
 
 int hipEventCreate(Event** event) {
   if (!event) return hip_note(kInvalidValue);
-  *event = new Event;
+  *event = handles<Event>().add({});
   return kSuccess;
 }
 int hipEventCreateWithFlags(Event** event, unsigned) { return hipEventCreate(event); }
 int hipEventDestroy(Event* event) {
-  delete event;
-  return kSuccess;
+  return hip_note(handles<Event>().remove(event) ? kSuccess : kInvalidHandle);
 }
-int hipEventRecord(Event* event, void*) {
-  if (!event) return hip_note(kInvalidValue);
+int hipEventRecord(Event* event, void* stream) {
+  if (const int wrong = check_event(event) ?: hip_check_stream(stream)) return wrong;
   event->seconds = gpu().clock();
   return kSuccess;
 }
 int hipEventRecordWithFlags(Event* event, void* stream, unsigned) {
   return hipEventRecord(event, stream);
 }
-int hipEventSynchronize(Event*) { return status(); }
-int hipEventQuery(Event*) { return status(); }
+int hipEventSynchronize(Event* event) { return check_event(event) ?: status(); }
+int hipEventQuery(Event* event) { return check_event(event) ?: status(); }
 int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
-  if (!start || !stop || start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidValue);
+  if (!milliseconds) return hip_note(kInvalidValue);
+  if (const int wrong = check_event(start) ?: check_event(stop)) return wrong;
+  if (start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidHandle);  // never recorded
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
   return kSuccess;
 }
@@ -95,6 +111,9 @@ int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
 int hipLaunchKernel(const void*, Dim3, Dim3, void**, size_t, void*);
 int hipExtLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared,
                        void* stream, Event* start, Event* stop, int) {
+  for (Event* event : {start, stop}) {
+    if (event && check_event(event)) return kInvalidHandle;
+  }
   if (start) start->seconds = gpu().clock();
   const int launched = hipLaunchKernel(host, grid, block, args, shared, stream);
   if (stop) stop->seconds = gpu().clock();

@@ -55,6 +55,8 @@ class Stream:
     device_index = 0
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        if device is not None:
+            _set_device(device)
         self.device = torch.device("cuda", 0)
         self.priority = priority
 
@@ -215,7 +217,13 @@ def _set_device(device: Any) -> None:
 
 
 def _device_calls(device: HostProperties) -> dict[str, Callable]:
-    properties = properties_of(device)
+    known = properties_of(device)
+
+    def properties(of: Any = None) -> SimpleNamespace:
+        if of is not None:
+            _set_device(of)
+        return known
+
     return {
         "_lazy_init": lambda: None,
         "_exchange_device": lambda device: 0,
@@ -228,9 +236,12 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
         "current_device": lambda: 0,
         "set_device": _set_device,
         "synchronize": lambda device=None: None,
-        "get_device_name": lambda device=None: properties.name,
-        "get_device_capability": lambda device=None: (properties.major, properties.minor),
-        "get_device_properties": lambda device=None: properties,
+        "get_device_name": lambda device=None: properties(device).name,
+        "get_device_capability": lambda device=None: (
+            properties(device).major,
+            properties(device).minor,
+        ),
+        "get_device_properties": properties,
         "get_arch_list": lambda: [device.arch],
         "current_blas_handle": lambda: 0,
         "manual_seed": lambda seed: None,
@@ -338,6 +349,18 @@ def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> 
 _storage_new = torch.UntypedStorage.__new__
 
 
+def _resize_storage(storage: Any, size: int) -> Any:
+    """Implements `UntypedStorage.resize_`, whose C++ part knows no such device."""
+    if storage.device.type != "cuda":
+        return _storage_resize(storage, size)
+    whole = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
+    torch.ops.inductor.resize_storage_bytes_(whole, size)
+    return storage
+
+
+_storage_resize = torch.UntypedStorage.resize_
+
+
 def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     """Implements the allocator of code that PyTorch's compiler has written for a GPU."""
     return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
@@ -350,7 +373,8 @@ def install_for_program(runtime: SimRuntime) -> None:
     _run_eagerly()
     for name, value in (_random_calls() | _tensor_types()).items():
         setattr(torch.cuda, name, value)
-    torch.UntypedStorage.__new__ = _make_storage  # type: ignore[method-assign]
+    storages: Any = torch.UntypedStorage
+    storages.__new__, storages.resize_ = _make_storage, _resize_storage
     written: Any = torch._C._dynamo.guards
     written._empty_strided_cuda = _empty_strided
     ranges: Any = torch.cuda.nvtx

@@ -106,6 +106,13 @@ def test_a_gfx950_has_more_lds():
         check_geometry(kernel, (1, 1, 1), (64, 1, 1), 0, SIMULATED["gfx90a"])
 
 
+@pytest.mark.parametrize("grid", [(1 << 31, 1, 1), (1, 1 << 33, 0), (1 << 16, 1 << 16, 1)])
+def test_a_launch_of_too_many_workgroups_is_refused_with_the_limit(grid):
+    kernel = Engine(threads=1).load(kernel_text("\ts_nop 0"))
+    with pytest.raises(RefusedError, match=f"{1 << 31} workgroups along each axis"):
+        check_geometry(kernel, grid, (64, 1, 1), 0, SIMULATED["gfx942"])
+
+
 def test_the_model_follows_the_device():
     x, seconds = np.zeros(1 << 16, np.uint32), {}
     body = """

@@ -4,8 +4,10 @@ import contextlib
 import ctypes
 import mmap
 import os
+import random
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,6 +97,33 @@ def test_host_code_that_touches_reserved_device_memory_faults():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert done.returncode == -11, ARENA_BASE
+
+
+def test_freed_pages_go_back_together_and_never_those_of_a_live_allocation(monkeypatch):
+    monkeypatch.setattr("kernel_gym.devices.sim.memory.ARENA_SIZE", 64 * PAGE)
+    monkeypatch.setattr("kernel_gym.devices.sim.memory.FREED_TOGETHER", 8 * PAGE)
+    arena, draws, given_back, freed = SimArena(1 << 30, reuse=True), random.Random(7), [], 0
+
+    def madvise(first, size, advice):
+        assert all(a.end <= first or first + size <= a.start for a in arena)
+        given_back.append((first, size))
+
+    monkeypatch.setattr("kernel_gym.devices.sim.memory._libc", SimpleNamespace(madvise=madvise))
+    for _ in range(3000):
+        live = [piece.start for piece in arena]
+        if len(live) > 12 or (live and draws.random() < 0.5):
+            arena.free(draws.choice(live))
+            freed += 1
+        else:
+            arena.allocate(draws.choice((1, 300, 2 * PAGE)), "x")
+    assert len(given_back) < freed
+    assert all(size <= 8 * PAGE for _, size in given_back)
+    given_back.clear()
+    for piece in list(arena):
+        arena.free(piece.start)
+    for _ in range(40):
+        arena.free(arena.allocate(1, "x").start)
+    assert len(given_back) < 20
 
 
 def test_addresses_start_again_only_where_that_is_asked_for(monkeypatch):

@@ -136,10 +136,11 @@ def _fla(checkout: Path) -> Iterator[Program]:
 
 def _aiter(checkout: Path) -> Iterator[Program]:
     folder = checkout / "op_tests" / "triton_tests"
+    paths = (checkout, checkout / "aiter" / "jit" / "utils")  # aiter adds the second one too late
     for file in sorted(folder.rglob("test_*.py"))[
         :: max(1, len(list(folder.rglob("test_*.py"))) // 10)
     ]:
-        yield _pytest("aiter", checkout, file, checkout, variables=_AITER_VARIABLES)
+        yield _pytest("aiter", checkout, file, *paths, variables=_AITER_VARIABLES)
 
 
 def _tritonbench(checkout: Path) -> Iterator[Program]:

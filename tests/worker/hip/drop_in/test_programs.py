@@ -56,6 +56,12 @@ def test_programs(build, name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", ["bad_handles", "null_pointers"])
+def test_programs_that_also_run_in_a_worker(build, name):
+    done = run(build(FOLDER.parents[1] / "programs" / f"{name}.hip"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_program_that_ignores_a_fault_does_not_end_well(build, tmp_path):
     program = build(FOLDER / "ignored_fault.hip")
     done = run(program, KERNEL_GYM_SIM_DEVICE="sim:gfx942", KERNEL_GYM_SIM_RESULTS=str(tmp_path))
