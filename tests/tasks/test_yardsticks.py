@@ -112,11 +112,11 @@ def test_a_segmented_scan_in_float32_passes_and_one_without_a_carry_does_not(dis
     for value, mark in zip(x, head, strict=True):
         total = value if mark else total + value
         sums.append(total)
-    found = torch.stack(sums)
-    assert compare_close("out", found, oracle, yardstick).passed
-    broken = found.clone()
+    answer = torch.stack(sums)
+    assert compare_close("out", answer, oracle, yardstick).passed
+    broken = answer.clone()
     open_part = head[20480:].cumsum(0) == 0
-    broken[20480:][open_part] -= found[20479]
+    broken[20480:][open_part] -= answer[20479]
     assert not compare_close("out", broken, oracle, yardstick).passed
 
 
@@ -127,6 +127,6 @@ def test_a_single_sampled_product_passes_with_its_operands_scaled_before(seed):
     q, k, start, column, scale = inputs.values()
     owner = int((start > 0).nonzero()[0]) - 1
     terms = (q[owner].float() * scale) * k[int(column)].float()
-    found = terms.reshape(16, 8).sum(0).sum().reshape(1)
-    assert compare_close("out", found, oracle, yardstick).passed
-    assert not compare_close("out", found * 1.0001, oracle, yardstick).passed
+    answer = terms.reshape(16, 8).sum(0).sum().reshape(1)
+    assert compare_close("out", answer, oracle, yardstick).passed
+    assert not compare_close("out", answer * 1.0001, oracle, yardstick).passed
