@@ -32,6 +32,8 @@ LEAST_TIMED = 0.1
 """Least elements of a drawn workload that is timed, as a share of the smallest train workload's."""
 PRODUCTION_POINTS = 12
 """Least number of production points; the declared ones are combined until there are so many."""
+_EDGE_STEPS = 256
+"""Sizes from the lowest one of an axis on that are tried for an edge."""
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -141,8 +143,11 @@ def _some_axes(problem: Problem, rng: random.Random) -> list[str]:
 
 
 def _edge(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
+    """The smallest legal size of one axis, which other axes may lift above its lowest one."""
     axis = rng.choice(problem.axes)
-    return {**base, axis.name: axis.low}
+    lowest = {**base, axis.name: axis.low}
+    steps = range(axis.low, base[axis.name], axis.multiple)[:_EDGE_STEPS]
+    return next((d for n in steps if problem.legal(d := {**base, axis.name: n})), lowest)
 
 
 def _scale_up(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dims:
@@ -217,6 +222,8 @@ def _draw_dims(
         legal = problem.legal(dims) and problem.elements(dims) <= limit
         if legal and dims not in taken and _fits(problem, kind, base, dims, least):
             return dims
+    if kind is not Kind.SCALE_UP:  # for example, nothing is smaller than the train points
+        return _draw_dims(problem, scale, Kind.SCALE_UP, taken, rng)
     raise ValueError(f"{problem.name}: no legal {kind} workload at scale {scale} was found")
 
 

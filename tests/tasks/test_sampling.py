@@ -202,6 +202,25 @@ def test_sizes_off_any_tile_are_legal_and_checked_once(sizes, expected):
     assert [w.dims["n"] for w in workloads] == [3, *end, *([expected] if expected else [])]
 
 
+def _unseen_sizes(problem):
+    return {w.kind: w.dims for w in unseen_workloads(problem, Scale.SIM, "hip", 0)}
+
+
+def test_an_edge_is_the_smallest_legal_size_or_a_larger_one_if_that_is_a_train_point():
+    class AtLeastSix(_OneAxis):
+        name = "at_least_six"
+        production = points("n", full=[(20,)], sim=[(20,), (24,)])
+
+        def legal(self, dims):
+            return 6 <= dims["n"] <= 64
+
+    class FromTheSmallest(AtLeastSix):
+        pass
+
+    assert _unseen_sizes(AtLeastSix(32, 40))[Kind.EDGE] == {"n": 6}
+    assert _unseen_sizes(FromTheSmallest(6, 40))[Kind.EDGE]["n"] > 6
+
+
 def _same(left, right):
     for name, value in left.items():
         if isinstance(value, torch.Tensor):
