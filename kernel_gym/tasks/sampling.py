@@ -208,7 +208,10 @@ def _fits(problem: Problem, kind: Kind, base: Dims, dims: Dims, least: float) ->
 def _draw_dims(
     problem: Problem, scale: Scale, kind: Kind, taken: Sequence[Dims], rng: random.Random
 ) -> Dims:
-    """Draws dimensions of one kind that are legal, within the budget and not in `taken`."""
+    """Draws dimensions of one kind that are legal, within the budget and not in `taken`.
+
+    They are larger ones if no such dimensions of the kind are left, as where nothing is smaller.
+    """
     if kind is Kind.PRODUCTION:
         fresh = [dims for dims in production_points(problem, scale) if dims not in taken]
         if not fresh:
@@ -222,7 +225,7 @@ def _draw_dims(
         legal = problem.legal(dims) and problem.elements(dims) <= limit
         if legal and dims not in taken and _fits(problem, kind, base, dims, least):
             return dims
-    if kind is not Kind.SCALE_UP:  # for example, nothing is smaller than the train points
+    if kind is not Kind.SCALE_UP:
         return _draw_dims(problem, scale, Kind.SCALE_UP, taken, rng)
     raise ValueError(f"{problem.name}: no legal {kind} workload at scale {scale} was found")
 

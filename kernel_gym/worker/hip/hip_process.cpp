@@ -330,13 +330,13 @@ int share(uint64_t host, uint64_t size, uint64_t* address) {
   if (!allocation) return kOutOfMemory;
   const uint64_t place = (allocation + kPage - 1) / kPage * kPage;
   const int file = s.file;
-  const auto move = [start, pages, place, file] {
+  const auto move_pages = [start, pages, place, file] {
     void* own = reinterpret_cast<void*>(start);
     std::memcpy(view_of(place), own, pages);
     return mmap(own, pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
                 static_cast<off_t>(place - kBase)) != MAP_FAILED;
   };
-  if (!OtherStack::run(move)) return kInvalidValue;
+  if (!OtherStack::run(move_pages)) return kInvalidValue;
   s.shared[host] = {start, pages, place, allocation};
   *address = place + (host - start);
   return kSuccess;
@@ -348,14 +348,14 @@ int unshare(uint64_t host) {
   const auto found = s.shared.find(host);
   if (found == s.shared.end()) return kInvalidValue;
   const Shared shared = found->second;
-  const auto move = [shared] {
+  const auto move_pages = [shared] {
     void* own = reinterpret_cast<void*>(shared.start);
     const bool moved = mmap(own, shared.pages, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
     if (moved) std::memcpy(own, view_of(shared.place), shared.pages);
     return moved;
   };
-  if (!OtherStack::run(move)) return kInvalidValue;
+  if (!OtherStack::run(move_pages)) return kInvalidValue;
   s.shared.erase(found);
   return release(shared.allocation);
 }

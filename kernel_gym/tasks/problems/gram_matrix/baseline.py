@@ -37,7 +37,7 @@ def gram_kernel(
             other=0.0,
         )
         part = tl.dot(left, right, part)
-        if start % PART == PART - DEPTH:  # matrix units truncate: long sums of theirs drift
+        if start % PART == PART - DEPTH:  # matrix units truncate, so long sums drift
             total += part
             part = tl.zeros([TILE, TILE], tl.float32)
     tl.store(

@@ -19,6 +19,15 @@ from kernel_gym.tasks.workload import Workload
 from kernel_gym.tasks.yardsticks import farthest, products_in_order
 
 
+def _pairs(
+    q: torch.Tensor, k: torch.Tensor, start: torch.Tensor, column: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gathers the rows of q and k of each nonzero, both [nonzeros, width]."""
+    rows = torch.arange(q.shape[0], device=q.device)
+    owner = torch.repeat_interleave(rows, (start[1:] - start[:-1]).long())
+    return q[owner], k[column.long()]
+
+
 class SddmmCsr(Problem):
     """`out[j] = scale * dot(q[i], k[column[j]])` for every j from start[i] to start[i + 1] - 1.
 
@@ -112,9 +121,8 @@ class SddmmCsr(Problem):
         scale: float,
     ) -> tuple[torch.Tensor, ...]:
         """Both rows gathered, in fp64."""
-        rows = torch.arange(q.shape[0], device=q.device)
-        owner = torch.repeat_interleave(rows, (start[1:] - start[:-1]).long())
-        return ((q.double()[owner] * k.double()[column.long()]).sum(1) * scale,)
+        left, right = _pairs(q, k, start, column)
+        return ((left.double() * right.double()).sum(1) * scale,)
 
     def reference(
         self,
@@ -140,9 +148,8 @@ class SddmmCsr(Problem):
         scale: float,
     ) -> tuple[torch.Tensor, ...]:
         """The same with sums term by term, and q scaled before: a single product may cancel."""
-        rows = torch.arange(q.shape[0], device=q.device)
-        owner = torch.repeat_interleave(rows, (start[1:] - start[:-1]).long())
-        left, right = q[owner].float()[:, None], k[column.long()].float()[:, :, None]
+        one, other = _pairs(q, k, start, column)
+        left, right = one.float()[:, None], other.float()[:, :, None]
         answers = [
             *(products_in_order(left, right, len(column))[..., 0, 0] * scale),
             *products_in_order(left * scale, right, len(column))[..., 0, 0],
