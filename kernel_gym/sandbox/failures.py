@@ -11,6 +11,8 @@ from kernel_gym.triton_versions import lacking
 
 COMPILE, RUNTIME = "compile", "runtime"
 MAX_TEXT = 6000
+_MARK = "^"
+"""The last line of Triton's message if the cause is an error without a text of its own."""
 
 _COMPILER_ERRORS = (
     "CompilationError",
@@ -37,6 +39,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     text = str(error).strip() or type(error).__name__
     lines = [part.strip() for part in text.splitlines() if part.strip()] or [type(error).__name__]
     line = lines[-1] if "CompilationError" in names else lines[0]  # Triton quotes source first
+    line = _cause(error) or line if line == _MARK else line
     missing = _lacking_in_triton(text)
     line = f"{line} ({missing})" if missing else line
     return {
@@ -45,6 +48,17 @@ def describe(error: BaseException) -> dict[str, Any]:
         "message": anonymous(line)[:500],
         "detail": anonymous(text if "\n" in text else _trace(error))[-MAX_TEXT:],
     }
+
+
+def _cause(error: BaseException) -> str:
+    """Describes the error that another one was raised from: its text, else the line that failed."""
+    cause = error.__cause__
+    if cause is None:
+        return ""
+    frames = traceback.extract_tb(cause.__traceback__)
+    where = (frames[-1].name, frames[-1].line) if frames else ()
+    text = (str(cause).strip(),) if str(cause) else where
+    return ": ".join(part for part in (type(cause).__name__, *text) if part)
 
 
 def _lacking_in_triton(text: str) -> str:

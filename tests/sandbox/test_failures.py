@@ -44,6 +44,25 @@ def test_triton_quotes_the_source_first_and_the_reason_last():
     assert _raised(code)["message"] == "no y"
 
 
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        ("assert acc == 3", "AssertionError: <module>"),
+        ("raise TypeError('no type')", "TypeError: no type"),
+    ],
+)
+def test_a_compiler_error_without_a_text_has_that_of_its_cause(raised, message):
+    code = (
+        "class CompilationError(Exception): pass\n"
+        "acc = 2\n"
+        "try:\n"
+        f"    {raised}\n"
+        "except Exception as cause:\n"
+        "    raise CompilationError('at 2:8:\\n  x = y\\n      ^') from cause"
+    )
+    assert _raised(code)["message"] == message
+
+
 @pytest.mark.parametrize(("version", "explained"), [("3.9.0", True), ("3.8.0", False)])
 def test_what_the_version_of_triton_lacks_is_named(monkeypatch, version, explained):
     monkeypatch.setattr(triton, "__version__", version)

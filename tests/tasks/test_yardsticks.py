@@ -130,3 +130,34 @@ def test_a_single_sampled_product_passes_with_its_operands_scaled_before(seed):
     answer = terms.reshape(16, 8).sum(0).sum().reshape(1)
     assert compare_close("out", answer, oracle, yardstick).passed
     assert not compare_close("out", answer * 1.0001, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("distribution", ["normal", "heavy_tail", "offset"])
+def test_a_focal_loss_by_either_usual_formula_passes(distribution, seed):
+    scalars = {"alpha": 0.25, "gamma": 1.5}
+    dims = {"rows": 3, "classes": 1}
+    inputs, (oracle,), (yardstick,) = case("sigmoid_focal_loss", dims, distribution, scalars, seed)
+    logits, target = inputs["logits"], inputs["target"]
+    right = (2 * target - 1) * logits
+    p = 1 / (1 + (-right).exp())
+    weight = 0.75 - 0.5 * target
+    by_exponential = weight * (1 - p) ** 1.5 * (1 + (-right).exp()).log()
+    by_logistic = weight * torch.sigmoid(-right) ** 1.5 * -torch.nn.functional.logsigmoid(right)
+    assert compare_close("loss", by_logistic, oracle, yardstick).passed
+    if (right.abs() < 4).all():
+        assert compare_close("loss", by_exponential, oracle, yardstick).passed
+    assert not compare_close("loss", by_logistic * 1.001, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_best_products_with_sums_in_another_order_pass(seed):
+    dims = {"queries": 3, "query_len": 1, "docs": 2, "doc_len": 1, "width": 16}
+    inputs, (oracle,), (yardstick,) = case("maxsim", dims, "normal", {}, seed)
+    query, doc = inputs["query"].float(), inputs["doc"].float()
+    terms = query[:, None, 0] * doc[None, :, 0]
+    backwards = torch.zeros(oracle.shape)
+    for term in reversed(range(16)):
+        backwards += terms[..., term]
+    assert compare_close("out", backwards, oracle, yardstick).passed
+    assert not compare_close("out", backwards.half().float(), oracle, yardstick).passed

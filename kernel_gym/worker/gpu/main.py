@@ -25,6 +25,7 @@ from kernel_gym.protocol.worker import ArenaArguments, ArenaCopies, Ranges
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel
 from kernel_gym.worker import preload as warm
+from kernel_gym.worker.gpu.free_memory import poison_free_memory
 from kernel_gym.worker.gpu.library_gate import take_kernels_away
 from kernel_gym.worker.gpu.memory import Exports
 
@@ -162,6 +163,7 @@ class GpuWorker:
         """Calls the candidate once, copies its outputs to their places and describes them."""
         values = self._arguments(args)
         self._poison(output_sizes, 1)
+        poison_free_memory()
         self.launches.start(noop)
         self.gate.refused = []
         outputs = self._run(values)

@@ -32,7 +32,7 @@ def bitnet_kernel(
         w_in = (cols[None, :] < n) & (at[:, None] < k)
         code = tl.load(code_ptr + cols[None, :] * code_row + at[:, None] // 4, mask=w_in, other=85)
         bits = (code.to(tl.int32) >> (2 * (at[:, None] % 4))) & 3
-        total = tl.dot(x, (bits - 1).to(tl.int8), total)
+        total = tl.dot(x, (bits - 1).to(tl.int8), total, out_dtype=tl.int32)
     scale = tl.load(x_scale_ptr + rows, mask=rows < m, other=0.0) * w_scale
     tl.store(
         out_ptr + rows[:, None] * n + cols[None, :],

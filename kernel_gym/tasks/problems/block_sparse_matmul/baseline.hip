@@ -9,7 +9,7 @@ constexpr int kThreads = 64;
 __global__ void block_sparse_kernel(const __half* x, const __half* w, const int32_t* row,
                                     const int32_t* start, __half* out, int64_t strips_in,
                                     int64_t strips, int64_t block) {
-  const int64_t strip = blockIdx.x, i = blockIdx.y;
+  const int64_t strip = blockIdx.y, i = blockIdx.x;
   const int64_t col = threadIdx.x;
   if (col >= block) return;
   float total = 0.0f;
@@ -27,7 +27,7 @@ extern "C" int block_sparse_matmul(const __half* x, const __half* w, const int32
                                    const int32_t* start, __half* out, int64_t rows,
                                    int64_t strips_in, int64_t strips, int64_t blocks, int64_t block,
                                    hipStream_t stream) {
-  block_sparse_kernel<<<dim3(strips, rows), dim3(kThreads), 0, stream>>>(x, w, row, start, out,
+  block_sparse_kernel<<<dim3(rows, strips), dim3(kThreads), 0, stream>>>(x, w, row, start, out,
                                                                          strips_in, strips, block);
   return hipGetLastError();
 }

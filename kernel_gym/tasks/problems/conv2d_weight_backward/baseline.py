@@ -26,6 +26,7 @@ def weight_kernel(
     area = height * width
     total = tl.zeros([TILE, TILE], tl.float32)
     for b in range(0, batch):
+        part = tl.zeros([TILE, TILE], tl.float32)
         for start in range(0, area, TILE):
             pixel = start + tl.arange(0, TILE)
             row = pixel // width
@@ -45,7 +46,8 @@ def weight_kernel(
                 mask=inside[:, None] & (channel[None, :] < channels),
                 other=0.0,
             )
-            total = tl.dot(grad, x, total)
+            part = tl.dot(grad, x, part)
+        total += part
     at = (filter_at[:, None] * channels + channel[None, :]) * 9 + tap
     inside = (filter_at[:, None] < filters) & (channel[None, :] < channels)
     tl.store(out_ptr + at, total.to(tl.float16), mask=inside)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 
@@ -17,7 +19,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import farthest, sum_orders
+from kernel_gym.tasks.yardsticks import farthest, products_by_matrix_units, sum_orders
 
 
 class FusedLinearCrossEntropy(Problem):
@@ -106,16 +108,24 @@ class FusedLinearCrossEntropy(Problem):
         """The definition as well, whose difference cancels, with products term by term."""
         answers = [self.reference(x, weight, target, ignore_index)]
         kept = target != ignore_index
-        wide, other = x.float(), weight.float()
-        for order in sum_orders(len(x), x.shape[1], x.device):
-            logits = wide.new_zeros((len(x), len(weight)))
-            for i in order.split(1):
-                logits = torch.addmm(logits, wide[:, i], other[:, i].T)
+        for logits in self._honest_logits(x, weight):
             lse = torch.logsumexp(logits, dim=1)
             mine = logits.gather(1, torch.where(kept, target, 0)[:, None])[:, 0]
             answers.append((torch.where(kept, lse - mine, 0.0), lse))
         oracle = self.oracle(x, weight, target, ignore_index)
         return tuple(map(farthest, oracle, zip(*answers, strict=True)))
+
+    def _honest_logits(self, x: torch.Tensor, weight: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yields float32 products term by term, and those of the GPU's matrix units."""
+        wide, other = x.float(), weight.float()
+        for order in sum_orders(len(x), x.shape[1], x.device):
+            logits = wide.new_zeros((len(x), len(weight)))
+            for i in order.split(1):
+                logits = torch.addmm(logits, wide[:, i], other[:, i].T)
+            yield logits
+        products = products_by_matrix_units(x, weight.T)
+        if products is not None:
+            yield products
 
     def flops(self, dims: Dims) -> int:
         """The product, and two operations for each logit."""

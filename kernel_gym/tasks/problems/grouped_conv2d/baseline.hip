@@ -9,9 +9,9 @@ constexpr int kThreads = 256;
 __global__ void grouped_conv2d_kernel(const __half* x, const __half* weight, int groups, int stride,
                                       int dilation, __half* out, int channels, int filters,
                                       int height, int width, int window, int oh, int ow) {
-  const int pixel = blockIdx.x * kThreads + threadIdx.x;
+  const int pixel = blockIdx.y * kThreads + threadIdx.x;
   if (pixel >= oh * ow) return;
-  const int64_t plane = blockIdx.y;
+  const int64_t plane = blockIdx.x;
   const int64_t f = plane % (groups * filters), batch = plane / (groups * filters);
   const int y = pixel / ow * stride - window / 2 * dilation;
   const int z = pixel % ow * stride - window / 2 * dilation;
@@ -37,7 +37,7 @@ extern "C" int grouped_conv2d(const __half* x, const __half* weight, int64_t gro
                               int64_t filters, int64_t height, int64_t width, int64_t window,
                               hipStream_t stream) {
   const int64_t oh = (height - 1) / stride + 1, ow = (width - 1) / stride + 1;
-  const dim3 grid((oh * ow + kThreads - 1) / kThreads, batch * groups * filters);
+  const dim3 grid(batch * groups * filters, (oh * ow + kThreads - 1) / kThreads);
   grouped_conv2d_kernel<<<grid, dim3(kThreads), 0, stream>>>(
       x, weight, (int)groups, (int)stride, (int)dilation, out, (int)channels, (int)filters,
       (int)height, (int)width, (int)window, (int)oh, (int)ow);

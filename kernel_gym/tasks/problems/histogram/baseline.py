@@ -6,10 +6,10 @@ import triton.language as tl
 
 
 @triton.jit
-def histogram_kernel(codes_ptr, out_ptr, codes_stride, cols, bins, BLOCK: tl.constexpr):
+def histogram_kernel(codes_ptr, out_ptr, codes_stride, cols, strips, bins, BLOCK: tl.constexpr):
     """Counts BLOCK codes."""
-    row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = (tl.program_id(0) // strips).to(tl.int64)
+    at = tl.program_id(0) % strips * BLOCK + tl.arange(0, BLOCK)
     codes = tl.load(codes_ptr + row * codes_stride + at, mask=at < cols, other=-1)
     counts = (codes >= 0) & (codes < bins)
     ones = tl.full([BLOCK], 1, tl.int32)
@@ -21,7 +21,8 @@ def histogram(codes: torch.Tensor, num_bins: int) -> torch.Tensor:
     rows, cols = codes.shape
     out = torch.zeros((rows, num_bins), dtype=torch.int32, device=codes.device)
     block = 256
-    histogram_kernel[(rows, triton.cdiv(cols, block))](
-        codes, out, codes.stride(0), cols, num_bins, BLOCK=block
+    strips = triton.cdiv(cols, block)
+    histogram_kernel[(rows * strips,)](
+        codes, out, codes.stride(0), cols, strips, num_bins, BLOCK=block
     )
     return out

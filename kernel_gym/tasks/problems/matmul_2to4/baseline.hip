@@ -8,8 +8,8 @@ constexpr int kThreads = 64;
 
 __global__ void sparse_kernel(const __half* x, const __half* value, const uint8_t* place,
                               __half* out, int64_t n, int64_t k) {
-  const int64_t row = blockIdx.y;
-  const int64_t col = (int64_t)blockIdx.x * kThreads + threadIdx.x;
+  const int64_t row = blockIdx.x;
+  const int64_t col = (int64_t)blockIdx.y * kThreads + threadIdx.x;
   if (col >= n) return;
   const __half* mine = x + row * k;
   float total = 0.0f;
@@ -24,7 +24,7 @@ __global__ void sparse_kernel(const __half* x, const __half* value, const uint8_
 
 extern "C" int matmul_2to4(const __half* x, const __half* value, const uint8_t* place, __half* out,
                            int64_t m, int64_t n, int64_t k, hipStream_t stream) {
-  const dim3 grid((n + kThreads - 1) / kThreads, m);
+  const dim3 grid(m, (n + kThreads - 1) / kThreads);
   sparse_kernel<<<grid, dim3(kThreads), 0, stream>>>(x, value, place, out, n, k);
   return hipGetLastError();
 }

@@ -15,6 +15,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest, products_by_matrix_units, products_in_order
 
 
 class Maxsim(Problem):
@@ -99,14 +100,32 @@ class Maxsim(Problem):
         self, query: torch.Tensor, doc: torch.Tensor, length: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         """One product for each query, in float32, masked beyond the lengths."""
-        place = torch.arange(doc.shape[1], device=doc.device)
-        beyond = (place >= length[:, None])[:, None, :]
-        wide = doc.float().mT
+        wide, beyond = doc.float().mT, self._beyond(doc, length)
         out = [
             torch.matmul(tokens.float(), wide).masked_fill(beyond, float("-inf")).amax(2).sum(1)
             for tokens in query
         ]
         return (torch.stack(out),)
+
+    def yardstick(
+        self, query: torch.Tensor, doc: torch.Tensor, length: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, products term by term, and those of the GPU's matrix units."""
+        beyond, flat = self._beyond(doc, length), doc.flatten(0, 1).mT
+        scores = len(query) * len(doc)
+        answers = [[row] for row in self.reference(query, doc, length)[0]]
+        for tokens, of_query in zip(query, answers, strict=True):
+            products = [*products_in_order(tokens.float(), flat.float(), scores)]
+            by_unit = products_by_matrix_units(tokens, flat)
+            for part in products if by_unit is None else [*products, by_unit]:
+                by_doc = part.unflatten(1, doc.shape[:2]).movedim(1, 0)
+                of_query.append(by_doc.masked_fill(beyond, float("-inf")).amax(2).sum(1))
+        honest = [torch.stack(row) for row in zip(*answers, strict=True)]
+        return (farthest(self.oracle(query, doc, length)[0], honest),)
+
+    def _beyond(self, doc: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+        place = torch.arange(doc.shape[1], device=doc.device)
+        return (place >= length[:, None])[:, None, :]
 
     def bytes(self, dims: Dims) -> int:
         """Reads the queries, the lengths and one token of each document; writes the scores."""

@@ -17,6 +17,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import farthest
 
 
 class SigmoidFocalLoss(Problem):
@@ -68,11 +69,23 @@ class SigmoidFocalLoss(Problem):
         self, logits: torch.Tensor, target: torch.Tensor, alpha: float, gamma: float
     ) -> tuple[torch.Tensor, ...]:
         """By the logarithm of the logistic function, in fp64."""
-        sign = 2 * target.double() - 1
-        right = sign * logits.double()
-        weight = alpha * target.double() + (1 - alpha) * (1 - target.double())
+        return (self._by_logistic(logits.double(), target.double(), alpha, gamma),)
+
+    def yardstick(
+        self, logits: torch.Tensor, target: torch.Tensor, alpha: float, gamma: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and the oracle's formula in float32."""
+        oracle = self.oracle(logits, target, alpha, gamma)[0]
+        reference = self.reference(logits, target, alpha, gamma)[0]
+        return (farthest(oracle, (reference, self._by_logistic(logits, target, alpha, gamma))),)
+
+    def _by_logistic(
+        self, logits: torch.Tensor, target: torch.Tensor, alpha: float, gamma: float
+    ) -> torch.Tensor:
+        right = (2 * target - 1) * logits
         loss = torch.sigmoid(-right) ** gamma * -F.logsigmoid(right)
-        return (loss * weight if alpha >= 0 else loss,)
+        weight = alpha * target + (1 - alpha) * (1 - target)
+        return loss * weight if alpha >= 0 else loss
 
     def reference(
         self, logits: torch.Tensor, target: torch.Tensor, alpha: float, gamma: float

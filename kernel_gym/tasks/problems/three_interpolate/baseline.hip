@@ -8,9 +8,9 @@ constexpr int kThreads = 256;
 
 __global__ void interpolate_kernel(const __half* x, const int32_t* index, const float* weight,
                                    __half* out, int64_t channels, int64_t known, int64_t count) {
-  const int64_t i = (int64_t)blockIdx.x * kThreads + threadIdx.x;
+  const int64_t i = (int64_t)blockIdx.y * kThreads + threadIdx.x;
   if (i >= count) return;
-  const int64_t plane = blockIdx.y;
+  const int64_t plane = blockIdx.x;
   const int64_t row = (plane / channels * count + i) * 3;
   float sum = 0.0f;
   for (int j = 0; j < 3; ++j) {
@@ -22,7 +22,7 @@ __global__ void interpolate_kernel(const __half* x, const int32_t* index, const 
 extern "C" int three_interpolate(const __half* x, const int32_t* index, const float* weight,
                                  __half* out, int64_t batch, int64_t channels, int64_t known,
                                  int64_t count, hipStream_t stream) {
-  const dim3 grid((count + kThreads - 1) / kThreads, batch * channels);
+  const dim3 grid(batch * channels, (count + kThreads - 1) / kThreads);
   interpolate_kernel<<<grid, dim3(kThreads), 0, stream>>>(x, index, weight, out, channels, known,
                                                           count);
   return hipGetLastError();
