@@ -22,8 +22,8 @@ def maxsim_kernel(
     WIDTH: tl.constexpr,
 ):
     """Scores one pair."""
-    query = tl.program_id(0).to(tl.int64)
-    doc = tl.program_id(1).to(tl.int64)
+    query = tl.program_id(1).to(tl.int64)
+    doc = tl.program_id(0).to(tl.int64)
     length = tl.load(length_ptr + doc)
     lane = tl.arange(0, WIDTH)
     score = 0.0
@@ -53,7 +53,7 @@ def maxsim(query: torch.Tensor, doc: torch.Tensor, length: torch.Tensor) -> torc
     queries, query_len, width = query.shape
     docs, doc_len, _ = doc.shape
     out = torch.empty((queries, docs), dtype=torch.float32, device=query.device)
-    maxsim_kernel[(queries, docs)](
+    maxsim_kernel[(docs, queries)](
         query,
         doc,
         length,
