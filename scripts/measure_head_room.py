@@ -44,7 +44,7 @@ def measure(device: Device, evaluations: list[Evaluation]) -> Table:
                 continue
             if ratio is not None:
                 table[task.problem.name][other.mode] = ratio
-        print(task.problem.name, table[task.problem.name], flush=True)
+        print(json.dumps({task.problem.name: table[task.problem.name]}), flush=True)
     head_room.close()
     return dict(sorted(table.items()))
 
