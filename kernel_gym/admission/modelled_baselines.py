@@ -18,7 +18,11 @@ from kernel_gym.tasks.sampling import make_inputs, train_workloads
 from kernel_gym.tasks.task import Mode
 
 MEASURED = Path(__file__).with_name("measured_head_room.json")
-"""Device, problem and mode to head-room, from verdicts of full size on 2026-11-22."""
+"""Device, problem and mode to head-room at full sizes.
+
+The H200's is from verdicts on 2026-11-22, the H100's from `scripts/measure_head_room.py` on
+2026-11-24.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ def measured_head_room(problem: str, device: str, mode: Mode) -> float | None:
     return measured.get(device, {}).get(problem, {}).get(mode)
 
 
+def measured_devices() -> list[str]:
+    """Returns the names of the GPUs that head-room was measured on."""
+    return sorted(json.loads(MEASURED.read_bytes()))
+
+
 def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
     """The geometric mean over the small train workloads, PyTorch by its model."""
     kind, ratios = problem.outputs[0].dtype, []
@@ -60,8 +69,13 @@ def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
 def compared_baselines(
     problems: Iterable[Problem], device: str, spec: DeviceSpec
 ) -> Iterator[ComparedBaseline]:
-    """Yields the comparison of each problem that was measured on the device."""
+    """Yields the comparison of each problem that was measured on the device.
+
+    Problems whose baseline is never PyTorch are left out: their head-room is that of a kernel.
+    """
     for problem in problems:
+        if not problem.fair_reference:
+            continue
         measured = measured_head_room(problem.name, device, Mode.TORCH2TRITON)
         modelled = modelled_head_room(problem, spec) if measured else None
         if measured and modelled:

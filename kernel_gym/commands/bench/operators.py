@@ -24,7 +24,11 @@ def operators(
 
     Example: kernel-gym bench operators
     """
-    from kernel_gym.admission.modelled_baselines import compared_baselines, rank_correlation
+    from kernel_gym.admission.modelled_baselines import (
+        compared_baselines,
+        measured_devices,
+        rank_correlation,
+    )
     from kernel_gym.hardware import MI300X
     from kernel_gym.tasks.registry import get_problem, problem_names
 
@@ -34,7 +38,10 @@ def operators(
     )
     rows = list(compared_baselines(problems, measured, MI300X))
     if not rows:
-        note(f"error: no head-room over PyTorch was measured on {measured}; expected NVIDIA H200")
+        known = ", ".join(measured_devices())
+        note(
+            f"error: no head-room over PyTorch was measured on {measured}; expected one of {known}"
+        )
         raise typer.Exit(FAILED)
     rho = rank_correlation(rows)
     if json:

@@ -39,6 +39,6 @@ def test_whatever_is_allocated_next_is_poisoned():
     before = torch.cuda.memory_reserved()
     poison_free_memory()
     assert torch.cuda.memory_reserved() == before
-    for size in (30 * MIB, 9 * MIB, 8 * MIB, 600):
-        piece = torch.empty(size, dtype=torch.uint8, device="cuda")
-        assert (piece == 0xFF).all(), size
+    sizes = (30 * MIB, 9 * MIB, 8 * MIB, 600)
+    pieces = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in sizes]
+    assert all((piece == 0xFF).all() for piece in pieces)
