@@ -47,7 +47,10 @@ attention/prefill_attention attention/extend_attention
 """
 """Test files of aiter that load without its C++ modules and are not for another GPU's formats."""
 _COMPILERS = ("CC=hipcc", "HIPCC=hipcc")
-_FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
+_FLA = """
+attn attn_sink attnres based delta_product delta forgetting_attn gla hgrn lightning_attn linear_attn
+retention rwkv6 simple_gla solve_tril
+"""
 _NOT_OPERATORS = (
     "auto_model cute cutile flex_attention monkey_patch mlp tiled_mlp trainer transformers utils"
 ).split()
