@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
-from kernel_gym.commands.bench.outside.cases import NONE, draw
+from kernel_gym.commands.bench.outside.cases import NONE, draw, draw_small, size_of
 from kernel_gym.commands.bench.outside.reasons import case_reason, of_text, reason_of
 from kernel_gym.commands.bench.outside.run import is_interrupted
 from kernel_gym.commands.bench.outside.suites import CHECKOUTS, programs, reduced, run_line
@@ -111,6 +111,46 @@ def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
     share = f"{passed} of {passed + failed + 1} ("
     assert share in done.output
     assert "; 9 drawn of 12 collected" in done.output
+
+
+def test_small_cases_are_drawn_among_the_smallest_quarter():
+    sizes = [100 - place for place in range(40)]
+    drawn = draw_small(sizes, 4)
+    assert len(drawn) == 4
+    assert all(30 <= place < 40 for place in drawn)
+    assert draw_small(sizes, 4) == drawn
+    assert draw_small([3, 1, 2], 5) == [0, 1, 2]
+    assert size_of({"shape": (2, 128), "causal": True, "lengths": [4, 0], "name": "x"}) == 1024
+
+
+def test_cases_of_large_suites_are_small(tmp_path, monkeypatch):
+    folder = tmp_path / "checkouts" / "flash-linear-attention" / "tests" / "ops"
+    folder.mkdir(parents=True)
+    (folder / "test_gla.py").write_text(
+        f"import pytest, torch\n{KERNEL}\n"
+        "@pytest.mark.parametrize(('n', 'm'), [(n, 2) for n in range(40, 0, -1)])\n"
+        "def test_sum(n, m):\n"
+        "    x = torch.ones(n, device='cuda')\n"
+        "    copy[(1,)](x, torch.empty_like(x), n, BLOCK=16)\n"
+        "    assert n <= 10\n"
+    )
+    monkeypatch.setenv(CHECKOUTS, str(tmp_path / "checkouts"))
+    done = CliRunner().invoke(app, ["bench", "outside", "--out", str(tmp_path), "--cases", "5"])
+    assert done.exit_code == 0, done.output
+    record = records_of(tmp_path)["tests/ops/test_gla.py"]
+    assert record["outcome"] == "passed", record
+    assert record["cases"]["passed"] == 5
+
+
+def test_aiter_has_every_tenth_file_and_named_ones(tmp_path):
+    folder = tmp_path / "aiter" / "op_tests" / "triton_tests"
+    for name in ("test_softmax", *(f"test_{number:02}" for number in range(30)), "moe/test_x"):
+        file = folder / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    chosen = [program.name.rpartition("/")[2] for program in programs(tmp_path)]
+    assert "test_softmax.py" in chosen
+    assert len(chosen) == 12
 
 
 def test_without_checkouts_it_says_what_is_expected(tmp_path, monkeypatch):

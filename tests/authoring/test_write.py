@@ -229,3 +229,45 @@ def test_dropout_is_traced_in_evaluation_mode():
     )
     text = traced("f", "make", MAKE + body)
     assert "evaluation mode" in text.notes[0]
+
+
+RECURRENT = """
+import torch
+
+batch, seq, width = 2, 6, 8
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = torch.nn.LSTM(width, 4, batch_first=True)
+
+    def forward(self, x, h, c):
+        return self.layer(x, (h, c))
+
+
+def inputs():
+    h = torch.rand(1, batch, 4)
+    return [torch.rand(batch, seq, width), h, torch.rand(1, batch, 4)]
+
+
+def init():
+    return [width]
+"""
+
+
+def test_a_recurrent_layer_computes_what_pytorch_does():
+    request = TracingRequest({"m.py": RECURRENT}, "m.py:Recurrent", "m.py:inputs", "m.py:init")
+    problem = load_text("mine", trace_problem(request, "mine", "a test").problem)
+    assert {axis.name for axis in problem.axes} == {"batch", "seq", "width"}
+    workload = train_workloads(problem, Scale.SIM)[0]
+    expected = expect(problem, workload, 0)
+    given = {name: value.double() for name, value in expected.inputs.items()}
+    layer = torch.nn.LSTM(workload.dims["width"], 4, batch_first=True).double()
+    for name, parameter in layer.named_parameters():
+        parameter.data.copy_(given[f"layer_{name}"])
+    with torch.no_grad():
+        out, states = layer(given["x"], (given["h"], given["c"]))
+    assert out.shape[1] == workload.dims["seq"]
+    for oracle, value in zip(expected.oracle, (out, *states), strict=True):
+        torch.testing.assert_close(oracle, value)

@@ -138,10 +138,7 @@ def _entry(
 ) -> FoundTask | Unsupported:
     tree = parsed(module, read_text(checkout, module))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    plain = stem.replace("_", "")
-    chosen = next((c for n, c in classes.items() if n.lower() == plain), None)
-    if chosen is None and len(classes) == 1:
-        (chosen,) = classes.values()
+    chosen = class_of(stem, classes)
     if chosen is None:
         return Unsupported(name, level, f"{module}: found no class like {stem!r}")
     taken, needed = _parameters(chosen)
@@ -157,6 +154,31 @@ def _entry(
     return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
 
 
+def class_of(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
+    """Returns the class of an operation, or None.
+
+    It is named like the operation, or with a part of its first word, as `YOLOConv` of
+    `yolov10_conv`, or without it, as `FeedForward` of `flux_feedforward`. An only class needs no
+    name. A class of which another one consists is a part of the operation.
+    """
+    first, _, rest = stem.partition("_")
+    tail = rest.replace("_", "")
+    heads = [first[:count] for count in range(len(first), 0, -1)]
+    lower = {name.lower(): node for name, node in classes.items()}
+    for head in heads:
+        if node := lower.get(head + tail):
+            return node
+    if tail in lower and not _is_part(lower[tail], classes):
+        return lower[tail]
+    return next(iter(classes.values())) if len(classes) == 1 else None
+
+
+def _is_part(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
+    """Whether another class names a class."""
+    others = (one for other in classes.values() if other is not node for one in ast.walk(other))
+    return any(isinstance(one, ast.Name) and one.id == node.name for one in others)
+
+
 _WIDTHS = frozenset(
     "hidden_size in_features out_features dim embed_dim embedding_dim hidden_features "
     "num_embeddings context_dim".split()
@@ -168,7 +190,7 @@ def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     """Returns parameters that the registry leaves out and the first shape shows."""
     shape = next(one["shape"] for one in scenario["inputs"].values() if isinstance(one, dict))
     values = dict.fromkeys(missing & _WIDTHS, shape[-1] if shape else 1)
-    channels = {"in_channels", "out_channels", "num_features"} & missing
+    channels = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"} & missing
     return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
 
 

@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.tracing.built import Built
 from kernel_gym.worker.tracing.on_cpu import Reserved
+from kernel_gym.worker.tracing.recurrent import one_step_only
 
 MOST_NODES = 4000
 MOST_CONSTANTS = 4096
@@ -30,7 +31,7 @@ def of_forward(built: Built) -> dict[str, Any]:
     def forward(*values: torch.Tensor) -> list[torch.Tensor]:
         return built.outputs(dict(zip(names, values, strict=True)))
 
-    with built.mode:
+    with built.mode, one_step_only():
         try:
             with torch.no_grad():
                 graph = make_fx(forward, pre_dispatch=True)(*built.values.values())

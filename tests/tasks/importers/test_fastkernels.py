@@ -1,11 +1,13 @@
 """A tiny checkout in the layout of FastKernels, with its registry of shapes."""
 
+import ast
+
 import pytest
 
 from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.admission.importing import import_suite
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.importers.fastkernels import TRITON, traced_text
+from kernel_gym.tasks.importers.fastkernels import TRITON, class_of, traced_text
 from kernel_gym.tasks.importers.manifest import ImportStatus
 from kernel_gym.tasks.importers.reader import FoundTask, Unsupported
 from kernel_gym.tasks.names import IMPORTS
@@ -77,6 +79,24 @@ def test_operations_with_shapes_are_listed_with_their_imports(checkout):
     assert "found no class like 'other'" in other.reason
     assert isinstance(shapeless, Unsupported)
     assert "found no inputs with shapes" in shapeless.reason
+
+
+@pytest.mark.parametrize(
+    ("stem", "text", "name"),
+    [
+        ("row_gate", "class A: pass\nclass RowGate: pass", "RowGate"),
+        ("yolov10_conv", "class YOLOConv: pass\nclass B:\n    a = YOLOConv", "YOLOConv"),
+        ("flux_feedforward", "class Gelu: pass\nclass FeedForward:\n    a = Gelu", "FeedForward"),
+        ("ada_layer_norm", "class LayerNorm: pass\nclass Zero:\n    a = LayerNorm", None),
+        ("parallel_linear", "class ColumnParallelLinear: pass\nclass B: pass", None),
+        ("anything", "class Only: pass", "Only"),
+        ("anything", "class Anythings: pass\nclass B: pass", None),
+    ],
+)
+def test_the_class_of_an_operation_is_found_by_its_name(stem, text, name):
+    classes = {node.name: node for node in ast.parse(text).body}
+    chosen = class_of(stem, classes)
+    assert (chosen.name if chosen else None) == name
 
 
 def test_equal_sizes_are_one_axis():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 from collections import Counter
@@ -17,6 +18,10 @@ from kernel_gym.commands.bench.outside.reasons import case_reason
 
 DOCUMENT, MOST = "KERNEL_GYM_OUTSIDE_DOCUMENT", "KERNEL_GYM_OUTSIDE_CASES"
 """Variables: the file for the records, and how many cases at most are drawn."""
+SMALL = "KERNEL_GYM_OUTSIDE_SMALL"
+"""Variable: set to draw among the smallest cases of a file only."""
+SMALL_PART = 4
+"""The smallest cases are one of so many parts of a file's cases."""
 SEED = 25
 """Seed of the draw of cases."""
 _UNFINISHED = "the process ended in it"
@@ -36,13 +41,51 @@ def draw(count: int, most: int) -> list[int]:
     return sorted(random.Random(SEED).sample(range(count), most))
 
 
+def draw_small(sizes: Sequence[int], most: int) -> list[int]:
+    """Returns the places of the cases that are run, drawn among the smallest quarter.
+
+    Args:
+        sizes: A measure of each case; at least `most` cases count as small.
+        most: How many are run at most.
+
+    Example:
+        >>> draw_small([9, 8, 1, 7], most=1)
+        [2]
+    """
+    count = max(most, len(sizes) // SMALL_PART)
+    small = sorted(sorted(range(len(sizes)), key=lambda place: sizes[place])[:count])
+    return [small[place] for place in draw(len(small), most)]
+
+
+def size_of(value: object) -> int:
+    """Returns the product of all positive integers in a parameter of a case, 1 without any.
+
+    Example:
+        >>> size_of({"shape": (2, 128), "causal": True, "scale": 0.5})
+        256
+    """
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return math.prod(map(size_of, value))
+    return value if isinstance(value, int) and value > 0 else 1
+
+
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Keeps the cases that are drawn."""
-    places = set(draw(len(items), int(os.environ[MOST])))
+    places = set(_places(items, int(os.environ[MOST])))
     left = [item for place, item in enumerate(items) if place not in places]
     _write({"collected": len(items), "drawn": len(places)})
     items[:] = [item for place, item in enumerate(items) if place in places]
     config.hook.pytest_deselected(items=left)
+
+
+def _places(items: Sequence[Any], most: int) -> list[int]:
+    """Returns the places of the drawn cases of a file."""
+    if SMALL not in os.environ:
+        return draw(len(items), most)
+    cases = [getattr(item, "callspec", None) for item in items]
+    return draw_small([size_of(case.params) if case else 1 for case in cases], most)
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -6,12 +6,15 @@ checkouts under the names of their repositories.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from kernel_gym.commands.bench.outside.cases import SMALL
 
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
 HECBENCH_PROGRAMS = 80
@@ -30,10 +33,24 @@ _ARGUMENTS = {
 """Arguments of HeCBench's programs that reject or do not finish with reduced ones."""
 _LIGER_VARIABLES = {"LIGER_FUSED_MOE_AUTOTUNE": "0"}
 """One configuration for each kernel of the mixture of experts, instead of a trial of all."""
-_AITER_VARIABLES = {"AITER_TRITON_ONLY": "1"}
+_SMALL = {SMALL: "1"}
+"""Cases are drawn among the smallest quarter of a file: the largest ones fill a GPU."""
+_AITER_VARIABLES = {"AITER_TRITON_ONLY": "1", **_SMALL}
 """aiter's switch for machines where its C++ modules cannot be built: its Triton operators alone."""
+_AITER = """
+softmax topk gmm normalization/rmsnorm normalization/layernorm normalization/fused_rmsnorm_add
+normalization/fused_add_rmsnorm_pad conv/causal_conv1d conv/causal_conv1d_update_single_token
+fusions/fused_mul_add fusions/fused_silu_mul gemm/basic/gemm_a16w16
+gemm/basic/gemm_a8w8_per_token_scale gemm/batched/batched_gemm_bf16 gemm/feed_forward/ff_a16w16
+moe/moe_align_block_size moe/moe_routing_sigmoid_top1_fused attention/mla_decode_rope
+attention/prefill_attention attention/extend_attention
+"""
+"""Test files of aiter that load without its C++ modules and are not for another GPU's formats."""
 _COMPILERS = ("CC=hipcc", "HIPCC=hipcc")
-_FLA = "attn based delta_product delta gla hgrn linear_attn retention rwkv6 simple_gla solve_tril"
+_FLA = """
+attn attn_sink attnres based delta_product delta forgetting_attn gla hgrn lightning_attn linear_attn
+retention rwkv6 simple_gla solve_tril
+"""
 _NOT_OPERATORS = (
     "auto_model cute cutile flex_attention monkey_patch mlp tiled_mlp trainer transformers utils"
 ).split()
@@ -131,15 +148,19 @@ def _fla(checkout: Path) -> Iterator[Program]:
     for name in _FLA.split():
         file = checkout / "tests" / "ops" / f"test_{name}.py"
         if file.exists():
-            yield _pytest("flash-linear-attention", checkout, file, checkout)
+            yield _pytest("flash-linear-attention", checkout, file, checkout, variables=_SMALL)
 
 
 def _aiter(checkout: Path) -> Iterator[Program]:
+    """Yields every tenth test file, and the named ones."""
     folder = checkout / "op_tests" / "triton_tests"
     paths = (checkout, checkout / "aiter" / "jit" / "utils")  # aiter adds the second one too late
-    for file in sorted(folder.rglob("test_*.py"))[
-        :: max(1, len(list(folder.rglob("test_*.py"))) // 10)
-    ]:
+    files = sorted(folder.rglob("test_*.py"))
+    drawn = set(files[:: max(1, len(files) // 10)])
+    named = {
+        folder / place / f"test_{name}.py" for place, name in map(os.path.split, _AITER.split())
+    }
+    for file in sorted(drawn | {file for file in named if file.exists()}):
         yield _pytest("aiter", checkout, file, *paths, variables=_AITER_VARIABLES)
 
 

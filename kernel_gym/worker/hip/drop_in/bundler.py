@@ -1,16 +1,21 @@
 """A `clang-offload-bundler` for machines that have clang without it, as Debian's packages do.
 
 It joins the code objects of several targets in one file, in the uncompressed format of LLVM (Clang
-Offload Bundler, section "Bundled Binary File Layout"). It runs as a script without this package.
+Offload Bundler, section "Bundled Binary File Layout"). An object of the host stays one that linkers
+take: the others become sections of it. It runs as a script without this package.
 """
 
 from __future__ import annotations
 
 import struct
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+"""Begins a file of several code objects, and the name of each section that holds one."""
+_ELF, _ARCHIVE = b"\x7fELF", b"!<arch>\n"
 _DEFAULT_ALIGNMENT = 4096
 
 
@@ -38,6 +43,8 @@ def unbundle(content: bytes) -> list[tuple[str, bytes]]:
     Raises:
         ValueError: It is not an uncompressed bundle.
     """
+    if content.startswith(_ELF):
+        return _of_sections(content)
     if not content.startswith(MAGIC):
         raise ValueError(f"found a file that begins with {content[:24]!r}, expected {MAGIC!r}")
     (count,) = struct.unpack_from("<Q", content, len(MAGIC))
@@ -50,6 +57,45 @@ def unbundle(content: bytes) -> list[tuple[str, bytes]]:
     return entries
 
 
+def _of_sections(content: bytes) -> list[tuple[str, bytes]]:
+    """Returns the code objects in the sections of an ELF file of 64 bits."""
+    (start,) = struct.unpack_from("<Q", content, 0x28)
+    size, count, names = struct.unpack_from("<HHH", content, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", content, start + n * size) for n in range(count)]
+    texts = headers[names][4]
+    entries = []
+    for name, _, _, _, offset, length in headers:
+        text = content[texts + name : content.index(0, texts + name)]
+        if text.startswith(MAGIC):
+            entries.append((text[len(MAGIC) :].decode(), content[offset : offset + length]))
+    return entries
+
+
+def members(archive: bytes) -> Iterator[bytes]:
+    """Yields the contents of an archive's files, without its tables.
+
+    Raises:
+        ValueError: It is not an archive.
+    """
+    if not archive.startswith(_ARCHIVE):
+        raise ValueError(f"found a file that begins with {archive[:8]!r}, expected {_ARCHIVE!r}")
+    place = len(_ARCHIVE)
+    while place + 60 <= len(archive):
+        name, size = archive[place : place + 16].rstrip(), int(archive[place + 48 : place + 58])
+        if name not in (b"/", b"//", b"/SYM64/"):
+            yield archive[place + 60 : place + 60 + size]
+        place += 60 + size + size % 2
+
+
+def archived(contents: list[bytes]) -> bytes:
+    """Returns an archive of files that are named by their numbers."""
+    body = _ARCHIVE
+    for number, content in enumerate(contents):
+        head = f"{f'{number}.bc/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(content):<10}`\n"
+        body += head.encode() + content + b"\n" * (len(content) % 2)
+    return body
+
+
 def main(words: list[str]) -> int:
     """Runs the tool with the options that clang's driver gives it; returns the exit status."""
     options: dict[str, list[str]] = {}
@@ -59,28 +105,70 @@ def main(words: list[str]) -> int:
     inputs = [path for name in ("input", "inputs") for path in _list(options, name)]
     outputs = [path for name in ("output", "outputs") for path in _list(options, name)]
     targets = _list(options, "targets")
-    if options.get("type", ["o"])[0] not in ("o", "bc") or not inputs or not outputs:
+    kind = options.get("type", ["o"])[0]
+    if (
+        kind not in ("o", "bc", "a")
+        or (kind == "a" and "unbundle" not in options)
+        or not (inputs and outputs)
+    ):
         wanted = " ".join(words)
-        advice = "only -type=o is done here, install clang-tools for the rest (apt-get)"
+        advice = "only -type=o, and -unbundle -type=a, are done here: install clang-tools (apt-get)"
         print(f"clang-offload-bundler of kernel-gym: found {wanted}; {advice}", file=sys.stderr)
         return 1
-    if "unbundle" in options:
-        return _unbundle(Path(inputs[0]), targets, outputs)
-    alignment = int(options.get("bundle-align", ["1"])[0])
-    entries = [(t, Path(p).read_bytes()) for t, p in zip(targets, inputs, strict=True)]
-    Path(outputs[0]).write_bytes(bundle(entries, alignment))
-    return 0
-
-
-def _unbundle(source: Path, targets: list[str], outputs: list[str]) -> int:
     try:
-        entries = dict(unbundle(source.read_bytes()))
-    except ValueError as error:
-        print(f"clang-offload-bundler: {source}: {error}", file=sys.stderr)
+        if "unbundle" in options:
+            split = _split_archive if kind == "a" else _split
+            split(Path(inputs[0]), targets, outputs)
+        else:
+            alignment = int(options.get("bundle-align", ["1"])[0])
+            _join(list(zip(targets, inputs, strict=True)), Path(outputs[0]), alignment)
+    except (ValueError, IndexError, struct.error, OSError) as error:
+        print(f"clang-offload-bundler: {inputs[0]}: {error}", file=sys.stderr)
         return 1
-    for target, output in zip(targets, outputs, strict=True):
-        Path(output).write_bytes(entries.get(target, b""))
     return 0
+
+
+def _join(inputs: list[tuple[str, str]], output: Path, alignment: int) -> None:
+    entries = [(target, Path(path).read_bytes()) for target, path in inputs]
+    hosts = [
+        path
+        for (target, content), (_, path) in zip(entries, inputs, strict=True)
+        if target.startswith("host-") and content.startswith(_ELF)
+    ]
+    if not hosts:
+        output.write_bytes(bundle(entries, alignment))
+        return
+    words = ["objcopy"]
+    for target, path in inputs:
+        if path not in hosts:
+            section = f"{MAGIC.decode()}{target}"
+            words += [f"--add-section={section}={path}"]
+            words += [f"--set-section-flags={section}=readonly,exclude"]
+    done = subprocess.run([*words, hosts[0], str(output)], capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(f"objcopy: {done.stderr.strip()}")
+
+
+def _split(source: Path, targets: list[str], outputs: list[str]) -> None:
+    content = source.read_bytes()
+    entries = dict(unbundle(content))
+    host = content if content.startswith(_ELF) else b""
+    for target, output in zip(targets, outputs, strict=True):
+        Path(output).write_bytes(entries.get(target, host if target.startswith("host-") else b""))
+
+
+def _split_archive(source: Path, targets: list[str], outputs: list[str]) -> None:
+    """Writes an archive for each target, of its code objects in all files of an archive."""
+    files = list(members(source.read_bytes()))
+    bundles = [unbundle(file) for file in files if file.startswith((_ELF, MAGIC))]
+    for target, output in zip(targets, outputs, strict=True):
+        chosen = [c for entries in bundles for name, c in entries if _same(name, target)]
+        Path(output).write_bytes(archived(chosen))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names are of one target; the last part of its triple may be left out."""
+    return one.replace("--", "-") == other.replace("--", "-")
 
 
 def _list(options: dict[str, list[str]], name: str) -> list[str]:
