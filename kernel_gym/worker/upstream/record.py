@@ -9,6 +9,7 @@ import random
 import runpy
 import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,11 +18,16 @@ from typing import Any
 import torch
 
 from kernel_gym.worker.upstream.calls import CallRecorder
+from kernel_gym.worker.upstream.seeds import MovedSeeds
 
 MOST_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
 RING_AGAIN = 2.0
 """Processor seconds after which a recording that continues is stopped again."""
+MOST_AGAIN = 3
+"""How often the tests run again with other seeds, to learn other values of linked integers."""
+SHARE_AGAIN = 0.5
+"""The share of the time for recording after which no further run with other seeds begins."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -45,6 +51,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
         `calls` as JSON, and `ended`: how the tests ended.
     """
     _first_configuration_only()
+    seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
     sys.meta_path.append(_StubFinder())
@@ -59,6 +66,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     ended = "well"
     try:
         more = STYLES[options["style"]](folder, options, recorder)
+        _again(folder, options, recorder, seeds)
     except Enough:
         more, ended = {}, "time"
     except BaseException as error:  # tests may end in any way; what was recorded counts
@@ -68,6 +76,25 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return {"calls": recorder.calls, "refused": recorder.refused, "ended": ended, **more}
+
+
+def _again(
+    folder: Path, options: Mapping[str, Any], recorder: CallRecorder, seeds: MovedSeeds
+) -> None:
+    """Runs the tests with other seeds, to see which other integers their generators draw."""
+    if options["style"] not in REPEATABLE:
+        return
+    recorder.known_only = True
+    for shift in range(1, MOST_AGAIN + 1):
+        if not recorder.linked or time.process_time() > SHARE_AGAIN * options["seconds"]:
+            return
+        seeds.shift = shift
+        random.seed(options["seed"])
+        torch.manual_seed(options["seed"])
+        try:
+            STYLES[options["style"]](folder, options, recorder)
+        except (Exception, Enough, SystemExit):  # the first run counts
+            return
 
 
 class _Stub(types.ModuleType):
@@ -121,7 +148,12 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     linecache.checkcache(str(path))
     exec(compile("".join(lines[:at]), str(path), "exec"), module.__dict__)
     recorder.wrap(module.__dict__, options["functions"])
+    known = set(module.__dict__)
     exec(compile("\n" * at + "".join(lines[at:]), str(path), "exec"), module.__dict__)
+    if not recorder.calls:  # some files define tests and leave them to a test runner
+        for name in sorted(module.__dict__.keys() - known):
+            if name.startswith("test") and isinstance(module.__dict__[name], types.FunctionType):
+                module.__dict__[name]()
     return {}
 
 
@@ -142,6 +174,8 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         runpy.run_path(str(folder / options["file"]), run_name="__main__")
     except SystemExit as end:
         return {"status": end.code if isinstance(end.code, int) else int(end.code is not None)}
+    finally:
+        loaders.exec_module = load
     return {"status": 0}
 
 
@@ -190,6 +224,8 @@ def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> 
     return {"init": {"args": list(args), "kwargs": kwargs}}
 
 
+REPEATABLE = ("halves", "runner")
+"""Styles whose tests can run again in one process."""
 STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest, "cases": _cases}
 
 
