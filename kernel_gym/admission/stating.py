@@ -147,7 +147,7 @@ class _Reference:
             return None
         sizes, left = dict(dims), MOST_TRIES
         while (tried is None or tried.seconds > SLOW) and left:
-            smaller, still_large = None, False
+            smaller, still_large, before = None, False, left
             parts = STOPPED if tried is None else FINISHED
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
                 if sizes[name] < parts or not left:
@@ -159,8 +159,8 @@ class _Reference:
                 if smaller is not None or still_large or self._slow:
                     sizes = fewer
                     break
-            if smaller is None and not (still_large or self._slow):
-                break
+            if left == before or (smaller is None and not (still_large or self._slow)):
+                break  # no size can be smaller, or none helps
             tried = smaller
         if tried is None and large:  # no size of it can be smaller
             sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)

@@ -248,10 +248,10 @@ class _Kernel:
 
 def _is_inlined(name: str, scope: dict[str, Any]) -> bool:
     """Whether another kernel calls a `@triton.jit` function, which then has to stay what it is."""
-    if not hasattr(scope[name], "run"):
+    if not hasattr(type(scope[name]), "run"):  # stubs of modules have every name themselves
         return False
     for other, value in scope.items():
-        if not hasattr(value, "run"):
+        if not hasattr(type(value), "run") and not isinstance(value, _Kernel):
             continue
         function = value.wrapped if isinstance(value, _Kernel) else value
         while hasattr(function, "fn"):  # an autotuner has a kernel, which has a function

@@ -138,9 +138,13 @@ def _integers(host: torch.Tensor) -> dict[str, Any]:
             return {"kind": "range", "start": int(starts[0]), "low": low, "high": high}
     if values.numel() <= FEW or _ordered(values):
         return _kept(host, low, high)
-    if torch.unique(values).numel() == values.numel():
+    different, counts = torch.unique(values, return_counts=True)
+    if different.numel() == values.numel():
         if high - low + 1 == values.numel():
             return {"kind": "permutation", "low": low, "high": high}
+        return _kept(host, low, high)
+    repeated = different[counts > 1]
+    if len(repeated) == 1 and int(repeated[0]) in (low, high):  # an order with padding
         return _kept(host, low, high)
     ordered = rows.sort(dim=1).values
     distinct = rows.shape[1] > 1 and bool((ordered[:, 1:] != ordered[:, :-1]).all())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import itertools
 import linecache
+import math
 import random
 import runpy
 import signal
@@ -190,14 +191,17 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
             kept = [i for i in items if not any(w in i.name for w in ("performance", "save"))]
             step = max(1, len(kept) // options["most"])
-            items[:] = kept[::step][: options["most"]]
+            items[:] = sorted(kept[::step][: options["most"]], key=_extent)
             for module in {id(i.module): i.module for i in items}.values():
                 recorder.wrap(module.__dict__, options["functions"])
 
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                ends.append(f"a file cannot be collected: {_cause(report)}"[:300])
+
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.outcome != "passed":
-                lines = str(report.longrepr).strip().splitlines() or [""]
-                ends.append(f"a test {report.outcome}: {lines[-1]}"[:300])
+                ends.append(f"a test {report.outcome}: {_cause(report)}"[:300])
 
     arguments = [
         "-q",
@@ -207,9 +211,23 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         str(folder / options["file"]),
     ]
     status = int(pytest.main(arguments, plugins=[Plugin()]))
-    if status == pytest.ExitCode.INTERRUPTED:
+    if status == pytest.ExitCode.INTERRUPTED and not ends:
         return {"status": status, "ended": "time"}
     return {"status": status, **({"ended": ends[-1]} if ends else {})}
+
+
+def _extent(item: Any) -> int:
+    """Returns the product of the integers of a test: small sizes run first, for the time."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return math.prod(max(1, value) for value in parameters.values() if type(value) is int)
+
+
+def _cause(report: Any) -> str:
+    """Returns the message of the exception that ended a test, in one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return " ".join(crash.message.split())
+    return (str(report.longrepr).strip().splitlines() or [""])[-1]
 
 
 def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
