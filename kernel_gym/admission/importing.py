@@ -38,11 +38,14 @@ from kernel_gym.tasks.importers.reader import (
     UnsupportedTask,
     hashes,
 )
-from kernel_gym.tasks.importers.recording import without_workloads
+from kernel_gym.tasks.importers.recording import not_train, without_workloads
 from kernel_gym.tasks.task import Task
 
 MOST_REPEATS = 4
-"""How often a task is admitted, each time without the workloads on which its own kernel fails."""
+"""How often a task is admitted, each time without the workloads on which its own kernel fails.
+
+The last time only the train workloads are left.
+"""
 log = logging.getLogger(__name__)
 
 
@@ -172,14 +175,16 @@ def _verdict(
     try:
         data = reader.prepare(checkout, found, bench)
         left_out = 0
-        for _ in range(MOST_REPEATS):
+        for number in range(MOST_REPEATS):
             problem = reader.problem(checkout, found, data)
             write_data(reader.suite, found.name, data, folder)
             try:
                 verdict = bench.admit(Task(problem, found.mode))
             except UnsoundWorkloadsError as error:
-                left_out += len(error.workloads)
-                data = without_workloads(data, error.workloads)
+                last = number == MOST_REPEATS - 2
+                unsound = not_train(data) if last else error.workloads
+                left_out += len(unsound)
+                data = without_workloads(data, unsound)
                 continue
             note = f"{left_out} workloads are left out: its own kernel fails on them"
             notes = (*verdict.notes, note) if left_out else verdict.notes

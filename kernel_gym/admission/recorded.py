@@ -138,7 +138,10 @@ def _without_tail(tensor: torch.Tensor) -> torch.Tensor:
 def _scaled(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype.is_floating_point:
         return (tensor.double() * 1.1 + 1e-3).to(tensor.dtype)
-    return ~tensor if tensor.dtype is torch.bool else tensor + 2
+    if tensor.dtype is torch.bool:
+        return ~tensor
+    # PyTorch cannot add to unsigned integers of several bytes on the CPU
+    return (tensor.to(torch.int64) + 2).to(tensor.dtype)
 
 
 CONTROLS: dict[str, Callable[[Answer, Answer], Answer]] = {

@@ -89,7 +89,9 @@ def import_(
     ] = None,
     device: DeviceOption = "sim:gfx942",
     executor: ExecutorOption = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Tasks or evaluations at a time.")
+    ] = None,
     secret: SecretOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -103,7 +105,7 @@ def import_(
     kernel-gym import pairs.jsonl --secret runs/demo
     """
     if source.is_dir():
-        import_checkout(source, suite, only, out, device, json)
+        import_checkout(source, suite, only, out, device, workers, json)
         return
     from kernel_gym.exchange.back import is_prompt, judged, submissions
     from kernel_gym.exchange.files import read_rows

@@ -30,7 +30,13 @@ OutOption = Annotated[
 
 
 def import_checkout(
-    checkout: Path, suite: str | None, only: str, out: Path | None, device: str, json: bool
+    checkout: Path,
+    suite: str | None,
+    only: str,
+    out: Path | None,
+    device: str,
+    workers: int | None,
+    json: bool,
 ) -> None:
     """Imports the suites of a checkout and prints the verdicts on their tasks."""
     from kernel_gym.admission.import_bench import ImportBench
@@ -39,7 +45,8 @@ def import_checkout(
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
-        benches = [stack.enter_context(ImportBench(device)) for _ in range(os.cpu_count() or 1)]
+        number = workers or os.cpu_count() or 1
+        benches = [stack.enter_context(ImportBench(device)) for _ in range(number)]
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
         for reader in readers:

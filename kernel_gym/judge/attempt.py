@@ -53,6 +53,8 @@ class Attempt:
     """The machine codes that ran in paid calls, each with a workload."""
     audited: set[str] = field(default_factory=set)
     """The machine codes with an audited launch."""
+    baseline_seconds: dict[int, float] = field(default_factory=dict)
+    """The time of the baseline on the inputs of a result, by the number of the result."""
     deferred: DeferredChecks = field(default_factory=DeferredChecks)
     """Timed calls that are checked later."""
 

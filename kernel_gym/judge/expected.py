@@ -29,6 +29,8 @@ class Expected:
     reference: tuple[torch.Tensor, ...]
     outputs: tuple[Output, ...]
     """The values that the call returns."""
+    baseline_seconds: float | None = None
+    """The time of the task's baseline on these inputs, if it made the reference."""
 
     @property
     def nbytes(self) -> int:

@@ -156,6 +156,8 @@ def _check(
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
         }
+        if expected.baseline_seconds:
+            attempt.baseline_seconds[len(attempt.results)] = expected.baseline_seconds
         if workload.split is not Split.ADVERSARIAL:
             attempt.paid |= dict.fromkeys(call.codes, workload)
     attempt.note(workload, verdict is None, message=verdict.message if verdict else "", **fields)

@@ -17,6 +17,7 @@ from kernel_gym.tasks import get_task, load_suite, prompt
 from kernel_gym.tasks.importers.manifest import read_manifest
 from kernel_gym.tasks.names import IMPORTS
 from kernel_gym.tasks.recorded.problem import RecordedProblem
+from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Split
 from tests.tasks.importers import suites
 
@@ -64,7 +65,24 @@ def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
     assert reasons["gone"] == "missing"
     assert "no GPU here" in entries["raises"][1].verdicts[DEVICE].reason
     assert entries["blind"][0] == "flagged"
-    assert "seed-blind" in entries["blind"][1].verdicts[DEVICE].flags
+    assert "fixed-inputs" in entries["blind"][1].verdicts[DEVICE].flags
+    fixed = entries["lengths"][1].verdicts[DEVICE]
+    assert fixed.flags == ("fixed-inputs",), fixed.reason
+
+
+def test_few_integers_are_those_that_the_tests_draw_with_other_seeds(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["picks"][0] == "admitted", entries["picks"][1].verdicts[DEVICE].reason
+    problem = get_task("tritonbench-g/picks").problem
+    (template,) = problem.templates
+    assert [len(one.sets) for one in template.linked] == [4, 4]
+    for workload in problem.stated_workloads(Split.TRAIN):
+        drawn = [make_inputs(problem, workload, seed) for seed in range(8)]
+        n = workload.dims["d0"] - 1
+        picked = {tuple(one["c0_t1"].tolist()) for one in drawn}
+        assert 1 < len(picked) <= 4
+        assert max(map(max, picked)) < n
+        assert all(one["c0_t0"].tolist() == [3 * i for i in range(n + 1)] for one in drawn)
 
 
 def test_the_values_of_all_calls_of_one_size_are_seen(imports):
@@ -145,7 +163,7 @@ def test_imported_suites_are_listed(imports):
     rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
     assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
     names = {task.id.partition("/")[2] for task in load_suite("tritonbench-g").tasks}
-    assert names == {"add", "draws", "rows", "signs"}
+    assert names == {"add", "draws", "picks", "rows", "signs"}
 
 
 def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):

@@ -116,3 +116,24 @@ def test_workloads_on_which_the_own_kernel_fails_are_left_out(checkout, tmp_path
     (note,) = step.entry.verdicts["sim:gfx942"].notes
     assert note.startswith("2 workloads are left out")
     assert read_data("tiny", "a", tmp_path) == {"stated": [{"dims": {"call": 0, "n": 1}}]}
+
+
+def test_at_last_only_the_workloads_of_the_suite_are_left(checkout, tmp_path):
+    splits = ("train", "unseen", "adversarial", "unseen", "unseen", "unseen")
+
+    class Stated(TinyReader):
+        def prepare(self, checkout, found, bench):
+            return {"stated": [{"dims": {"n": n}, "split": s} for n, s in enumerate(splits)]}
+
+    class Failing(Bench):
+        def admit(self, task):
+            self.ran.append(task)
+            if len(self.ran) <= 3:
+                raise UnsoundWorkloadsError([{"n": len(self.ran)}])
+            return super().admit(task)
+
+    (step,) = import_suite(Stated(), checkout, [Failing()], tmp_path, "a")
+    assert step.entry.status("sim:gfx942") is ImportStatus.ADMITTED
+    (note,) = step.entry.verdicts["sim:gfx942"].notes
+    assert note.startswith("5 workloads are left out")
+    assert read_data("tiny", "a", tmp_path)["stated"] == [{"dims": {"n": 0}, "split": "train"}]

@@ -39,11 +39,34 @@ def test_endless(number):
         except Exception:
             pass
 """
+HELPED_TESTS = """
+from timing import Timer
+
+
+@triton.jit
+def twice(x):
+    return x * 2.0
+
+
+@triton.jit
+def helped(x_ptr, out_ptr):
+    tl.store(out_ptr, twice(tl.load(x_ptr)))
+
+
+def test_helped():
+    x, out = torch.randn(1, device="cuda"), torch.empty(1, device="cuda")
+    helped[(1,)](x, out)
+    assert out == 2 * x
+"""
+
+
+NAMES = ["kernel", "twice", "helped"]
 
 
 def recorded(tests, **limits):
     files = {"suite.py": ("import pytest\n" + KERNEL + tests).encode()}
-    options = {"style": "pytest", "file": "suite.py", "functions": ["kernel"], "most": 8, "seed": 0}
+    options = {"style": "pytest", "file": "suite.py", "functions": NAMES, "most": 8, "seed": 0}
+    options |= {"stubs": ["timing"]}
     with ImportBench("sim:gfx942") as bench:
         return bench.run("record", files, options | limits)
 
@@ -61,3 +84,9 @@ def test_a_test_that_does_not_end_ends_the_recording():
     answer = recorded(ENDLESS_TESTS, seconds=3, launch_seconds=0.5)
     assert answer["ended"] == "time"
     assert len(answer["calls"]) == 1, "the tests behind it do not run any more"
+
+
+def test_a_kernel_that_another_kernel_calls_stays_what_it_is():
+    answer = recorded(HELPED_TESTS, seconds=30)
+    assert answer["status"] == 0, answer
+    assert [call["function"] for call in answer["calls"]] == ["helped"]

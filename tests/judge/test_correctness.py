@@ -205,3 +205,30 @@ def test_the_share_that_is_right_counts_no_zeros():
     assert share_right([result], [oracle]) == 0.75
     assert share_right([torch.zeros(6)], [oracle]) == 0.0
     assert share_right([None], [oracle]) == 0.0
+
+
+def test_results_of_one_byte_are_compared():
+    oracle = torch.linspace(-200, 200, 64).double()
+    result = oracle.to(torch.float8_e4m3fnuz)
+    assert same_twice(result, result.clone(), result.double())
+    moved = result.clone()
+    moved[3] = 100.0
+    assert not same_twice(result, moved, result.double())
+    lost = result.clone()
+    lost[3] = float("nan")
+    assert not same_twice(result, lost, result.double())
+    assert compare_close("out", result, result.double(), result).passed
+    assert not compare_close("out", moved, result.double(), result).passed
+
+
+def test_integers_of_fresh_memory_are_no_work():
+    fresh = torch.full((8,), -1, dtype=torch.int32)
+    oracle = torch.tensor([-1] * 6 + [3, 4], dtype=torch.int32)
+    assert share_right([fresh], [oracle]) == 0.0
+    fresh[6] = 3
+    assert share_right([fresh], [oracle]) == 0.5
+    codes = torch.tensor([255, 255, 7], dtype=torch.uint8)
+    assert share_right([codes], [codes]) == 1.0
+    assert share_right([torch.full_like(codes, 255)], [codes]) == 0.0
+    mask = torch.tensor([True, False])
+    assert share_right([mask], [mask]) == 1.0

@@ -35,7 +35,9 @@ class ReportedMethod:
             roofline = attempt.roofline_seconds(workload)
             if seconds < PLAUSIBILITY.physics_share * roofline:
                 return impossible(seconds, roofline, workload)
-            baseline = attempt.baseline.seconds(attempt.task, workload)
+            # The work of recorded calls may depend on their values, such as lengths.
+            baseline = attempt.baseline_seconds.get(index)
+            baseline = baseline or attempt.baseline.seconds(attempt.task, workload)
             ratio = baseline / seconds
             attempt.amend(
                 index,

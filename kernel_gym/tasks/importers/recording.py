@@ -18,6 +18,7 @@ from kernel_gym.tasks.recorded.problem import (
     stated_to_json,
 )
 from kernel_gym.tasks.recorded.templates import CallTemplate, strided, templates_of
+from kernel_gym.tasks.workload import Split
 
 SEED = 0
 RECORDING_SECONDS = 10
@@ -85,6 +86,11 @@ def without_workloads(
     """
     left = [one for one in data["stated"] if one["dims"] not in [dict(dims) for dims in workloads]]
     return {**data, "stated": left}
+
+
+def not_train(data: Mapping[str, Any]) -> list[Mapping[str, int]]:
+    """Returns the sizes of the workloads of a record that the suite's tests do not have."""
+    return [one["dims"] for one in data["stated"] if one["split"] != Split.TRAIN]
 
 
 def _used(

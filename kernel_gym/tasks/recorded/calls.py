@@ -41,7 +41,10 @@ class ValueClass(_Frozen):
     start: int = 0
     zeros: float = 0.0
     minus_infinite: float = 0.0
+    nans: float = 0.0
     share: float = 0.0
+    distinct: bool = False
+    """Whether no integer is twice in a row."""
     whole: bool = False
     pattern: Literal["", "lower", "upper", "diagonal", "positive", "symmetric"] = ""
     data: str = Field("", max_length=1 << 16)
@@ -76,6 +79,8 @@ class RecordedCall(_Frozen):
     kwargs: dict[str, Any] = Field(max_length=200)
     tensors: list[TensorForm] = Field(max_length=64)
     backward: bool = False
+    variants: list[dict[str, ValueClass]] = Field(default=[], max_length=16)
+    """Other values of its integers that belong together, by the number of the tensor."""
 
 
 class _Answer(BaseModel):

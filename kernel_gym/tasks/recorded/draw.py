@@ -11,6 +11,9 @@ import torch
 from kernel_gym.tasks.recorded.calls import TensorForm, ValueClass
 from kernel_gym.tasks.recorded.templates import Dims, is_contiguous, size_of
 
+MOST_DRAWS = 4
+"""How often rows of distinct integers are drawn again before they are cut from permutations."""
+
 
 class ImpossibleError(ValueError):
     """There are no values of the class for such sizes."""
@@ -128,6 +131,9 @@ def _floats(values: ValueClass, shape: tuple[int, ...], generator: torch.Generat
         hidden = torch.rand(shape, generator=generator) < values.minus_infinite
         hidden[..., :1] = False
         drawn = torch.where(hidden, -math.inf, drawn)
+    if values.nans:
+        lost = torch.rand(shape, generator=generator) < values.nans
+        drawn = torch.where(lost, math.nan, drawn)
     return drawn
 
 
@@ -160,7 +166,28 @@ def _integers(
         if size != high - low + 1 and not values.bound:
             high = low + size - 1
         return (low + torch.randperm(size, generator=generator)).reshape(shape).to(form.type)
-    return torch.randint(low, max(low, high) + 1, shape, generator=generator).to(form.type)
+    drawn = torch.randint(low, max(low, high) + 1, shape, generator=generator)
+    if values.distinct and size:
+        drawn = _distinct(drawn.reshape(-1, shape[-1]), low, high, generator).reshape(shape)
+    return drawn.to(form.type)
+
+
+def _distinct(rows: torch.Tensor, low: int, high: int, generator: torch.Generator) -> torch.Tensor:
+    """Draws rows again that have an integer twice."""
+    length = rows.shape[1]
+    if length > high - low + 1:
+        raise ImpossibleError("there are too few integers for a row without repetitions")
+    for number in range(MOST_DRAWS + 1):
+        ordered = rows.sort(dim=1).values
+        wrong = (ordered[:, 1:] == ordered[:, :-1]).any(dim=1).nonzero().flatten()
+        if not len(wrong):
+            break
+        if number < MOST_DRAWS:
+            rows[wrong] = torch.randint(low, high + 1, (len(wrong), length), generator=generator)
+            continue
+        for row in wrong:
+            rows[row] = low + torch.randperm(high - low + 1, generator=generator)[:length]
+    return rows
 
 
 def perturbed(form: TensorForm, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -171,7 +198,9 @@ def perturbed(form: TensorForm, tensor: torch.Tensor, generator: torch.Generator
     if form.values.kind != "float" or form.values.whole or not tensor.numel():
         return tensor
     signs = torch.randint(0, 2, tensor.shape, generator=generator).double() * 2 - 1
-    moved = tensor.double() * (1 + signs * torch.finfo(tensor.dtype).eps)
+    limits, exact = torch.finfo(tensor.dtype), tensor.double()
+    moved = (exact * (1 + signs * limits.eps)).clamp(limits.min, limits.max)
+    moved = torch.where(torch.isfinite(exact), moved, exact)
     result = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
     if 0 in tensor.stride():
         return tensor

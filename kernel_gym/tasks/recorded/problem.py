@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
-from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, perturbed
-from kernel_gym.tasks.recorded.templates import CallTemplate, size_of
+from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
+from kernel_gym.tasks.recorded.templates import CallTemplate, Integers, size_of
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 ENTRY = "kernel_gym_call"
@@ -193,7 +193,7 @@ class RecordedProblem(Problem):
     def assembled(self, source: str) -> str:
         """Returns a candidate's source with the function that makes its calls."""
         whole = self.origin.splice(source) if self.origin.splice else source
-        calls = [template.to_json() for template in self.templates]
+        calls = [template.calling() for template in self.templates]
         text = json.dumps(json.dumps({"functions": self.origin.functions, "templates": calls}))
         return (
             f"{whole}\n\n\nfrom kernel_gym.worker.sim.recorded_call import caller as _caller\n"
@@ -204,8 +204,16 @@ class RecordedProblem(Problem):
         """Draws the number of the call, its tensors, the sizes of axes, and gradients."""
         return draw_inputs(self.templates, workload.dims, generator, self.outputs_at)
 
-    def perturbed(self, inputs: Mapping[str, Value], seed: int) -> dict[str, Value]:
-        """Moves each real value among the inputs by one rounding."""
+    def perturbed(
+        self, inputs: Mapping[str, Value], seed: int, coarse: bool = False
+    ) -> dict[str, Value]:
+        """Moves each real value among the inputs by one rounding.
+
+        Args:
+            inputs: The inputs of a call.
+            seed: It decides the directions.
+            coarse: Whether to move the values of one byte, and no others.
+        """
         template = self.templates[int(_plain(inputs[CALL]))]
         forms = {
             _input(int(_plain(inputs[CALL])), k): form
@@ -214,7 +222,7 @@ class RecordedProblem(Problem):
         generator = torch.Generator().manual_seed(seed)
         return {
             name: perturbed(forms[name], value, generator)
-            if isinstance(value, torch.Tensor) and name in forms
+            if isinstance(value, torch.Tensor) and name in forms and (value.itemsize == 1) is coarse
             else value
             for name, value in inputs.items()
         }
@@ -267,10 +275,14 @@ def draw_inputs(
     """
     template = templates[dims[CALL]]
     values: dict[str, Value] = {CALL: dims[CALL]}
+    linked = _linked(template, dims, generator)
     for k, (form, shape) in enumerate(zip(template.call.tensors, template.shapes, strict=True)):
         sizes = shape_at(shape, dims)
         if math.prod(sizes) > 1 << 26:
             raise ImpossibleError("a tensor is too large")
+        if k in linked:  # of a call of this size, which need not be the template's first
+            update = {"values": linked[k], "shape": sizes, "strides": layout(form, sizes)}
+            form = form.model_copy(update=update)
         values[_input(dims[CALL], k)] = draw_tensor(form, sizes, dims, generator)
     for axis in template.axes:
         values[axis] = dims[axis]
@@ -280,6 +292,14 @@ def draw_inputs(
                 drawn = torch.randn(_sizes(output.shape), generator=generator)
                 values[f"of_{output.name}"] = drawn.to(output.dtype)
     return values
+
+
+def _linked(template: CallTemplate, dims: Dims, generator: torch.Generator) -> Integers:
+    """Draws one of the recorded sets of integers that belong together."""
+    sets = template.integers_at(dims)
+    if len(sets) < 2:
+        return sets[0] if sets else {}
+    return sets[int(torch.randint(len(sets), (), generator=generator))]
 
 
 def shape_at(shape: Sequence[str], dims: Dims) -> tuple[int, ...]:

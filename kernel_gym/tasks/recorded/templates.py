@@ -19,6 +19,21 @@ LEAST_NUMBER = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
 Dims = Mapping[str, int]
 Place = tuple[Any, ...]
+Integers = Mapping[int, ValueClass]
+"""Classes of integers that belong together, by the number of the tensor."""
+
+
+@dataclass(frozen=True)
+class LinkedIntegers:
+    """The integers that recorded calls of one size have, each set from one call.
+
+    Attributes:
+        dims: The size.
+        sets: Values that the tests have drawn for it.
+    """
+
+    dims: Dims
+    sets: tuple[Integers, ...]
 
 
 @dataclass(frozen=True)
@@ -30,12 +45,14 @@ class CallTemplate:
         shapes: For each tensor the size of each axis, as a product of axes or a number.
         grid: The same for the grid of a launch.
         axes: The names of the axes.
+        linked: Integers that belong together, at each recorded size.
     """
 
     call: RecordedCall
     shapes: tuple[tuple[str, ...], ...]
     grid: tuple[str, ...] | None
     axes: tuple[str, ...]
+    linked: tuple[LinkedIntegers, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The template as JSON values."""
@@ -44,7 +61,29 @@ class CallTemplate:
             "shapes": [list(shape) for shape in self.shapes],
             "grid": None if self.grid is None else list(self.grid),
             "axes": list(self.axes),
+            "linked": [
+                {
+                    "dims": dict(one.dims),
+                    "sets": [
+                        {str(k): v.model_dump(mode="json") for k, v in s.items()} for s in one.sets
+                    ],
+                }
+                for one in self.linked
+            ],
         }
+
+    def calling(self) -> dict[str, Any]:
+        """Returns the template as JSON values, without the classes of values: for a caller."""
+        value = self.to_json()
+        del value["linked"]
+        for form in value["call"]["tensors"]:
+            del form["values"]
+        return value
+
+    def integers_at(self, dims: Dims) -> list[Integers]:
+        """Returns the sets of integers that belong together at a size; none if not recorded."""
+        sizes = {name: dims[name] for name in self.axes}
+        return [one for linked in self.linked if linked.dims == sizes for one in linked.sets]
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> CallTemplate:
@@ -55,7 +94,16 @@ class CallTemplate:
             tuple(tuple(shape) for shape in value["shapes"]),
             None if grid is None else tuple(grid),
             tuple(value["axes"]),
+            tuple(map(_linked_from_json, value.get("linked", ()))),
         )
+
+
+def _linked_from_json(value: Mapping[str, Any]) -> LinkedIntegers:
+    sets = (
+        {int(k): ValueClass.model_validate(one) for k, one in values.items()}
+        for values in value["sets"]
+    )
+    return LinkedIntegers(dict(value["dims"]), tuple(sets))
 
 
 def size_of(expression: str, dims: Dims) -> int:
@@ -177,11 +225,30 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
             "args": _with_sizes(first.args, texts, ("args",)),
             "kwargs": _with_sizes(first.kwargs, texts, ("kwargs",)),
             "tensors": bound,
+            "variants": [],
         }
     )
     names = tuple(free.values())
     dims = [{name: vector[i] for vector, name in free.items()} for i in range(len(calls))]
-    return CallTemplate(call, shapes, grid, names), dims
+    linked = tuple(
+        LinkedIntegers(sizes, sets)
+        for sizes, sets in zip(dims, (_sets(call, bound) for call in calls), strict=True)
+        if sets
+    )
+    return CallTemplate(call, shapes, grid, names, linked), dims
+
+
+def _sets(call: RecordedCall, forms: Sequence[TensorForm]) -> tuple[Integers, ...]:
+    """Returns the integers of a call that are no function of its sizes."""
+    own = {
+        k: form.values
+        for k, form in enumerate(call.tensors)
+        if form.values.kind in ("kept", "constant")
+        and not form.type.is_floating_point
+        and not forms[k].values.bound
+    }
+    others = [{int(k): v for k, v in one.items() if int(k) in own} for one in call.variants]
+    return (own, *others) if own else ()
 
 
 def strided(template: CallTemplate) -> CallTemplate | None:
@@ -247,7 +314,8 @@ def _bound(
     """
     forms = []
     for k, form in enumerate(first.tensors):
-        values = _widest([call.tensors[k].values for call in calls])
+        same = [call.tensors[k] for call in calls]
+        values = _widest([one.values for one in same], [math.prod(one.shape) for one in same])
         form = form.model_copy(update={"values": values})
         if not form.type.is_floating_point and values.kind in _BOUND:
             vector = tuple(_limit(call.tensors[k]) for call in calls)
@@ -259,9 +327,15 @@ def _bound(
     return forms
 
 
-def _widest(classes: Sequence[ValueClass]) -> ValueClass:
-    """Returns the class of real numbers with the widest range, or the first of other classes."""
+def _widest(classes: Sequence[ValueClass], elements: Sequence[int]) -> ValueClass:
+    """Returns the class of real numbers with the widest range.
+
+    Few integers say little of how they were drawn, so that the class of most integers counts.
+    """
     ranges = [one for one in classes if one.kind == "float"]
+    most = classes[max(range(len(classes)), key=lambda i: elements[i])]
+    if not ranges and most.kind in ("range", "integers", "permutation"):
+        return most
     if not ranges or any(one.kind not in ("float", "constant") for one in classes):
         return classes[0]
     return max(ranges, key=lambda one: float(one.high) - float(one.low))

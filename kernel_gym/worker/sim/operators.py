@@ -25,6 +25,7 @@ _HERE = frozenset(
         _aten.new_empty,
         _aten.new_empty_strided,
         _aten.detach,
+        _aten.detach_,
         _aten.fill_,
         _aten.zero_,
         _aten.zeros,

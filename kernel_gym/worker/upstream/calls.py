@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.worker.upstream.classes import class_of, wider
+from kernel_gym.worker.upstream.classes import as_they_are, class_of, is_linked, wider, without_nan
 
 MOST_CALLS = 48
 MOST_TENSORS = 64
@@ -22,6 +22,10 @@ MOST_ELEMENTS = 1 << 26
 """Most elements of a tensor that is looked at."""
 MOST_WIDENED = 1 << 20
 """Most elements of a further call of the same sizes whose values are looked at."""
+MOST_VARIANTS = 7
+"""Most further sets of integers of one call that are kept."""
+MOST_VARIED = 1 << 20
+"""Most characters of all these sets."""
 
 
 class NotDescribedError(Exception):
@@ -37,8 +41,15 @@ class CallRecorder:
         """Why calls could not be described, once for each reason."""
         self._depth = 0
         self._seen: dict[str, dict[str, Any]] = {}
-        self._widened = 0
+        self.known_only = False
+        """Whether calls of sizes that were not seen before are passed over."""
+        self._widened = self._varied = 0
         self._names: dict[int, str] = {}
+
+    @property
+    def linked(self) -> bool:
+        """Whether a recorded call has integers that belong together."""
+        return any(is_linked(form) for call in self.calls for form in call["tensors"])
 
     def wrap(self, scope: dict[str, Any], names: Sequence[str]) -> None:
         """Replaces functions of a module by recording ones."""
@@ -49,7 +60,7 @@ class CallRecorder:
         }
         for name in names:
             value = scope.get(name)
-            if value is None or isinstance(value, _Kernel):
+            if value is None or isinstance(value, _Kernel) or _is_inlined(name, scope):
                 continue
             if hasattr(value, "run") and hasattr(value, "__getitem__"):
                 scope[name] = _Kernel(self, name, value)
@@ -71,7 +82,7 @@ class CallRecorder:
         self, name: str, function: Any, args: Any, kwargs: Any, grid: list[int] | None = None
     ) -> Any:
         """Calls a function, and describes the call."""
-        if self._depth or len(self.calls) >= MOST_CALLS:
+        if self._depth or (len(self.calls) >= MOST_CALLS and not self.known_only):
             return function(*args, **kwargs)
         described: dict[str, Any] | None = None
         before: list[torch.Tensor] = []
@@ -111,19 +122,42 @@ class CallRecorder:
         }
         key = json.dumps(described, sort_keys=True)
         if key in self._seen:
-            self._widen(self._seen[key]["tensors"], tensors)
+            self._widen(self._seen[key], tensors)
+            return None, []
+        if self.known_only:
             return None, []
         self._seen[key] = described
         return described, tensors
 
-    def _widen(self, forms: list[dict[str, Any]], tensors: list[torch.Tensor]) -> None:
-        """Looks at the values of a call that differs in nothing else. The widest range counts."""
+    def _widen(self, known: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+        """Looks at the values of a call that differs in nothing else.
+
+        The widest range of real numbers counts. Integers that belong together are kept together.
+        """
         self._widened += 1
-        if self._widened > MOST_CALLS or sum(t.numel() for t in tensors) > MOST_WIDENED:
+        most = MOST_CALLS * (1 + self.known_only)
+        if self._widened > most or sum(t.numel() for t in tensors) > MOST_WIDENED:
+            return
+        forms = known["tensors"]
+        if any("values" not in form for form in forms):  # a call that is not over, or that failed
             return
         for form, tensor in zip(forms, tensors, strict=True):
-            if "values" in form and tensor.is_floating_point():
+            if tensor.is_floating_point():
                 form["values"] = wider(form["values"], class_of(tensor))
+        self._vary(known, tensors)
+
+    def _vary(self, known: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+        """Keeps the integers of a further call that the first call has as they are."""
+        forms = known["tensors"]
+        linked = [k for k, form in enumerate(forms) if is_linked(form)]
+        values = {str(k): as_they_are(tensors[k]) for k in linked}
+        sets = [{str(k): forms[k]["values"] for k in linked}, *known["variants"]]
+        size = len(json.dumps(values))
+        if None in values.values() or values in sets or len(sets) > MOST_VARIANTS:
+            return
+        if self._varied + size <= MOST_VARIED:
+            self._varied += size
+            known["variants"].append(values)
 
     def _add(
         self,
@@ -136,6 +170,11 @@ class CallRecorder:
         for form, tensor, old in zip(forms, tensors, before, strict=True):
             form["mutated"] = not _same(tensor.detach(), old)
             form["values"] = class_of(old)
+        changed = [t for form, t in zip(forms, tensors, strict=True) if form["mutated"]]
+        if any(_holds_nan(t) for t in [*_outputs(result), *changed]):
+            for form in forms:
+                form["values"] = without_nan(form["values"])
+        described["variants"] = []
         described["backward"] = False
         for one in _outputs(result):
             if one.requires_grad and one.grad_fn is not None:
@@ -207,6 +246,21 @@ class _Kernel:
         return self.wrapped(*args, **kwargs)
 
 
+def _is_inlined(name: str, scope: dict[str, Any]) -> bool:
+    """Whether another kernel calls a `@triton.jit` function, which then has to stay what it is."""
+    if not hasattr(type(scope[name]), "run"):  # stubs of modules have every name themselves
+        return False
+    for other, value in scope.items():
+        if not hasattr(type(value), "run") and not isinstance(value, _Kernel):
+            continue
+        function = value.wrapped if isinstance(value, _Kernel) else value
+        while hasattr(function, "fn"):  # an autotuner has a kernel, which has a function
+            function = function.fn
+        if other != name and name in getattr(getattr(function, "__code__", None), "co_names", ()):
+            return True
+    return False
+
+
 def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> dict[str, Any]:
     start = tensor.untyped_storage().data_ptr()
     shared = [i for i, other in enumerate(earlier) if other.untyped_storage().data_ptr() == start]
@@ -225,6 +279,10 @@ def _same(now: torch.Tensor, before: torch.Tensor) -> bool:
         return False
     one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (now, before))
     return torch.equal(one, other) if now.numel() else True
+
+
+def _holds_nan(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and bool(torch.isnan(tensor.detach().float()).any())
 
 
 def _outputs(result: Any) -> list[torch.Tensor]:

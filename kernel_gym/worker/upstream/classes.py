@@ -30,6 +30,30 @@ def class_of(tensor: torch.Tensor) -> dict[str, Any]:
     return _integers(host)
 
 
+def is_linked(form: dict[str, Any]) -> bool:
+    """Whether a tensor has integers that a call keeps as they are."""
+    whole = not form["dtype"].startswith(("float", "bfloat"))
+    return whole and form["values"]["kind"] in ("kept", "constant")
+
+
+def as_they_are(tensor: torch.Tensor) -> dict[str, Any] | None:
+    """Describes integers by their values; None if they are too many."""
+    host = tensor.detach().to("cpu")
+    if not host.numel():
+        return {"kind": "empty"}
+    plain = host.to(torch.int64)
+    low, high = int(plain.min()), int(plain.max())
+    if low == high:
+        return {"kind": "constant", "value": low}
+    known = _kept(host, low, high)
+    return known if known["kind"] == "kept" else None
+
+
+def without_nan(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the class without its share of NaN."""
+    return values | {"nans": 0.0} if values["kind"] == "float" else values
+
+
 def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Returns the class of the wider range, if one of them is a range of real numbers."""
     kinds = {one["kind"], other["kind"]}
@@ -61,9 +85,18 @@ def _floats(host: torch.Tensor) -> dict[str, Any]:
         "high": high,
         "zeros": float((values == 0).double().mean()),
         "minus_infinite": float(torch.isneginf(values).double().mean()),
+        "nans": _nans(host),
         "whole": bool((finite == finite.round()).all()),
         "pattern": _pattern(values),
     }
+
+
+def _nans(host: torch.Tensor) -> float:
+    """The share of NaN. Elements that were never written, with all bits set, do not count."""
+    if host.element_size() == 1:
+        return 0.0
+    bits = host.contiguous().view(getattr(torch, f"int{8 * host.element_size()}"))
+    return float((torch.isnan(host) & (bits != -1)).double().mean())
 
 
 def _pattern(values: torch.Tensor) -> str:
@@ -105,11 +138,17 @@ def _integers(host: torch.Tensor) -> dict[str, Any]:
             return {"kind": "range", "start": int(starts[0]), "low": low, "high": high}
     if values.numel() <= FEW or _ordered(values):
         return _kept(host, low, high)
-    if torch.unique(values).numel() == values.numel():
+    different, counts = torch.unique(values, return_counts=True)
+    if different.numel() == values.numel():
         if high - low + 1 == values.numel():
             return {"kind": "permutation", "low": low, "high": high}
         return _kept(host, low, high)
-    return {"kind": "integers", "low": low, "high": high}
+    repeated = different[counts > 1]
+    if len(repeated) == 1 and int(repeated[0]) in (low, high):  # an order with padding
+        return _kept(host, low, high)
+    ordered = rows.sort(dim=1).values
+    distinct = rows.shape[1] > 1 and bool((ordered[:, 1:] != ordered[:, :-1]).all())
+    return {"kind": "integers", "low": low, "high": high, "distinct": distinct}
 
 
 def _ordered(values: torch.Tensor) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.machinery
 import itertools
 import linecache
+import math
 import random
 import runpy
 import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,11 +19,16 @@ from typing import Any
 import torch
 
 from kernel_gym.worker.upstream.calls import CallRecorder
+from kernel_gym.worker.upstream.seeds import MovedSeeds
 
 MOST_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
 RING_AGAIN = 2.0
 """Processor seconds after which a recording that continues is stopped again."""
+MOST_AGAIN = 3
+"""How often the tests run again with other seeds, to learn other values of linked integers."""
+SHARE_AGAIN = 0.5
+"""The share of the time for recording after which no further run with other seeds begins."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -45,6 +52,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
         `calls` as JSON, and `ended`: how the tests ended.
     """
     _first_configuration_only()
+    seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
     sys.meta_path.append(_StubFinder())
@@ -59,6 +67,7 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     ended = "well"
     try:
         more = STYLES[options["style"]](folder, options, recorder)
+        _again(folder, options, recorder, seeds)
     except Enough:
         more, ended = {}, "time"
     except BaseException as error:  # tests may end in any way; what was recorded counts
@@ -68,6 +77,25 @@ def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return {"calls": recorder.calls, "refused": recorder.refused, "ended": ended, **more}
+
+
+def _again(
+    folder: Path, options: Mapping[str, Any], recorder: CallRecorder, seeds: MovedSeeds
+) -> None:
+    """Runs the tests with other seeds, to see which other integers their generators draw."""
+    if options["style"] not in REPEATABLE:
+        return
+    recorder.known_only = True
+    for shift in range(1, MOST_AGAIN + 1):
+        if not recorder.linked or time.process_time() > SHARE_AGAIN * options["seconds"]:
+            return
+        seeds.shift = shift
+        random.seed(options["seed"])
+        torch.manual_seed(options["seed"])
+        try:
+            STYLES[options["style"]](folder, options, recorder)
+        except (Exception, Enough, SystemExit):  # the first run counts
+            return
 
 
 class _Stub(types.ModuleType):
@@ -121,7 +149,12 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     linecache.checkcache(str(path))
     exec(compile("".join(lines[:at]), str(path), "exec"), module.__dict__)
     recorder.wrap(module.__dict__, options["functions"])
+    known = set(module.__dict__)
     exec(compile("\n" * at + "".join(lines[at:]), str(path), "exec"), module.__dict__)
+    if not recorder.calls:  # some files define tests and leave them to a test runner
+        for name in sorted(module.__dict__.keys() - known):
+            if name.startswith("test") and isinstance(module.__dict__[name], types.FunctionType):
+                module.__dict__[name]()
     return {}
 
 
@@ -142,6 +175,8 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         runpy.run_path(str(folder / options["file"]), run_name="__main__")
     except SystemExit as end:
         return {"status": end.code if isinstance(end.code, int) else int(end.code is not None)}
+    finally:
+        loaders.exec_module = load
     return {"status": 0}
 
 
@@ -156,14 +191,17 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
             kept = [i for i in items if not any(w in i.name for w in ("performance", "save"))]
             step = max(1, len(kept) // options["most"])
-            items[:] = kept[::step][: options["most"]]
+            items[:] = sorted(kept[::step][: options["most"]], key=_extent)
             for module in {id(i.module): i.module for i in items}.values():
                 recorder.wrap(module.__dict__, options["functions"])
 
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                ends.append(f"a file cannot be collected: {_cause(report)}"[:300])
+
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.outcome != "passed":
-                lines = str(report.longrepr).strip().splitlines() or [""]
-                ends.append(f"a test {report.outcome}: {lines[-1]}"[:300])
+                ends.append(f"a test {report.outcome}: {_cause(report)}"[:300])
 
     arguments = [
         "-q",
@@ -173,9 +211,23 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
         str(folder / options["file"]),
     ]
     status = int(pytest.main(arguments, plugins=[Plugin()]))
-    if status == pytest.ExitCode.INTERRUPTED:
+    if status == pytest.ExitCode.INTERRUPTED and not ends:
         return {"status": status, "ended": "time"}
     return {"status": status, **({"ended": ends[-1]} if ends else {})}
+
+
+def _extent(item: Any) -> int:
+    """Returns the product of the integers of a test: small sizes run first, for the time."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return math.prod(max(1, value) for value in parameters.values() if type(value) is int)
+
+
+def _cause(report: Any) -> str:
+    """Returns the message of the exception that ended a test, in one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return " ".join(crash.message.split())
+    return (str(report.longrepr).strip().splitlines() or [""])[-1]
 
 
 def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
@@ -190,6 +242,8 @@ def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> 
     return {"init": {"args": list(args), "kwargs": kwargs}}
 
 
+REPEATABLE = ("halves", "runner")
+"""Styles whose tests can run again in one process."""
 STYLES |= {"halves": _halves, "runner": _runner, "pytest": _pytest, "cases": _cases}
 
 

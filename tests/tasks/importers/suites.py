@@ -106,6 +106,45 @@ import torch
 z = torch.zeros(64, device="cuda")
 result_gold = {"a": add(z, z).shape}
 """
+PICKS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def shifted(x, by):
+    return x + by
+
+
+@triton.jit
+def picks_kernel(x_ptr, picked_ptr, by_ptr, out_ptr):
+    row = tl.program_id(0)
+    tl.store(out_ptr + row, shifted(tl.load(x_ptr + tl.load(picked_ptr + row)), tl.load(by_ptr)))
+
+
+@torch.inference_mode()
+def picks(x, picked):
+    by = torch.tensor([1], device=x.device)
+    out = torch.empty(len(picked), dtype=x.dtype, device=x.device)
+    picks_kernel[(len(picked),)](x, picked, by, out)
+    return out
+"""
+PICKS_TESTS = """
+import torch
+
+for n in (4, 8):
+    torch.manual_seed(n)
+    ends = torch.arange(n + 1, device="cuda") * 3  # ordered, so that it is kept
+    picks(ends, torch.randint(0, n, (n,), device="cuda"))
+result_gold = shifted
+"""
+LENGTHS_TESTS = """
+import torch
+
+for n in (4, 8):
+    picks(torch.arange(n, device="cuda") * 2, torch.arange(n, device="cuda"))
+"""
 TANH = """
 import torch
 
@@ -314,6 +353,8 @@ def tritonbench(folder: Path):
         f"{g}/rows.py": halves(ROWS, ROWS_TESTS),
         f"{g}/raises.py": halves(ADD, "raise ValueError('no GPU here')\nadd"),
         f"{g}/whole.py": ADD,
+        f"{g}/picks.py": halves(PICKS, PICKS_TESTS),
+        f"{g}/lengths.py": halves(PICKS, LENGTHS_TESTS),
         f"{g}/signs.py": halves(RELU, SIGNS_TESTS),
         f"{g}/draws.py": halves(DRAWS, DRAWS_TESTS),
         "data/TritonBench_G_v1.json": listed,

@@ -1,11 +1,14 @@
 """Templates of calls: which sizes are one axis, and what fresh values keep."""
 
+import base64
+
 import pytest
 import torch
 
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, ValueClass, parse_calls
 from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
+from kernel_gym.tasks.recorded.problem import draw_inputs
 from kernel_gym.tasks.recorded.templates import CallTemplate, size_of, templates_of
 
 REAL = {"kind": "float", "mean": 0.0, "deviation": 1.0, "low": -3.0, "high": 3.0}
@@ -62,6 +65,62 @@ def test_a_template_is_read_as_it_was_written():
     assert CallTemplate.from_json(template.to_json()) == template
 
 
+KEPT = {"kind": "kept", "low": 0, "high": 9}
+
+
+def kept(*values):
+    data = base64.b64encode(torch.tensor(values, dtype=torch.int32).numpy().tobytes()).decode()
+    return KEPT | {"data": data}
+
+
+def linked_call(columns, *sets):
+    """A call with integers that belong together, and what its tests drew with other seeds."""
+    _, *others = [
+        {str(k): ValueClass(**kept(*values)) for k, values in enumerate(one)} for one in sets
+    ]
+    forms = [tensor(len(values), dtype="int32", **kept(*values)) for values in sets[0]]
+    return call(*forms, tensor(columns), variants=list(others))
+
+
+def drawn_at(template, dims, seed):
+    sizes = {"call": 0, **dims}
+    values = draw_inputs([template], sizes, torch.Generator().manual_seed(seed), lambda _: ())
+    return tuple(tuple(values[f"c0_t{k}"].tolist()) for k in range(2))
+
+
+def test_integers_that_belong_together_are_those_of_one_recorded_call():
+    small = [((0, 1), (1, 3)), ((0, 2), (2, 4))]
+    large = [((0, 5, 1), (5, 9, 2))]
+    ((template, dims),) = templates_of([linked_call(8, *small), linked_call(16, *large)])
+    assert {drawn_at(template, dims[0], seed) for seed in range(16)} == set(small)
+    assert {drawn_at(template, dims[1], seed) for seed in range(4)} == set(large)
+    assert CallTemplate.from_json(template.to_json()) == template
+
+
+def test_a_candidate_is_not_told_the_recorded_integers():
+    ((template, _),) = templates_of([linked_call(8, ((0, 1), (1, 3)))])
+    assert "data" in str(template.to_json())
+    assert "data" not in str(template.calling())
+    assert "linked" not in template.calling()
+
+
+def test_the_class_of_most_integers_counts():
+    few = tensor(1, dtype="int32", kind="constant", value=0)
+    many = tensor(16, dtype="int32", kind="range", low=0, high=15)
+    ((template, _),) = templates_of([call(few), call(many)])
+    assert template.call.tensors[0].values.kind == "range"
+
+
+@pytest.mark.parametrize("high", [40, 7])
+def test_rows_of_distinct_integers_stay_distinct(high):
+    form = tensor(64, 8, dtype="int32", kind="integers", low=0, high=high, distinct=True)
+    drawn = draw_tensor(form, (64, 8), {}, torch.Generator().manual_seed(0))
+    assert all(len(set(row)) == 8 for row in drawn.tolist())
+    assert 0 <= int(drawn.min()) <= int(drawn.max()) <= high
+    with pytest.raises(ImpossibleError, match="too few"):
+        draw_tensor(form, (1, high + 2), {}, torch.Generator())
+
+
 def test_indices_stay_below_the_axis_that_they_index():
     kinds = {"kind": "integers", "low": 0, "high": 16}
     ((template, dims),) = templates_of([call(tensor(17, 4), tensor(99, dtype="int64", **kinds))])
@@ -82,6 +141,7 @@ def test_indices_stay_below_the_axis_that_they_index():
         (REAL | {"pattern": "positive"}, lambda t: bool((torch.linalg.eigvalsh(t) > 0).all())),
         (REAL | {"whole": True}, lambda t: torch.equal(t, t.round())),
         (REAL | {"minus_infinite": 0.5}, lambda t: bool(t.isneginf().any())),
+        (REAL | {"nans": 0.5}, lambda t: 0 < int(t.isnan().sum()) < t.numel()),
     ],
 )
 def test_fresh_values_are_of_the_class(values, holds):
@@ -105,6 +165,14 @@ def test_a_value_moves_by_one_rounding():
     after = perturbed(form, before, torch.Generator().manual_seed(0))
     moved = ((after - before).abs() / before.abs()).double()
     assert 0 < float(moved.max()) <= 2 * torch.finfo(torch.float16).eps
+
+
+def test_the_largest_value_of_a_format_stays_finite():
+    form = tensor(64, dtype="float8_e4m3fnuz")
+    largest = torch.full((64,), torch.finfo(torch.float8_e4m3fnuz).max).to(torch.float8_e4m3fnuz)
+    after = perturbed(form, largest, torch.Generator().manual_seed(0)).float()
+    assert int((after != largest.float()).sum()) > 0
+    assert bool(after.isfinite().all())
 
 
 HOSTILE = [
