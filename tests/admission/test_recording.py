@@ -59,14 +59,27 @@ def test_helped():
     assert out == 2 * x
 """
 
+SIZED_TESTS = """
 
+@pytest.mark.parametrize("size", [512, 64, 128])
+def test_size(size):
+    x = torch.randn(size, device="cuda")
+    kernel[(1,)](x, torch.empty_like(x), size, 1, BLOCK=512)
+"""
+UNCALLED_TESTS = """
+
+def test_once():
+    x = torch.randn(64, device="cuda")
+    kernel[(1,)](x, torch.empty_like(x), 64, 1, BLOCK=64)
+"""
 NAMES = ["kernel", "twice", "helped"]
 
 
-def recorded(tests, **limits):
-    files = {"suite.py": ("import pytest\n" + KERNEL + tests).encode()}
-    options = {"style": "pytest", "file": "suite.py", "functions": NAMES, "most": 8, "seed": 0}
-    options |= {"stubs": ["timing"]}
+def recorded(tests, style="pytest", **limits):
+    text = "import pytest\n" + KERNEL
+    files = {"suite.py": (text + tests).encode()}
+    options = {"style": style, "file": "suite.py", "functions": NAMES, "most": 8, "seed": 0}
+    options |= {"stubs": ["timing"], "line": text.count("\n")}
     with ImportBench("sim:gfx942") as bench:
         return bench.run("record", files, options | limits)
 
@@ -90,3 +103,13 @@ def test_a_kernel_that_another_kernel_calls_stays_what_it_is():
     answer = recorded(HELPED_TESTS, seconds=30)
     assert answer["status"] == 0, answer
     assert [call["function"] for call in answer["calls"]] == ["helped"]
+
+
+def test_tests_of_small_sizes_run_first():
+    answer = recorded(SIZED_TESTS, seconds=30)
+    assert [call["tensors"][0]["shape"] for call in answer["calls"]] == [[64], [128], [512]]
+
+
+def test_tests_that_a_file_leaves_to_a_test_runner_are_called():
+    answer = recorded(UNCALLED_TESTS, style="halves", seconds=30)
+    assert [call["function"] for call in answer["calls"]] == ["kernel"]
