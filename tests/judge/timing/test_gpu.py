@@ -170,6 +170,8 @@ def arena(request, monkeypatch, tmp_path):
     for name, call in {
         "init": lambda: None,
         "synchronize": lambda: None,
+        "memory_snapshot": lambda: [],  # memory of the host is not kept
+        "current_stream": lambda: SimpleNamespace(cuda_stream=0),
         "Event": Event,
     }.items():
         monkeypatch.setattr(torch.cuda, name, call)
