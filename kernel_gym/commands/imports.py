@@ -151,7 +151,7 @@ def _by_category(rows: Iterable[dict[str, Any]]) -> Table:
     statuses = ("admitted", "flagged", "unsupported", "untried")
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
-        for category in (row["category"], "all"):
+        for category in dict.fromkeys((row["category"], "all")):
             counts.setdefault((row["suite"], category), Counter())[row["status"]] += 1
     table = Table(title="imported", title_justify="left", box=box.SIMPLE)
     for header in ("suite", "category", "found", *statuses):

@@ -45,9 +45,9 @@ def penalties_kernel(
     x = tl.load(logits_ptr + row * logits_row + token, mask=inside, other=0.0)
     rate = tl.load(repetition_ptr + row)
     scaled = tl.where(x > 0, x / rate, x * rate)
-    x = tl.where(before + counts > 0, scaled, x)
+    x = tl.where(before + counts != 0, scaled, x)  # Triton 3.8 takes a lone histogram > 0 for false
     x -= tl.load(frequency_ptr + row) * counts.to(tl.float32)
-    x -= tl.where(counts > 0, tl.load(presence_ptr + row), 0.0)
+    x -= tl.where(counts != 0, tl.load(presence_ptr + row), 0.0)
     tl.store(out_ptr + row * vocab + token, x, mask=inside)
 
 
