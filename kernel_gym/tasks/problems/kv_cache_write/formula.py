@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = {"tokens": 21, "heads": 2, "head_dim": 16, "pages": 2}
-BYTES = 8 * 21 + 2 * 2 * 2 * 16 * 2 * 16
+BYTES = 8 * 21 + 10 * 2 * 2 * (2 * 16) * 2  # slots; ten rows of k and v, read and written
 
 
 def formula(

@@ -100,7 +100,9 @@ class Maxsim(Problem):
         self, query: torch.Tensor, doc: torch.Tensor, length: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         """One product for each query, in float32, masked beyond the lengths."""
-        wide, beyond = doc.float().mT, self._beyond(doc, length)
+        place = torch.arange(doc.shape[1], device=doc.device)
+        beyond = (place >= length[:, None])[:, None, :]
+        wide = doc.float().mT
         out = [
             torch.matmul(tokens.float(), wide).masked_fill(beyond, float("-inf")).amax(2).sum(1)
             for tokens in query
@@ -111,7 +113,8 @@ class Maxsim(Problem):
         self, query: torch.Tensor, doc: torch.Tensor, length: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         """The reference, products term by term, and those of the GPU's matrix units."""
-        beyond, flat = self._beyond(doc, length), doc.flatten(0, 1).mT
+        place = torch.arange(doc.shape[1], device=doc.device)
+        beyond, flat = (place >= length[:, None])[:, None, :], doc.flatten(0, 1).mT
         scores = len(query) * len(doc)
         answers = [[row] for row in self.reference(query, doc, length)[0]]
         for tokens, of_query in zip(query, answers, strict=True):
@@ -122,10 +125,6 @@ class Maxsim(Problem):
                 of_query.append(by_doc.masked_fill(beyond, float("-inf")).amax(2).sum(1))
         honest = [torch.stack(row) for row in zip(*answers, strict=True)]
         return (farthest(self.oracle(query, doc, length)[0], honest),)
-
-    def _beyond(self, doc: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
-        place = torch.arange(doc.shape[1], device=doc.device)
-        return (place >= length[:, None])[:, None, :]
 
     def bytes(self, dims: Dims) -> int:
         """Reads the queries, the lengths and one token of each document; writes the scores."""
