@@ -42,7 +42,7 @@ def expect_of_worker(
     if problem.is_exact(dims):
         oracle = answers(task, in_double(inputs), {**dims, EXACT: 1}, baseline)
         return Expected(inputs, oracle, plain, outputs)
-    # After the first call the kernels are tuned. Moved values leave the work as it was.
+    # The first call has tuned the kernels. Moved values do not change how much work a call has.
     moved, seconds = timed_answers(task, problem.perturbed(inputs, seed), dims, baseline)
     if coarse := _largest_rounding(inputs):
         far = answers(task, problem.perturbed(inputs, seed, coarse=True), dims, baseline)
