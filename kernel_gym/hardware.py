@@ -51,9 +51,15 @@ class DeviceSpec:
     achievable: float = 0.8
     """Share of the memory bandwidth that a good kernel reaches (assumed, not measured)."""
 
-    def roofline_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
-        """Returns the roofline time in seconds: Williams et al., CACM 52(4), 2009."""
-        rate = self.matrix_rate.get(dtype, self.vector_rate)
+    def roofline_seconds(self, moved_bytes: int, flops: int, *dtypes: torch.dtype) -> float:
+        """Returns the roofline time in seconds: Williams et al., CACM 52(4), 2009.
+
+        Args:
+            moved_bytes: The least bytes that are moved.
+            flops: The least operations.
+            dtypes: What is computed with; the type with the highest rate counts.
+        """
+        rate = max(self.matrix_rate.get(dtype, self.vector_rate) for dtype in dtypes)
         return max(moved_bytes / self.memory_bandwidth, flops / rate)
 
     def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:

@@ -57,11 +57,12 @@ def measured_devices() -> list[str]:
 
 def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
     """The geometric mean over the small train workloads, PyTorch by its model."""
-    kind, ratios = problem.outputs[0].dtype, []
+    ratios = []
     for workload in train_workloads(problem, Scale.SIM):
         seconds = reference_seconds(problem, make_inputs(problem, workload, SEED), spec)
         dims = workload.dims
-        roofline = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), kind)
+        kinds = problem.dtypes_at(dims)
+        roofline = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), *kinds)
         ratios.append(seconds / (roofline + spec.launch_seconds))
     return geometric_mean(ratios)
 

@@ -38,8 +38,9 @@ def head_room_of(problem: Problem, device: Device) -> float | None:
     spec, ratios = device.description.spec, []
     for workload in train_workloads(problem, Scale.SIM):
         inputs = make_inputs(problem, workload, SEED, CPU)
-        dims, dtype = workload.dims, problem.outputs[0].dtype
-        least = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), dtype)
+        dims = workload.dims
+        kinds = problem.dtypes_at(dims)
+        least = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), *kinds)
         ratios.append(reference_seconds(problem, inputs, spec) / (spec.launch_seconds + least))
     mean = geometric_mean(ratios)
     return None if mean is None else round(mean, 3)

@@ -92,8 +92,8 @@ class Attempt:
         """Returns the least time that the device's data sheet allows for a workload."""
         problem, dims = self.task.problem, workload.dims
         moved, flops = problem.bytes(dims), problem.flops(dims)
-        dtype = problem.outputs_at(dims)[0].dtype
-        return self.device.description.spec.roofline_seconds(moved, flops, dtype)
+        spec = self.device.description.spec
+        return spec.roofline_seconds(moved, flops, *problem.dtypes_at(dims))
 
     def note(self, workload: Workload, passed: bool, **fields: object) -> None:
         """Records the result of a workload."""

@@ -22,6 +22,9 @@ BYTES_FACTOR = 2
 ROWS_FACTOR: Mapping[Scale, int] = {Scale.FULL: 16, Scale.SIM: 3}
 """Most rows of a tensor at a far end, as a multiple of the largest train workload's rows. Many
 kernels have a work-group for each row, and the simulator pays for each."""
+SET_BYTES: Mapping[Scale, int] = {Scale.FULL: (2 << 30) - (64 << 20)}
+"""Most bytes of the inputs and outputs of one call. Timing on a GPU needs two sets of them in the
+judge's shared memory of 4 GiB. The simulator's sizes are far below that."""
 STRETCH = 3
 """Multiple of all budgets for an axis that otherwise ends below `BEYOND` times its train sizes."""
 TOP = 0.9
@@ -33,6 +36,17 @@ BEYOND = 2
 def budget(problem: Problem, scale: Scale) -> int:
     """Returns the most `problem.elements` that a drawn workload of a scale may have."""
     return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
+
+
+def fits_memory(problem: Problem, scale: Scale, dims: Dims) -> bool:
+    """Whether the tensors of a call are at most `SET_BYTES`, as far as their shapes are known."""
+    if scale not in SET_BYTES:
+        return True
+    held = 0
+    for tensor in problem.tensors:
+        with suppress(ValueError):  # a shape in words, which depends on values
+            held += math.prod(shape_of(tensor.shape, dims)) * tensor.dtype.itemsize
+    return held <= SET_BYTES[scale]
 
 
 def far_ends(problem: Problem, scale: Scale) -> list[Dims]:
@@ -82,6 +96,7 @@ def _affordable(problem: Problem, scale: Scale, stretch: int) -> Callable[[Dims]
             and problem.elements(dims) <= elements
             and problem.bytes(dims) <= moved
             and _rows(problem, dims) <= rows
+            and fits_memory(problem, scale, dims)
         )
 
     return affordable

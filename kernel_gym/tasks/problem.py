@@ -268,6 +268,14 @@ class Problem(ABC):
         """Returns the outputs of a call with such dimensions; the same for all, as a rule."""
         return self.outputs
 
+    def dtypes_at(self, dims: Dims) -> frozenset[torch.dtype]:
+        """Returns the dtypes of all tensors of a call; the fastest one bounds its rate.
+
+        A product of bfloat16 matrices has the rate of bfloat16 also where its result is float32.
+        """
+        inputs = {arg.dtype for arg in self.args if isinstance(arg, TensorArg)}
+        return frozenset(inputs | {output.dtype for output in self.outputs_at(dims)})
+
     def stated_workloads(self, split: Split) -> list[Workload] | None:
         """Returns the only workloads of a split, or None if they are drawn from the axes."""
         return None

@@ -16,7 +16,7 @@ from functools import cache
 
 import torch
 
-from kernel_gym.tasks.far_ends import budget, far_ends, near_far_end
+from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
@@ -223,6 +223,7 @@ def _draw_dims(
         base = rng.choice(problem.train[scale])
         dims = _PROPOSE[kind](problem, scale, base, rng)
         legal = problem.legal(dims) and problem.elements(dims) <= limit
+        legal = legal and fits_memory(problem, scale, dims)
         if legal and dims not in taken and _fits(problem, kind, base, dims, least):
             return dims
     if kind is not Kind.SCALE_UP:
@@ -245,6 +246,7 @@ def production_points(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
         for axis in problem.axes:
             dims = {**base, axis.name: other[axis.name]}
             fits = problem.legal(dims) and least <= problem.elements(dims) <= limit
+            fits = fits and fits_memory(problem, scale, dims)
             if fits and dims not in kept and dims not in train:
                 kept.append(dims)
     combined = kept[len(declared) :]

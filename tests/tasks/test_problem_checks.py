@@ -98,3 +98,18 @@ def test_strips_and_experts_without_work_occur():
     assert empty.any()
     (out,) = problem.oracle(**inputs)
     assert not out.unflatten(1, (9, 16))[:, empty].any()
+
+
+def test_an_inverse_may_have_the_errors_of_gauss_jordan_elimination():
+    problem = get_problem("batched_inverse")
+    a = torch.tensor([[[1.0804, 1.0920], [-1.0245, 0.0295]]])
+    (exact,) = problem.oracle(a)
+
+    def wrong(error: float) -> bool:
+        found = exact.clone()
+        found[0, 0, 0] += error  # a small element: the difference of two that are near 0.9
+        return bool(problem.mismatches("out", found.float(), {"a": a}, exact).any())
+
+    unit = 2.0**-24
+    assert not wrong(4 * unit * 0.9)  # a fast division of a GPU errs by four units
+    assert wrong(100 * unit * 0.9)

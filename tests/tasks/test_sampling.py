@@ -24,7 +24,7 @@ from kernel_gym.tasks import (
     unseen_workloads,
 )
 from kernel_gym.tasks.bounded import bounded_kernels
-from kernel_gym.tasks.far_ends import STRETCH, TOP, budget, far_end, far_ends
+from kernel_gym.tasks.far_ends import STRETCH, TOP, budget, far_end, far_ends, fits_memory
 from kernel_gym.tasks.sampling import LEAST_TIMED, PRODUCTION_POINTS, production_points
 
 SEEDS = 1000
@@ -48,6 +48,7 @@ def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
             assert workload.layout is Layout.CONTIGUOUS
             assert workload.distribution in problem.distributions
             assert problem.legal(dims)
+            assert fits_memory(problem, scale, dims)
             assert dims not in train
             assert workload.timed == (workload.kind not in (Kind.EDGE, Kind.REACH))
             assert {a.name for a in problem.declared} == set(workload.scalars)
@@ -95,6 +96,21 @@ def test_a_reach_workload_is_in_the_last_tenth_of_an_axis(scale):
 def test_every_evaluation_checks_beyond_twice_the_train_sizes(name):
     for row in bounded_kernels(get_problem(name), Scale.SIM, draws=2):
         assert row.caught >= 0.9, row
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_two_calls_of_all_sizes_on_a_gpu_fit_the_judges_memory(name):
+    problem, scale = get_problem(name), Scale.FULL
+    sizes = [*problem.train[scale], *production_points(problem, scale), *far_ends(problem, scale)]
+    assert [dims for dims in sizes if not fits_memory(problem, scale, dims)] == []
+
+
+def test_experts_that_do_not_fit_the_judges_memory_are_not_drawn():
+    problem = get_problem("fused_moe")
+    dims = {"tokens": 1024, "top_k": 2, "experts": 150, "hidden": 4096, "inner": 7168}
+    assert problem.legal(dims)
+    assert problem.elements(dims) <= budget(problem, Scale.FULL)
+    assert not fits_memory(problem, Scale.FULL, dims)  # 26 GB of weights
 
 
 @pytest.mark.parametrize("scale", list(Scale))

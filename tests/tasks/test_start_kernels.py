@@ -4,8 +4,25 @@ import pytest
 
 from kernel_gym.devices import open_device
 from kernel_gym.judge.correctness import compare_close
-from kernel_gym.tasks import get_task, make_inputs
+from kernel_gym.tasks import get_problem, get_task, make_inputs, problem_names
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.workload import Kind, Split, Workload
+
+
+def _hip_kernels():
+    for problem in map(get_problem, problem_names()):
+        source = (
+            Task(problem, Mode.HIP2HIP).start_source if Mode.HIP2HIP in modes_of(problem) else None
+        )
+        if source is not None:
+            yield pytest.param(source, id=problem.name)
+
+
+@pytest.mark.parametrize("source", [*_hip_kernels()])
+def test_exchanges_within_a_wave_hold_for_32_and_64_lanes(source):
+    """A sum that takes waves of 64 lanes for granted is wrong on GPUs with 32."""
+    assert "__shfl" not in source or "warpSize" in source
 
 
 @pytest.mark.parametrize("length", [1, 2])

@@ -25,6 +25,10 @@ __global__ void hadamard_kernel(const __half* x, float scale, __half* out, int c
 
 extern "C" int hadamard_transform(const __half* x, float scale, __half* out, int64_t rows,
                                   int64_t cols, hipStream_t stream) {
-  hadamard_kernel<<<dim3(rows), dim3(kThreads), cols * sizeof(float), stream>>>(x, scale, out, cols);
+  const int bytes = cols * sizeof(float);
+  hipError_t error = hipFuncSetAttribute((const void*)hadamard_kernel,
+                                         hipFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (error != hipSuccess) return error;
+  hadamard_kernel<<<dim3(rows), dim3(kThreads), bytes, stream>>>(x, scale, out, cols);
   return hipGetLastError();
 }

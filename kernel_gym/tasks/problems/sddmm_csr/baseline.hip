@@ -4,11 +4,18 @@
 
 #include <stdint.h>
 
-constexpr int kWave = 64;
+constexpr int kThreads = 64;
 
-__device__ float wave_sum(float value) {
-  for (int step = 32; step > 0; step /= 2) value += __shfl_xor(value, step);
-  return value;
+__device__ float block_sum(float value) {
+  for (int step = warpSize / 2; step > 0; step /= 2) value += __shfl_xor(value, step);
+  if (warpSize >= kThreads) return value;
+  __shared__ float parts[kThreads];  // on a GPU whose waves are narrower than the block
+  parts[threadIdx.x] = value;
+  __syncthreads();
+  float sum = 0.0f;
+  for (int wave = 0; wave < kThreads; wave += warpSize) sum += parts[wave];
+  __syncthreads();
+  return sum;
 }
 
 __global__ void sddmm_kernel(const __half* q, const __half* k, const int32_t* start,
@@ -17,10 +24,10 @@ __global__ void sddmm_kernel(const __half* q, const __half* k, const int32_t* st
   for (int32_t j = start[row]; j < start[row + 1]; ++j) {
     const __half* other = k + column[j] * width;
     float part = 0.0f;
-    for (int64_t c = threadIdx.x; c < width; c += kWave) {
+    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
       part += __half2float(q[row * width + c]) * __half2float(other[c]);
     }
-    const float total = wave_sum(part);
+    const float total = block_sum(part);
     if (threadIdx.x == 0) out[j] = total * scale;
   }
 }
@@ -28,6 +35,6 @@ __global__ void sddmm_kernel(const __half* q, const __half* k, const int32_t* st
 extern "C" int sddmm_csr(const __half* q, const __half* k, const int32_t* start, const int32_t*
                          column, float scale, float* out, int64_t rows, int64_t cols, int64_t nonzeros, int64_t width,
                          hipStream_t stream) {
-  sddmm_kernel<<<dim3(rows), dim3(kWave), 0, stream>>>(q, k, start, column, scale, out, width);
+  sddmm_kernel<<<dim3(rows), dim3(kThreads), 0, stream>>>(q, k, start, column, scale, out, width);
   return hipGetLastError();
 }
