@@ -47,6 +47,24 @@ def sum_orders(rows: int, terms: int, where: torch.device) -> torch.Tensor:
         return torch.stack([torch.arange(terms), *shuffled]).to(where)
 
 
+def column_sums(terms: torch.Tensor) -> list[torch.Tensor]:
+    """Adds up the rows of float32 terms: term by term, and as PyTorch does in several orders.
+
+    The sums are one row of outputs, so that one large term may decide on the error of all.
+
+    Args:
+        terms: [rows, cols].
+
+    Returns:
+        Honest sums, each [cols].
+    """
+    in_order = torch.zeros_like(terms[0])
+    for row in terms:
+        in_order += row
+    orders = sum_orders(1, len(terms), terms.device)
+    return [in_order, *(terms[order].sum(0) for order in orders)]
+
+
 def products_in_order(left: torch.Tensor, right: torch.Tensor, rows: int = _ROWS) -> torch.Tensor:
     """Multiplies float32 matrices with sums term by term, which has the largest usual error.
 

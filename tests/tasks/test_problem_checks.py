@@ -106,10 +106,22 @@ def test_an_inverse_may_have_the_errors_of_gauss_jordan_elimination():
     (exact,) = problem.oracle(a)
 
     def wrong(error: float) -> bool:
-        found = exact.clone()
-        found[0, 0, 0] += error  # a small element: the difference of two that are near 0.9
-        return bool(problem.mismatches("out", found.float(), {"a": a}, exact).any())
+        answer = exact.clone()
+        answer[0, 0, 0] += error  # a small element: the difference of two that are near 0.9
+        return bool(problem.mismatches("out", answer.float(), {"a": a}, exact).any())
 
     unit = 2.0**-24
     assert not wrong(4 * unit * 0.9)  # a fast division of a GPU errs by four units
     assert wrong(100 * unit * 0.9)
+
+
+def test_log_softmax_may_round_at_the_size_of_its_input():
+    problem = get_problem("log_softmax")
+    x = torch.tensor([[9000.0, 9000.0, 9000.0]]).half()
+    (expected,) = problem.oracle(x)
+    shifted = x.float() - (9000.0 + torch.log(torch.tensor(3.0)))  # 9001.0986 has an error of 4e-4
+    assert not problem.mismatches("out", shifted, {"x": x}, expected).any()
+    assert problem.mismatches("out", shifted + 0.01, {"x": x}, expected).all()
+    small = x / 9000
+    (expected,) = problem.oracle(small)
+    assert problem.mismatches("out", expected.float() + 1e-5, {"x": small}, expected).all()

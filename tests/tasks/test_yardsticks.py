@@ -167,3 +167,23 @@ def test_best_products_with_sums_in_another_order_pass(seed):
         backwards += terms[..., term]
     assert compare_close("out", backwards, oracle, yardstick).passed
     assert not compare_close("out", backwards.half().float(), oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("distribution", ["normal", "tiny", "heavy_tail", "sparse"])
+def test_gradients_of_weights_pass_with_any_order_of_the_sum(distribution, seed):
+    dims, scalars = {"rows": 2000, "cols": 16}, {"eps": 1e-5}
+    inputs, oracle, yardstick = case("rms_norm_backward", dims, distribution, scalars, seed)
+    x = inputs["x"].float()
+    r = torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-5)
+    terms = inputs["grad"].float() * (x * r)
+    by_lane = torch.zeros((16, 16))
+    for rows in terms.split(16):
+        by_lane += rows
+    backwards = torch.zeros(16)
+    for row in terms.flip(0):
+        backwards += row
+    for found in (by_lane.sum(0), backwards):
+        assert compare_close("dweight", found, oracle[1], yardstick[1]).passed
+    half = terms.half().float().sum(0)
+    assert not compare_close("dweight", half, oracle[1], yardstick[1]).passed

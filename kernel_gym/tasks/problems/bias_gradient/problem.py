@@ -15,6 +15,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import column_sums, farthest
 
 
 class BiasGradient(Problem):
@@ -55,6 +56,10 @@ class BiasGradient(Problem):
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (torch.sum(x, dim=0, dtype=torch.float32),)
+
+    def yardstick(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The reference, and other orders of the sum."""
+        return (farthest(self.oracle(x)[0], (*self.reference(x), *column_sums(x.float()))),)
 
     def flops(self, dims: Dims) -> int:
         """An addition for each element."""

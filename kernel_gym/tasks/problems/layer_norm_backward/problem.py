@@ -8,6 +8,7 @@ from kernel_gym.tasks.distributions import draw
 from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, TensorArg, Value, points
 from kernel_gym.tasks.shared.scalars import one_of
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import column_sums, farthest
 
 
 class LayerNormBackward(Problem):
@@ -103,6 +104,24 @@ class LayerNormBackward(Problem):
             [True, True, True],
         )
         return grads[0].half(), grads[1].half(), grads[2].half()
+
+    def yardstick(
+        self,
+        grad: torch.Tensor,
+        x: torch.Tensor,
+        mean: torch.Tensor,
+        rstd: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and other orders of the sums over rows."""
+        dx, dweight, dbias = self.reference(grad, x, mean, rstd, weight)
+        dy, n = grad.float(), (x.float() - mean[:, None]) * rstd[:, None]
+        oracle = self.oracle(grad, x, mean, rstd, weight)
+        return (
+            dx,
+            farthest(oracle[1], (dweight, *column_sums(dy * n))),
+            farthest(oracle[2], (dbias, *column_sums(dy))),
+        )
 
     def flops(self, dims: Dims) -> int:
         """Thirteen operations for each element: two means, two sums of columns, and dx."""

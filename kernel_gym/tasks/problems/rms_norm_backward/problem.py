@@ -16,6 +16,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import column_sums, farthest
 
 
 class RmsNormBackward(Problem):
@@ -87,6 +88,17 @@ class RmsNormBackward(Problem):
         g = dy * weight.float()
         dx = r * (g - n * (g * n).mean(1, keepdim=True))
         return dx.half(), (dy * n).sum(0)
+
+    def yardstick(
+        self, grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and other orders of the sums over rows."""
+        dx, dweight = self.reference(grad, x, weight, eps)
+        wide = x.float()
+        r = torch.rsqrt(wide.square().mean(1, keepdim=True) + eps)
+        sums = column_sums(grad.float() * wide * r)
+        oracle = self.oracle(grad, x, weight, eps)
+        return dx, farthest(oracle[1], (dweight, *sums))
 
     def flops(self, dims: Dims) -> int:
         """Eleven operations for each element: two means, one sum of a column, and dx."""
