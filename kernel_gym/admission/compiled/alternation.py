@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 Sets = Sequence[Sequence[Any]]
 
 
-class Clock(Protocol):
+class BlockClock(Protocol):
     """Times blocks of calls on one kind of device."""
 
     def block(self, function: Function, sets: Sets) -> list[float]:
@@ -116,7 +116,9 @@ def _event() -> Any:
     return torch.cuda.Event(enable_timing=True)
 
 
-def alternate(sides: tuple[Function, Function], sets: Sets, clock: Clock) -> tuple[float, float]:
+def alternate(
+    sides: tuple[Function, Function], sets: Sets, clock: BlockClock
+) -> tuple[float, float]:
     """Returns the median seconds of one call of each of two functions.
 
     Short calls are timed by replay, as in comparisons, where both sides can be recorded.

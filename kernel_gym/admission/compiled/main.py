@@ -21,7 +21,7 @@ def answer(steps: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
         steps: The measurement under the key "now", which the request `open` replaces.
         request: The name of a step under "do", and its arguments.
     """
-    from kernel_gym.admission.compiled.steps import Measurement, OutOfMemory, StepFailed
+    from kernel_gym.admission.compiled.steps import Measurement, StepFailed, StepOutOfMemory
 
     step = request.pop("do")
     try:
@@ -29,7 +29,7 @@ def answer(steps: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
             steps["now"] = Measurement(**request)
             return {"workloads": [str(workload) for workload in steps["now"].workloads]}
         return {"result": getattr(steps["now"], step)(**request)}
-    except OutOfMemory as error:
+    except StepOutOfMemory as error:
         return {"failed": str(error), MEMORY: True}
     except StepFailed as error:
         return {"failed": str(error)}

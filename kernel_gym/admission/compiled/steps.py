@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.admission.compiled.alternation import Clock, GpuClock, HostClock, alternate
+from kernel_gym.admission.compiled.alternation import BlockClock, GpuClock, HostClock, alternate
 from kernel_gym.judge.expected import Expected, compare, expect
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
@@ -30,7 +30,7 @@ class StepFailed(Exception):
     """A step has no result. The message gives the reason in one line."""
 
 
-class OutOfMemory(StepFailed):
+class StepOutOfMemory(StepFailed):
     """A step needs more memory than is free."""
 
 
@@ -51,7 +51,7 @@ class Measurement:
         self.workloads = train_workloads(self._problem, Scale(scale))
         self._eager = _reference(self._problem)
         self._compiled: Callable[..., Any] | None = None
-        self._clock: Clock = (
+        self._clock: BlockClock = (
             HostClock() if self._where.type == "cpu" else GpuClock(flush, self._where)
         )
 
@@ -62,7 +62,7 @@ class Measurement:
             Why the judge would refuse the reference; empty if it passes.
 
         Raises:
-            OutOfMemory: There is not enough memory for it.
+            StepOutOfMemory: There is not enough memory for it.
         """
         workload = self.workloads[number]
         with self._step("the check"):
@@ -79,7 +79,7 @@ class Measurement:
 
         Raises:
             StepFailed: Inductor cannot compile it.
-            OutOfMemory: There is not enough memory for it.
+            StepOutOfMemory: There is not enough memory for it.
         """
         workload = self.workloads[number]
         torch._dynamo.reset()
@@ -94,7 +94,7 @@ class Measurement:
 
         Raises:
             StepFailed: A call fails.
-            OutOfMemory: There is not enough memory for two sets of inputs.
+            StepOutOfMemory: There is not enough memory for two sets of inputs.
         """
         assert self._compiled is not None, "compile first"
         with self._step("a timed call"):
@@ -119,7 +119,7 @@ class Measurement:
             with torch.no_grad():
                 yield
         except torch.OutOfMemoryError as error:
-            raise OutOfMemory(f"{name} needs more memory than is free") from error
+            raise StepOutOfMemory(f"{name} needs more memory than is free") from error
         except Exception as error:  # Inductor raises errors of many kinds
             raise StepFailed(f"{name}: {_line(error)}") from error
         finally:

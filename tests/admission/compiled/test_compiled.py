@@ -73,16 +73,16 @@ def timer():
 @compiles
 def test_a_reference_is_timed_beside_its_compiled_form(text, device, timer):
     problem = load_text("model_new", text)
-    found = timer.measure(problem, device)
-    assert found.reason == ""
-    assert found.hardware == "a CPU"
+    measured = timer.measure(problem, device)
+    assert measured.reason == ""
+    assert measured.hardware == "a CPU"
     number = len(problem.train[Scale.SIM])
-    assert len(found.eager_seconds) == len(found.compiled_seconds) == number
-    assert all(seconds > 0 for seconds in (*found.eager_seconds, *found.compiled_seconds))
-    assert found.speedup == pytest.approx(
-        torch.tensor(found.eager_seconds)
+    assert len(measured.eager_seconds) == len(measured.compiled_seconds) == number
+    assert all(seconds > 0 for seconds in (*measured.eager_seconds, *measured.compiled_seconds))
+    assert measured.speedup == pytest.approx(
+        torch.tensor(measured.eager_seconds)
         .log()
-        .sub(torch.tensor(found.compiled_seconds).log())
+        .sub(torch.tensor(measured.compiled_seconds).log())
         .mean()
         .exp()
         .item()
@@ -96,9 +96,9 @@ def test_a_reference_that_cannot_be_compiled_has_a_reason(text, device, timer):
         "torch._dynamo.graph_break()\n        aten = torch.ops.aten\n        ",
     )
     assert broken != text
-    found = timer.measure(load_text("model_new", broken), device)
-    assert found.speedup is None
-    assert found.reason.startswith("torch.compile: ")
+    measured = timer.measure(load_text("model_new", broken), device)
+    assert measured.speedup is None
+    assert measured.reason.startswith("torch.compile: ")
 
 
 @compiles
@@ -107,9 +107,9 @@ def test_a_compiled_answer_that_is_wrong_is_no_baseline(text, device, timer):
         "aten = torch.ops.aten\n        ",
         "aten = torch.ops.aten\n        x = x + float(torch.compiler.is_compiling())\n        ",
     )
-    found = timer.measure(load_text("model_new", wrong), device)
-    assert found.speedup is None
-    assert found.reason.startswith("its compiled answer is refused on ")
+    measured = timer.measure(load_text("model_new", wrong), device)
+    assert measured.speedup is None
+    assert measured.reason.startswith("its compiled answer is refused on ")
 
 
 def test_a_process_that_ends_is_started_again(text):
@@ -146,7 +146,7 @@ def test_memory_that_is_missing_is_told_apart(text, monkeypatch):
 
     measurement = steps.Measurement("x", text, "sim", "cpu", 0)
     monkeypatch.setattr(steps, "expect", no_memory)
-    with pytest.raises(steps.OutOfMemory, match="the check needs more memory than is free"):
+    with pytest.raises(steps.StepOutOfMemory, match="the check needs more memory than is free"):
         measurement.check(0)
 
 

@@ -57,7 +57,7 @@ ROWS = {
         "tl.sum(tl.where(keep, (x - tl.sum(x, 0) / width) * (x - tl.sum(x, 0) / width), 0.0), 0) "
         "/ width",
         "",
-        ("(x - tl.sum(x, 0) / width) * (x", "(x - tl.sum(x, 0) / BLOCK) * (x"),
+        ("tl.sum(x, 0) / width", "tl.sum(x, 0) / BLOCK"),
         reduced=True,
     ),
     "19_Softplus": RowModule(
@@ -289,7 +289,7 @@ ELEMENTS = {
         "rows, cols = x.shape",
         "cols, rows",
         ("y = tl.load(x_ptr + at % rows * cols + at // rows, mask=keep) * 3",),
-        ("at % rows * cols", "at % rows * rows"),
+        ("at % rows * cols + at // rows", "(at % rows * rows + at // rows) % total"),
     ),
     "29_ColumnMean": ElementModule(
         {"x": "rows, cols"},
