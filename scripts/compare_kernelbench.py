@@ -9,7 +9,7 @@ GPU, and directly on a real one, where it measures times as its scripts do.
     python scripts/compare_kernelbench.py KERNELBENCH --device cuda:0 --out verdicts.jsonl
 
 Only `src/` of KernelBench is needed. Each evaluation becomes a line of the file as soon as it is
-done. A run that was interrupted goes on where it stopped. `--report` prints what the file has.
+done. A run that was interrupted continues where it stopped. `--report` prints what the file has.
 """
 
 from __future__ import annotations

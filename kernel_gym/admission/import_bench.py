@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+import torch
+
 from kernel_gym.admission.opened import OpenedDevice
 from kernel_gym.devices.registry import backend_of, resolve
 from kernel_gym.inert import inert_line
@@ -170,4 +172,5 @@ def import_benches(device: str, number: int) -> Iterator[list[ImportBench]]:
         if not backend_of(name).threads:
             shared = OpenedDevice(name, number)
             stack.callback(shared.close)
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // number))
         yield [stack.enter_context(ImportBench(name, opened=shared)) for _ in range(number)]

@@ -63,7 +63,10 @@ class HostClock:
 
 
 class GpuClock:
-    """Times calls on a GPU by its own clock, while the host queues ahead.
+    """Times calls on a GPU by its own clock.
+
+    The GPU makes its caches cold for longer than the host needs for queueing a call, so that only
+    the work on the GPU is timed, as in comparisons.
 
     Args:
         flush: Bytes that are written to make caches cold.
@@ -72,17 +75,23 @@ class GpuClock:
 
     def __init__(self, flush: int, device: torch.device) -> None:
         self._flush = torch.zeros(flush // 4, dtype=torch.int32, device=device)
+        self._leads: dict[Function, int] = {}
+        self._flush_seconds = self._seconds_of_flushes(TIMING.pilot_lead) / TIMING.pilot_lead
 
     def block(self, function: Function, sets: Sets) -> list[float]:
         """Calls a function once on each set with cold caches, and returns seconds of each call."""
-        stamps = [(_event(), _event()) for _ in sets]
-        self._make_cold(TIMING.pilot_lead)
+        stamps, queued = [(_event(), _event()) for _ in sets], []
+        lead = self._leads.get(function, TIMING.pilot_lead)
         for (start, end), values in zip(stamps, sets, strict=True):
-            self._make_cold(1)
+            self._make_cold(lead)
+            begin = time.perf_counter()
             start.record()
             function(*values)
             end.record()
+            queued.append(time.perf_counter() - begin)
         torch.cuda.synchronize()
+        wanted = TIMING.lead_host_factor * statistics.median(queued) / self._flush_seconds
+        self._leads[function] = max(1, min(TIMING.max_lead, math.ceil(wanted)))
         return [start.elapsed_time(end) * 1e-3 for start, end in stamps]
 
     def replays(self, function: Function, sets: Sets) -> Callable[[], float] | None:
@@ -106,6 +115,15 @@ class GpuClock:
             return float(start.elapsed_time(end)) * 1e-3 / len(sets)
 
         return replay
+
+    def _seconds_of_flushes(self, times: int) -> float:
+        self._make_cold(1)
+        start, end = _event(), _event()
+        start.record()
+        self._make_cold(times)
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3
 
     def _make_cold(self, times: int) -> None:
         for value in range(FLUSHES * times):

@@ -1,6 +1,6 @@
 """The process that measures: it reads a request in JSON from each line, and writes its answer.
 
-It runs text of ours only, so that it is not confined: Inductor starts compilers and writes files.
+It runs only text that we wrote, so that it is not confined: Inductor starts compilers and writes files.
 """
 
 from __future__ import annotations

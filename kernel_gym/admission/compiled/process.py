@@ -134,14 +134,14 @@ class CompiledTimer:
             MissingMemory: The device has not enough memory for a workload, which the text names.
         """
         with self._opened(problem, device) as (process, workloads):
-            found = []
+            texts = []
             for number, workload in enumerate(workloads):
                 with device.held(Exclusivity.ALONE):
                     try:
-                        found.append(str(process.ask("check", number=number)))
+                        texts.append(str(process.ask("check", number=number)))
                     except MissingMemory as error:
                         raise MissingMemory(f"{workload}: {error}") from None
-        return [text for text in found if text]
+        return [text for text in texts if text]
 
     def measure(self, problem: TracedProblem, device: Device) -> CompiledBaseline:
         """Returns what is known of the compiled baseline, or the reason why there is none."""

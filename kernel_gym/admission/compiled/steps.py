@@ -48,6 +48,8 @@ class Measurement:
     def __init__(self, name: str, text: str, scale: str, device: str, flush: int) -> None:
         self._problem: Problem = load_text(name, text)
         self._where = torch.device(device)
+        if self._where.type == "cuda":
+            torch.cuda.set_device(self._where)
         self.workloads = train_workloads(self._problem, Scale(scale))
         self._eager = _reference(self._problem)
         self._compiled: Callable[..., Any] | None = None
@@ -86,8 +88,8 @@ class Measurement:
         self._compiled = torch.compile(self._eager, dynamic=False, fullgraph=True)
         with self._step("torch.compile"):
             expected = expect(self._problem, workload, SEED, self._where)
-            found = self._compiled(*expected.inputs.values())
-            return _refusal(self._problem, expected, tuple(found), workload)
+            outputs = self._compiled(*expected.inputs.values())
+            return _refusal(self._problem, expected, tuple(outputs), workload)
 
     def time(self, number: int) -> tuple[float, float]:
         """Returns the seconds of one call on a workload: eager, and as it was compiled last.
