@@ -1,6 +1,7 @@
 """The process that measures: it reads a request in JSON from each line, and writes its answer.
 
-It runs only text that we wrote, so that it is not confined: Inductor starts compilers and writes files.
+It runs only text that we wrote. It is not confined, since Inductor starts compilers and writes
+files.
 """
 
 from __future__ import annotations
