@@ -127,6 +127,8 @@ def run_theirs(
 
 def import_problems(rows: Candidates, device: str, folder: Path) -> None:
     """Makes tasks of the problems. On a GPU they are traced only, since verdicts need no more."""
+    import torch
+
     from kernel_gym.admission.import_bench import ImportBench
     from kernel_gym.admission.importing import import_suite
     from kernel_gym.tasks.importers.kernelbench import TRITON
@@ -147,6 +149,8 @@ def import_problems(rows: Candidates, device: str, folder: Path) -> None:
         (level / f"{name.partition('/')[0]}.py").write_text(module)
     kind = ImportBench if device.startswith("sim:") else TracingBench
     number = 1 if device.startswith("sim:") else os.cpu_count() or 1
+    if number > 1:
+        torch.set_num_threads(1)
     benches = [kind(device) for _ in range(number)]
     for step in import_suite(TRITON, folder / "checkout", benches):
         verdict = step.entry.verdicts.get(device)
