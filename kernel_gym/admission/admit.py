@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from kernel_gym.admission.head_room import HeadRoom, ReferenceFailed
-from kernel_gym.admission.traced import head_room_of
 from kernel_gym.admission.values import SEED, check_values
 from kernel_gym.devices.base import Device, InfraError
 from kernel_gym.evaluator import Evaluator
@@ -90,7 +89,7 @@ def _admit(
     spoiled = {key: _submit(executor, problem, key[0], text) for key, text in sources.items()}
     try:
         passed = _passing(spoiled)
-        modes = _without_start(problem, set(tried) - set(with_start), values.refused, device)
+        modes = _without_start(problem, set(tried) - set(with_start), values.refused, rooms)
         for language, start in starts.items():
             kernels = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
             reasons = (*values.refused, *kernels)
@@ -104,11 +103,16 @@ def _admit(
 
 
 def _without_start(
-    problem: Problem, languages: set[str], refused: tuple[str, ...], device: Device
+    problem: Problem, languages: set[str], refused: tuple[str, ...], rooms: HeadRoom
 ) -> dict[Mode, ModeVerdict]:
     """Returns the verdicts on modes in languages without a start kernel, from values alone."""
     modes = [m for m in modes_of(problem) if Task(problem, m).language in languages]
-    room = head_room_of(problem, device) if modes and not refused else None
+    room = None
+    if modes and not refused:
+        try:
+            room = rooms.of_reference(problem)
+        except ReferenceFailed as error:
+            refused = (f"its PyTorch reference: {error}",)
     return {mode: ModeVerdict(refused=refused, head_room=room) for mode in modes}
 
 

@@ -63,6 +63,23 @@ class HeadRoom:
         mean = geometric_mean(ratios)
         return None if mean is None else round(mean, 3)
 
+    def of_reference(self, problem: Problem) -> float | None:
+        """Returns the head-room of a problem without a start kernel, whose baseline is PyTorch.
+
+        Raises:
+            ReferenceFailed: PyTorch cannot be timed.
+            InfraError: The machine failed.
+        """
+        described = self._device.description
+        spec, ratios = described.spec, []
+        workloads = train_workloads(problem, described.scale)
+        for seconds, one in zip(self._reference_seconds(problem), workloads, strict=True):
+            moved, flops = problem.bytes(one.dims), problem.flops(one.dims)
+            least = spec.roofline_seconds(moved, flops, *problem.dtypes_at(one.dims))
+            ratios.append(seconds / (spec.launch_seconds + least))
+        mean = geometric_mean(ratios)
+        return None if mean is None else round(mean, 3)
+
     def close(self) -> None:
         """Stops the worker in which PyTorch is timed."""
         self._baseline.close()

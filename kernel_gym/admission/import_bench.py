@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+import torch
+
+from kernel_gym.admission.opened import OpenedDevice
+from kernel_gym.devices.registry import backend_of, resolve
 from kernel_gym.inert import inert_line
 from kernel_gym.tasks.importers.manifest import DeviceVerdict
 from kernel_gym.tasks.importers.reader import UnsupportedTask
@@ -31,20 +36,24 @@ class ImportBench:
     Args:
         device: The device's name, such as `sim:gfx942`.
         timeout: Seconds for each program.
+        opened: The device, if several benches share it. Otherwise the bench opens its own.
     """
 
-    def __init__(self, device: str, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, device: str, timeout: float = TIMEOUT, opened: OpenedDevice | None = None
+    ) -> None:
         self.device = device
         self._timeout = timeout
-        self._evaluator: Evaluator | None = None
+        self._shared = opened is not None
+        self._opened = opened or OpenedDevice(device)
         self._statements: dict[str, TaskStatement] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._evaluator is not None:
-            self._evaluator.close()
+        if not self._shared:
+            self._opened.close()
 
     def admit(self, task: Task) -> DeviceVerdict:
         """Runs the controls of the admission on a task."""
@@ -53,7 +62,7 @@ class ImportBench:
         from kernel_gym.tasks.traced.problem import TracedProblem
 
         if isinstance(task.problem, TracedProblem):
-            return admit_traced(task, self.evaluator.device)
+            return admit_traced(task, self._opened)
         statement = self._statements.get(task.id)
         flags = statement.flags if statement else {}
         return admit_recorded(task, self.evaluator, flags, statement.notes if statement else ())
@@ -98,11 +107,7 @@ class ImportBench:
     @property
     def evaluator(self) -> Evaluator:
         """Evaluates on the device; opened on first use."""
-        if self._evaluator is None:
-            from kernel_gym.evaluator import Evaluator
-
-            self._evaluator = Evaluator(self.device, seed=1)
-        return self._evaluator
+        return self._opened.evaluator
 
     def run(
         self, program: str, files: Mapping[str, bytes], options: Mapping[str, Any]
@@ -148,3 +153,24 @@ class ImportBench:
         if not isinstance(given, dict):
             raise UnsupportedTask("broken: its answer is no object")
         return given
+
+
+@contextmanager
+def import_benches(device: str, number: int) -> Iterator[list[ImportBench]]:
+    """Opens benches for one device. Those of a GPU share it, since each opening takes memory there.
+
+    Args:
+        device: The device's name; `auto` is the best one here.
+        number: How many tasks are imported at a time.
+
+    Raises:
+        UnknownDevice: There is no such device.
+    """
+    name = resolve(device)
+    with ExitStack() as stack:
+        shared = None
+        if not backend_of(name).threads:
+            shared = OpenedDevice(name, number)
+            stack.callback(shared.close)
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // number))
+        yield [stack.enter_context(ImportBench(name, opened=shared)) for _ in range(number)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernel_gym.admission.recorded import UnsoundWorkloadsError
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
@@ -25,6 +25,7 @@ from kernel_gym.tasks.importers.manifest import (
     ManifestError,
     data_path,
     manifest_path,
+    read_data,
     read_manifest,
     write_data,
     write_manifest,
@@ -40,6 +41,7 @@ from kernel_gym.tasks.importers.reader import (
 )
 from kernel_gym.tasks.importers.recording import not_train, without_workloads
 from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.traced.problem import TracedProblem
 
 MOST_REPEATS = 4
 """How often a task is admitted, each time without the workloads on which its own kernel fails.
@@ -154,7 +156,8 @@ def _imported(
     former = verdicts.get(bench.device)
     if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
         return known, True
-    verdict = _verdict(one, reader, checkout, bench, folder)
+    traced = stored and any(v.status is not ImportStatus.UNSUPPORTED for v in verdicts.values())
+    verdict = _verdict(one, reader, checkout, bench, folder, traced)
     return ManifestEntry(
         name=one.name,
         category=one.category,
@@ -171,9 +174,10 @@ def _verdict(
     checkout: Path,
     bench: AdmittingBench,
     folder: Path | None,
+    stored: bool,
 ) -> DeviceVerdict:
     try:
-        data = reader.prepare(checkout, found, bench)
+        data = _data(found, reader, checkout, bench, folder, stored)
         left_out = 0
         for number in range(MOST_REPEATS):
             problem = reader.problem(checkout, found, data)
@@ -196,6 +200,22 @@ def _verdict(
         log.exception("%s/%s", reader.suite, found.name)
         text = f"error of kernel-gym: {type(error).__name__}: {error}"
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(text))
+
+
+def _data(
+    found: FoundTask,
+    reader: Reader,
+    checkout: Path,
+    bench: AdmittingBench,
+    folder: Path | None,
+    stored: bool,
+) -> Mapping[str, Any]:
+    """Returns what the reader prepares. A trace for another device is one for all devices."""
+    if stored:
+        data = read_data(reader.suite, found.name, folder)
+        if isinstance(reader.problem(checkout, found, data), TracedProblem):
+            return data
+    return reader.prepare(checkout, found, bench)
 
 
 def _line(text: str) -> str:

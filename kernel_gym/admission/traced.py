@@ -1,18 +1,25 @@
-"""Admits traced problems without a start kernel: by their values, and by the reference's time."""
+"""Admits traced problems without a start kernel: by their values, and by the reference's time.
+
+Values are checked at the sizes of the simulator on every device. On a GPU the reference is checked
+and timed at full sizes as well, beside its form that `torch.compile` makes.
+"""
 
 from __future__ import annotations
 
-from kernel_gym.admission.values import SEED, check_values
-from kernel_gym.analysis.summary import geometric_mean
-from kernel_gym.devices.base import Device
-from kernel_gym.judge.timing.torch_model import reference_seconds
-from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus
-from kernel_gym.tasks.problem import Problem, Scale
-from kernel_gym.tasks.sampling import CPU, make_inputs, train_workloads
+from kernel_gym.admission.compiled.process import Missing, MissingMemory
+from kernel_gym.admission.full_size import too_large
+from kernel_gym.admission.head_room import ReferenceFailed
+from kernel_gym.admission.opened import OpenedDevice
+from kernel_gym.admission.values import SEED, ValueReport, check_values
+from kernel_gym.records import Clock
+from kernel_gym.tasks.importers.manifest import CompiledBaseline, DeviceVerdict, ImportStatus
+from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.traced.memory import BoundedMemory, TooMuchMemory
+from kernel_gym.tasks.traced.problem import TracedProblem
 
 FLAGS = {
+    "at full size": "fails at full size",
     "changes no output": "ignored input",
     "stale output: passes": "seed-blind",
     "constant: passes": "constant output",
@@ -33,33 +40,57 @@ def flag_of(reason: str) -> str:
     return next((flag for part, flag in FLAGS.items() if part in reason), "other")
 
 
-def head_room_of(problem: Problem, device: Device) -> float | None:
-    """Returns the modelled time of eager PyTorch over that of the roofline with one launch."""
-    spec, ratios = device.description.spec, []
-    for workload in train_workloads(problem, Scale.SIM):
-        inputs = make_inputs(problem, workload, SEED, CPU)
-        dims = workload.dims
-        kinds = problem.dtypes_at(dims)
-        least = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), *kinds)
-        ratios.append(reference_seconds(problem, inputs, spec) / (spec.launch_seconds + least))
-    mean = geometric_mean(ratios)
-    return None if mean is None else round(mean, 3)
+def admit_traced(task: Task, opened: OpenedDevice) -> DeviceVerdict:
+    """Runs the controls of values on a traced task, and measures its baselines on a GPU.
 
+    Args:
+        task: A task whose problem was traced.
+        opened: The device.
 
-def admit_traced(task: Task, device: Device) -> DeviceVerdict:
-    """Runs the controls of values on a traced task."""
+    Raises:
+        InfraError: The machine failed.
+    """
     problem = task.problem
+    assert isinstance(problem, TracedProblem)
     try:
         with BoundedMemory():
             report = check_values(problem, Scale.SIM, SEED)
     except TooMuchMemory as error:
-        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=str(error))
-    flags = tuple(dict.fromkeys(map(flag_of, report.refused)))
-    room = head_room_of(problem, device)
+        return _unsupported(str(error))
+    device = opened.evaluator.device
+    refused, compiled = report.refused, None
+    try:
+        if device.description.clock is Clock.MEASURED:
+            if large := too_large(problem, device.description):
+                return _unsupported(large)
+            wrong = opened.compiled.refusals(problem, device)
+            refused = (*refused, *(f"at full size the reference fails {text}" for text in wrong))
+        room = opened.rooms.of_reference(problem)
+        if device.description.clock is Clock.MEASURED:
+            compiled = opened.compiled.measure(problem, device)
+    except MissingMemory as error:
+        return _unsupported(f"needs more memory than there is: {error}")
+    except (Missing, ReferenceFailed) as error:
+        return _unsupported(f"its reference does not run on the device: {error}")
+    return _verdict(report, refused, room, compiled)
+
+
+def _unsupported(reason: str) -> DeviceVerdict:
+    return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=reason[:300])
+
+
+def _verdict(
+    report: ValueReport,
+    refused: tuple[str, ...],
+    room: float | None,
+    compiled: CompiledBaseline | None,
+) -> DeviceVerdict:
+    flags = tuple(dict.fromkeys(map(flag_of, refused)))
     return DeviceVerdict(
         status=ImportStatus.FLAGGED if flags else ImportStatus.ADMITTED,
-        reason="; ".join(report.refused)[:300],
+        reason="; ".join(refused)[:300],
         flags=flags,
         notes=(*([] if room is None else [f"head-room {room:.2f}"]), *report.notes),
         controls=dict(report.controls),
+        compiled=compiled,
     )

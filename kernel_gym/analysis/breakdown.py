@@ -19,6 +19,7 @@ from kernel_gym.analysis.metrics import (
     attempts,
     by_task,
     fast_p,
+    fast_p_compiled,
     headline,
     mean_over,
 )
@@ -29,6 +30,7 @@ from kernel_gym.records import Outcome
 from kernel_gym.rewards.correctness import ran
 from kernel_gym.storage.run_store import METRICS, RunStore, TurnRecord
 from kernel_gym.tasks import Task, get_task
+from kernel_gym.tasks.importers.imported import compiled_speedup
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Split
 
 FACTORS: dict[str, Callable[[Task], str]] = {
@@ -54,6 +56,7 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
     sections = {
         "headline": headline(finished),
         "fast_p": fast_p(finished),
+        "fast_p_compiled": fast_p_compiled(finished, _compiled(config.tasks, config.device)),
         "at_k": at_k(finished),
         "trajectory": trajectory(finished),
         "origin": origin(finished),
@@ -74,6 +77,12 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
         "masked_attempts": len(config.tasks) * config.samples - len(unfinished) - len(finished),
         **{name: plain(section) for name, section in sections.items()},
     }
+
+
+def _compiled(tasks: Sequence[str], device: str) -> dict[str, float]:
+    """Eager seconds over those of `torch.compile` by task, where that was measured."""
+    speedups = {task: compiled_speedup(task, device) for task in tasks}
+    return {task: speedup for task, speedup in speedups.items() if speedup is not None}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ without any other submission. An attempt that ended without a submission is a fa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -168,6 +168,33 @@ def fast_p(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
         return mean_over(groups, lambda a: float(a.speedup > p))
 
     return [{"p": p, "share": share(p)} for p in THRESHOLDS]
+
+
+def fast_p_compiled(
+    attempts: Sequence[EpisodeAttempt], compiled: Mapping[str, float]
+) -> dict[str, Any]:
+    """The `fast_p` curve against `torch.compile`, over the tasks for which it was measured.
+
+    The speedup over eager PyTorch is divided by that of the compiled reference, which was measured
+    when the task was imported.
+
+    Args:
+        attempts: The attempts.
+        compiled: Eager seconds over compiled seconds, by task.
+
+    Returns:
+        The number of tasks, the shares, and those against eager PyTorch over the same tasks.
+    """
+    known = [a for a in attempts if a.task in compiled]
+    groups = list(by_task(known).values())
+
+    def share(p: float) -> Estimate:
+        return mean_over(groups, lambda a: float(a.speedup / compiled[a.task] > p))
+
+    rows = [
+        {"p": row["p"], "share": share(row["p"]), "eager": row["share"]} for row in fast_p(known)
+    ]
+    return {"tasks": len(groups), "rows": rows}
 
 
 def at_k(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:

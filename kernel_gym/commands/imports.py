@@ -22,6 +22,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.formatting import NOTHING, factor
 
 OutOption = Annotated[
     Path | None,
@@ -39,14 +40,15 @@ def import_checkout(
     json: bool,
 ) -> None:
     """Imports the suites of a checkout and prints the verdicts on their tasks."""
-    from kernel_gym.admission.import_bench import ImportBench
+    from kernel_gym.admission.import_bench import import_benches
     from kernel_gym.admission.importing import import_suite
     from kernel_gym.tasks.importers.readers import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
         number = workers or os.cpu_count() or 1
-        benches = [stack.enter_context(ImportBench(device)) for _ in range(number)]
+        benches = stack.enter_context(import_benches(device, number))
+        device = benches[0].device
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
         for reader in readers:
@@ -118,6 +120,7 @@ def own_runner(
 def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
     verdict = entry.verdicts.get(device)
     status = entry.status(device)
+    compiled = verdict.compiled if verdict else None
     return {
         "task": f"{suite}/{entry.name}",
         "suite": suite,
@@ -127,6 +130,8 @@ def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
         "flags": list(verdict.flags) if verdict else [],
         "notes": list(verdict.notes) if verdict else [],
         "speedup": verdict.speedup if verdict else None,
+        "compiled_speedup": compiled.speedup if compiled else None,
+        "compiled_reason": compiled.reason if compiled else "",
     }
 
 
@@ -135,6 +140,8 @@ def _print(rows: list[dict[str, Any]], json: bool) -> None:
         print_json(rows)
         return
     console.print(_by_category(rows))
+    if any(row["compiled_speedup"] or row["compiled_reason"] for row in rows):
+        console.print(_compiled(rows))
     reasons = Counter((row["suite"], row["status"], _short(row["reason"])) for row in rows)
     table = Table(title="reasons", title_justify="left", box=box.SIMPLE)
     for header in ("suite", "status", "reason", "tasks"):
@@ -159,6 +166,28 @@ def _by_category(rows: Iterable[dict[str, Any]]) -> Table:
     for (suite, category), count in sorted(counts.items()):
         cells = [str(count[status] or "") for status in statuses]
         table.add_row(suite, category, str(sum(count.values())), *cells)
+    return table
+
+
+def _compiled(rows: Iterable[dict[str, Any]]) -> Table:
+    """Returns one row for each suite: how `torch.compile` compares with eager PyTorch."""
+    from kernel_gym.analysis.summary import geometric_mean
+
+    table = Table(title="torch.compile as a baseline", title_justify="left", box=box.SIMPLE)
+    for header in ("suite", "measured", "not compiled", "geometric speedup", "least", "most"):
+        table.add_column(header, justify="left" if header == "suite" else "right")
+    listed = list(rows)
+    for suite in sorted({row["suite"] for row in listed}):
+        own = [row for row in listed if row["suite"] == suite]
+        speedups = [row["compiled_speedup"] for row in own if row["compiled_speedup"]]
+        failed = sum(bool(row["compiled_reason"]) for row in own)
+        figures = (
+            geometric_mean(speedups),
+            min(speedups, default=None),
+            max(speedups, default=None),
+        )
+        shown = [NOTHING if figure is None else factor(figure) for figure in figures]
+        table.add_row(suite, str(len(speedups)), str(failed), *shown)
     return table
 
 

@@ -46,6 +46,9 @@ def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float |
             yield name, estimate
     for row in metrics["fast_p"]:
         yield f"fast_{row['p']:g}", row["share"]
+    compiled = metrics["fast_p_compiled"]
+    for row in compiled["rows"] if compiled["tasks"] else ():
+        yield f"fast_{row['p']:g} over torch.compile", row["share"]
     for row in metrics["at_k"] if metrics["samples"] > 1 else ():
         yield f"pass@{row['k']}", row["pass"]
         yield f"best@{row['k']} speedup", row["best_speedup"]

@@ -52,3 +52,7 @@ class DeviceDescription:
     """Whether launches can be audited for races and undefined reads."""
     cross_compiles: bool = False
     """Whether candidates can be compiled for other architectures as well."""
+    total_memory: int = 0
+    """Bytes of the device's memory; 0 where nothing is limited by it."""
+    shared_memory: int = 0
+    """Bytes that judge and workers share for inputs and outputs; 0 where that has no limit."""

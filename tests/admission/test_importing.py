@@ -8,6 +8,7 @@ from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
 from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.traced.problem import TracedProblem
 
 
 class TinyReader:
@@ -88,6 +89,33 @@ def test_a_changed_file_is_done_again_and_another_device_is_added(checkout, tmp_
     entry = imported(checkout, tmp_path, other)["a"].entry
     assert other.ran == ["a", "b", "c"]
     assert set(entry.verdicts) == {"sim:gfx942", "sim:gfx950"}
+
+
+class Traced(TracedProblem):
+    """A problem that is known by its text."""
+
+    def inputs(self, workload, generator):
+        raise NotImplementedError
+
+    def reference(self, x):
+        return (x,)
+
+
+def test_a_trace_is_not_made_again_for_another_device(checkout, tmp_path):
+    class Tracing(TinyReader):
+        def problem(self, checkout, found, data):
+            return Traced() if found.name == "a" else get_problem("softmax")
+
+    for device, ran in (("sim:gfx942", ["a", "b", "c"]), ("sim:gfx950", ["b", "c"])):
+        bench = Bench(device)
+        steps = list(import_suite(Tracing(), checkout, [bench], tmp_path))
+        assert bench.ran == ran
+    (entry,) = (step.entry for step in steps if step.entry.name == "a")
+    assert entry.status("sim:gfx950") is ImportStatus.ADMITTED
+    (checkout / "a.py").write_text("another")
+    bench = Bench("sim:gfx90a")
+    list(import_suite(Tracing(), checkout, [bench], tmp_path))
+    assert bench.ran == ["a", "b", "c"]
 
 
 def test_only_some_tasks_are_imported(checkout, tmp_path):

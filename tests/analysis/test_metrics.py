@@ -8,10 +8,21 @@ from typer.testing import CliRunner
 
 from kernel_gym.analysis.breakdown import run_metrics
 from kernel_gym.analysis.compare import compare
-from kernel_gym.analysis.metrics import attempts
+from kernel_gym.analysis.metrics import attempts, fast_p_compiled
 from kernel_gym.cli import app
+from kernel_gym.commands.metrics_table import _estimates
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.storage.run_store import RunStore, StoreError
+from kernel_gym.tasks.importers import imported
+from kernel_gym.tasks.importers.manifest import (
+    CompiledBaseline,
+    DeviceVerdict,
+    ImportStatus,
+    Manifest,
+    ManifestEntry,
+    write_manifest,
+)
+from kernel_gym.tasks.names import IMPORTS, Mode
 from kernel_gym.tasks.workload import Split
 from tests.records import failure, passing, workload
 from tests.storage.test_run_store import CONFIG, end_all, record
@@ -291,3 +302,38 @@ def test_the_command_refuses_bad_input_in_one_line(folders):
     result = CliRunner().invoke(app, ["compare", *folders])
     assert result.exit_code == 2
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_fast_p_over_the_compiled_baseline_counts_the_tasks_that_have_one(tmp_path):
+    played = attempts(make(tmp_path))
+    curve = fast_p_compiled(played, {A: 1.6})
+    assert curve["tasks"] == 1
+    shares = {row["p"]: (row["share"].value, row["eager"].value) for row in curve["rows"]}
+    assert shares[0.0] == (1.0, 1.0)
+    assert shares[1.0] == (0.5, 0.5)  # 2 / 1.6 and 0.5 / 1.6
+    assert shares[1.5] == (0.0, 0.5)
+
+
+def test_a_run_without_compiled_baselines_shows_none(metrics):
+    assert metrics["fast_p_compiled"]["tasks"] == 0
+    text = " ".join(name for name, _ in _estimates(metrics))
+    assert "torch.compile" not in text
+
+
+def test_the_compiled_speedup_is_that_of_the_device(tmp_path, monkeypatch):
+    monkeypatch.setenv(IMPORTS, str(tmp_path))
+    times = CompiledBaseline(eager_seconds=(4.0,), compiled_seconds=(2.0,))
+    failed = CompiledBaseline(reason="torch.compile: no")
+    verdicts = {
+        device: DeviceVerdict(status=ImportStatus.ADMITTED, compiled=compiled)
+        for device, compiled in (("cuda:0", times), ("cuda:1", failed), ("sim:gfx942", None))
+    }
+    entry = ManifestEntry(name="one", category="x", mode=Mode.TORCH2TRITON, verdicts=verdicts)
+    manifest = Manifest(suite="tiny", checkout="", commit="", licence="", tasks={"one": entry})
+    write_manifest(manifest)
+    speedups = {
+        device: imported.compiled_speedup("tiny/one", device)
+        for device in ("cuda:0", "cuda:1", "sim:gfx942", "rocm:0")
+    }
+    assert speedups == {"cuda:0": 2.0, "cuda:1": None, "sim:gfx942": None, "rocm:0": None}
+    assert imported.compiled_speedup("triton2triton/softmax", "cuda:0") is None

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 6
 """More evaluators on one GPU wait for each other and hold memory (docs/decisions/0019)."""
-WORKER_BYTES = 18 << 30
-"""Memory of the GPU for each evaluator on it."""
+WORKER_BYTES = 14 << 30
+"""Memory of the GPU for each evaluator on it, beside the memory that it shares with workers."""
 
 
 class GpuBackend(Backend):
@@ -93,8 +93,10 @@ class GpuBackend(Backend):
 
     def default_workers(self, name: str, cpus: int) -> int:
         """One evaluator for each CPU, up to six, and no more than the GPU's memory holds."""
+        from kernel_gym.devices.gpu.shared_memory import arena_bytes
+
         memory = int(_properties(name).total_memory)
-        return max(1, min(cpus, MOST_WORKERS, memory // WORKER_BYTES))
+        return max(1, min(cpus, MOST_WORKERS, memory // (WORKER_BYTES + arena_bytes())))
 
     def absence(self, present: Sequence[str]) -> str:
         """Says which GPUs PyTorch sees."""

@@ -25,6 +25,7 @@ from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.lock import GpuLock
 from kernel_gym.devices.gpu.runtime import FREE_SHARE, crowded, give_back, reserve
 from kernel_gym.devices.gpu.session import GpuSession
+from kernel_gym.devices.gpu.shared_memory import arena_bytes
 from kernel_gym.devices.gpu.vendors import (
     describe_gpu,
     device_files,
@@ -37,7 +38,6 @@ from kernel_gym.devices.gpu.worker import GpuWorkerProcess
 from kernel_gym.sandbox.spawn import shared_template
 from kernel_gym.tasks.task import Task
 
-ARENA_BYTES = 4 << 30
 RESERVED_BYTES = 4 << 30
 """Memory that the judge allocates ahead. Inputs and answers of most evaluations fit into it."""
 ROOM_SHARE = 1 / 8
@@ -71,7 +71,7 @@ class GpuDevice:
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.enable_cudnn_sdp(False)  # new shapes took 45 ms each with it
-        self.arena = GpuArena(ARENA_BYTES, by_handle)
+        self.arena = GpuArena(arena_bytes(), by_handle)
         if not crowded():
             reserve(RESERVED_BYTES)
         self._uuid = uuid_of(self._properties)

@@ -17,6 +17,7 @@ import torch
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
+from kernel_gym.devices.gpu.shared_memory import arena_bytes
 from kernel_gym.hardware import MI300X, DeviceSpec
 from kernel_gym.records import Clock
 from kernel_gym.tasks.problem import Scale
@@ -302,6 +303,8 @@ def describe_gpu(name: str, properties: Any) -> DeviceDescription:
         torch_device=torch.device("cuda", int(name.partition(":")[2])),
         arch=arch,
         cross_compiles=True,
+        total_memory=int(properties.total_memory),
+        shared_memory=arena_bytes(),
     )
 
 

@@ -36,6 +36,8 @@ LEVELS = ("L1", "L2")
 _REGISTRY = f"{PACKAGE}/bench/kernels/benchmark_scenarios/small/shape_registry.yaml"
 _TRACED = "problem.py"
 _MOST_FILES = 60
+IMAGE = 4
+"""Sizes in the shape of images: batch, channels, height, width."""
 _HALVES = {"float16", "bfloat16"}
 Scenario = dict[str, Any]
 
@@ -187,10 +189,17 @@ _WIDTHS = frozenset(
 
 
 def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
-    """Returns parameters that the registry leaves out and the first shape shows."""
-    shape = next(one["shape"] for one in scenario["inputs"].values() if isinstance(one, dict))
+    """Returns parameters that the registry leaves out and the first shape shows.
+
+    The first shape is that of the first real input. Images have their channels first, so that
+    their `dim` is the second size.
+    """
+    tensors = [one for one in scenario["inputs"].values() if isinstance(one, dict)]
+    real = [one for one in tensors if "float" in one["dtype"]]
+    shape = (real or tensors)[0]["shape"]
     values = dict.fromkeys(missing & _WIDTHS, shape[-1] if shape else 1)
-    channels = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"} & missing
+    names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
+    channels = (names | {"dim"} if len(shape) == IMAGE else names) & missing
     return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
 
 
@@ -295,17 +304,20 @@ def _closure(checkout: Path, module: str) -> list[str]:
         parts = name.split("/")[:-1]
         waiting += [f"{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
         for node in ast.walk(parsed(name, read_text(checkout, name))):
-            waiting += _imported(node)
+            waiting += _imported(node, name)
         waiting = [one for one in waiting if (checkout / one).is_file()]
     return files
 
 
-def _imported(node: ast.AST) -> list[str]:
+def _imported(node: ast.AST, file: str) -> list[str]:
+    """Returns the files that a statement of a file may import, which need not exist."""
     names = []
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    elif isinstance(node, ast.ImportFrom):
+        above = file.split("/")[: -node.level] if node.level else []
+        module = ".".join([*above, *filter(None, [node.module])])
+        names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
     paths = [n.replace(".", "/") for n in names if n.split(".")[0] == PACKAGE]
     return [file for path in paths for file in (f"{path}.py", f"{path}/__init__.py")]
 

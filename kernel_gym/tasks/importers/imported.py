@@ -48,6 +48,17 @@ def entry_of(name: str) -> ManifestEntry:
     return _manifest(suite, *_stamp(suite)).tasks[task]
 
 
+def compiled_speedup(name: str, device: str) -> float | None:
+    """Returns eager seconds over those of `torch.compile` of an imported task on a device.
+
+    None for other tasks, and where it was not measured or could not be compiled.
+    """
+    if name not in imported_ids():
+        return None
+    verdict = entry_of(name).verdicts.get(device)
+    return verdict.compiled.speedup if verdict and verdict.compiled else None
+
+
 def changed_files(manifest: Manifest, entry: ManifestEntry) -> list[str]:
     """Returns the files of a task that are missing or differ from those that were imported."""
     changed = []

@@ -8,6 +8,7 @@ copied: its files are read from the checkout, and their hashes are compared.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from enum import StrEnum
@@ -35,6 +36,28 @@ class ImportStatus(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
+class CompiledBaseline(BaseModel):
+    """`torch.compile` of a traced task's reference beside the reference itself, as measured."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hardware: str = ""
+    """The model of the device."""
+    eager_seconds: tuple[float, ...] = ()
+    """Median seconds of one call of the reference, of each train workload."""
+    compiled_seconds: tuple[float, ...] = ()
+    """The same of its compiled form, timed in alternation."""
+    reason: str = ""
+    """Why there are no times, in one line."""
+
+    @property
+    def speedup(self) -> float | None:
+        """Eager seconds over compiled seconds, the geometric mean over train workloads."""
+        pairs = zip(self.eager_seconds, self.compiled_seconds, strict=True)
+        logs = [math.log(eager / compiled) for eager, compiled in pairs]
+        return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+
 class DeviceVerdict(BaseModel):
     """The verdict on one task on one device."""
 
@@ -50,6 +73,8 @@ class DeviceVerdict(BaseModel):
     """The outcome of each control of the admission."""
     speedup: float | None = None
     """The speedup of the suite's own kernel over itself, which must be about 1."""
+    compiled: CompiledBaseline | None = None
+    """The compiled baseline of a traced task. None on a simulated device, and of other tasks."""
 
 
 class ManifestEntry(BaseModel):

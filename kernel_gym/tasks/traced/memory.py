@@ -62,6 +62,34 @@ class BoundedMemory(OperatorMode):
         self._held -= size
 
 
+class PeakMemory(OperatorMode):
+    """Finds the most bytes that the results of operators hold at a time, on meta tensors.
+
+    Attributes:
+        peak: The most bytes so far.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = self._held = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs an operator and counts its results."""
+        result = func(*args, **(kwargs or {}))
+        if func.is_view or func._schema.is_mutable:
+            return result
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                size = tensor.untyped_storage().nbytes()
+                self._held += size
+                weakref.finalize(tensor, self._release, size)
+        self.peak = max(self.peak, self._held)
+        return result
+
+    def _release(self, size: int) -> None:
+        self._held -= size
+
+
 def _is_on_host(args: Any, kwargs: Any) -> bool:
     tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
     device = kwargs.get("device")

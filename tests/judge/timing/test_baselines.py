@@ -1,8 +1,16 @@
 """Times of baselines, and their cache: bounded, and the least used time goes first."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from kernel_gym.devices import open_device
+from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.tasks import get_task
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 
@@ -33,3 +41,49 @@ def test_the_time_of_a_baseline_does_not_depend_on_what_was_timed_before():
         times.append(seconds(4, 50257))
         baseline.close()
     assert times[0] == times[1]
+
+
+class Traced(TracedProblem):
+    """A traced problem of a suite: the list of operators was written by us."""
+
+    name = suite = entry = "traced"
+    text = "def reference(\n    self,\n    x,\n):\n    return (x,)\n"
+
+    def inputs(self, workload, generator):
+        raise NotImplementedError
+
+    def reference(self, x):
+        return (x,)
+
+
+@pytest.mark.parametrize(
+    ("problem", "ours"),
+    [
+        (Traced(), True),
+        (SimpleNamespace(suite="other", claimed=False, recorded=False, name="other"), False),
+    ],
+    ids=["traced", "upstream"],
+)
+def test_the_reference_of_a_traced_problem_runs_as_our_own_code(problem, ours):
+    opened = []
+
+    class Session:
+        def load(self, source, language):
+            return Failed(FailureKind.RUNTIME, "stop here")
+
+        def close(self):
+            pass
+
+    def open_(task, trusted, resident):
+        opened.append(trusted)
+        return Session()
+
+    runner = BaselineRunner(SimpleNamespace(open=open_), BaselineTimes())
+    task = Task(problem, Mode.TORCH2TRITON)
+    if not ours:
+        task = SimpleNamespace(
+            problem=problem, id="other", baseline_source=None, reference_source=""
+        )
+    with pytest.raises(InfraError, match="stop here"):
+        runner.session(task)
+    assert opened == [ours]

@@ -7,7 +7,13 @@ import pytest
 from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.admission.importing import import_suite
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.importers.fastkernels import TRITON, class_of, traced_text
+from kernel_gym.tasks.importers.fastkernels import (
+    TRITON,
+    _from_shape,
+    _imported,
+    class_of,
+    traced_text,
+)
 from kernel_gym.tasks.importers.manifest import ImportStatus
 from kernel_gym.tasks.importers.reader import FoundTask, Unsupported
 from kernel_gym.tasks.names import IMPORTS
@@ -112,6 +118,39 @@ def test_equal_sizes_are_one_axis():
     assert "torch.randn((size_64, size_96, ))" in text
     assert "torch.randint(0, 2, (size_96, )" in text
     assert "torch.set_default_dtype(torch.bfloat16)" in text
+
+
+@pytest.mark.parametrize(
+    ("inputs", "missing", "expected"),
+    [
+        ({"x": ([4, 8, 20, 20], "bfloat16")}, {"dim", "c1"}, {"dim": 8, "c1": 8}),
+        ({"x": ([4, 8, 96], "bfloat16")}, {"dim"}, {"dim": 96}),
+        (
+            {"lengths": ([70], "int64"), "x": ([1, 64, 96], "bfloat16")},
+            {"hidden_size"},
+            {"hidden_size": 96},
+        ),
+        ({"ids": ([4, 16], "int64")}, {"num_embeddings"}, {"num_embeddings": 16}),
+    ],
+    ids=["images", "rows", "lengths first", "integers only"],
+)
+def test_parameters_that_the_registry_leaves_out_come_from_a_shape(inputs, missing, expected):
+    shapes = {name: {"shape": shape, "dtype": dtype} for name, (shape, dtype) in inputs.items()}
+    assert _from_shape({"inputs": shapes}, missing) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("from ..L1.softmax import Softmax", "fastkernels/tasks/L1/softmax.py"),
+        ("from . import conv", "fastkernels/tasks/L2/conv.py"),
+        ("from fastkernels.tasks.L1 import softmax", "fastkernels/tasks/L1/softmax.py"),
+        ("import fastkernels.tasks.L1", "fastkernels/tasks/L1/__init__.py"),
+    ],
+)
+def test_imported_files_are_found(text, file):
+    (node,) = ast.parse(text).body
+    assert file in _imported(node, "fastkernels/tasks/L2/attention.py")
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""`torch.compile` as a second baseline of traced tasks, recorded beside eager PyTorch."""

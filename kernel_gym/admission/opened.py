@@ -1,0 +1,71 @@
+"""An opened device with what the admission of tasks needs on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_gym.admission.compiled.process import CompiledTimer
+    from kernel_gym.admission.head_room import HeadRoom
+    from kernel_gym.evaluator import Evaluator
+
+
+class OpenedDevice:
+    """Opens a device at its first use. Thread-safe.
+
+    Args:
+        name: The device's name.
+        users: How many threads admit tasks on it.
+    """
+
+    MOST_COMPILING = 4
+    """Processes that compile references at a time. Each holds memory of the GPU."""
+
+    def __init__(self, name: str, users: int = 1) -> None:
+        self.name = name
+        self._users = users
+        self._lock = threading.RLock()
+        self._evaluator: Evaluator | None = None
+        self._rooms: HeadRoom | None = None
+        self._compiled: CompiledTimer | None = None
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Evaluates on the device, for one thread at a time."""
+        with self._lock:
+            if self._evaluator is None:
+                from kernel_gym.evaluator import Evaluator
+
+                self._evaluator = Evaluator(self.name, seed=1)
+            return self._evaluator
+
+    @property
+    def rooms(self) -> HeadRoom:
+        """Computes the head-room of tasks."""
+        with self._lock:
+            if self._rooms is None:
+                from kernel_gym.admission.head_room import HeadRoom
+
+                self._rooms = HeadRoom(self.evaluator.device)
+            return self._rooms
+
+    @property
+    def compiled(self) -> CompiledTimer:
+        """Times references beside their compiled form."""
+        with self._lock:
+            if self._compiled is None:
+                from kernel_gym.admission.compiled.process import CompiledTimer
+
+                processes = min(self.MOST_COMPILING, self._users)
+                threads = max(1, (os.cpu_count() or 1) // processes)
+                self._compiled = CompiledTimer(processes, threads)
+            return self._compiled
+
+    def close(self) -> None:
+        """Ends all workers and processes."""
+        for part in (self._compiled, self._rooms, self._evaluator):
+            if part is not None:
+                part.close()
+        self._compiled = self._rooms = self._evaluator = None
