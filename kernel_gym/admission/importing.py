@@ -15,7 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
-from kernel_gym.admission.recorded import UnsoundWorkloadsError
+from kernel_gym.admission.recorded import BROKEN, UnsoundWorkloadsError
+from kernel_gym.devices.base import InfraError
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
     DeviceVerdict,
@@ -46,6 +47,8 @@ MOST_REPEATS = 4
 
 The last time only the train workloads are left.
 """
+MOST_LOST = 2
+"""How often a task is tried while the device fails. Afterwards it has no verdict there."""
 log = logging.getLogger(__name__)
 
 
@@ -82,6 +85,8 @@ def import_suite(
         benches: Run code of the suite and the controls, each one task at a time.
         folder: Where the manifest is written; None for the user's folder of imports.
         only: A pattern of names of tasks; others keep what the manifest says.
+
+    A task on which the device itself failed stays without a verdict, and is tried next time.
 
     Raises:
         CheckoutError: No task of the checkout fits the pattern.
@@ -154,15 +159,29 @@ def _imported(
     former = verdicts.get(bench.device)
     if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
         return known, True
-    verdict = _verdict(one, reader, checkout, bench, folder)
-    return ManifestEntry(
+    entry = ManifestEntry(
         name=one.name,
         category=one.category,
         mode=one.mode,
         files=files,
         details=dict(one.details),
-        verdicts={**verdicts, bench.device: verdict},
-    ), False
+        verdicts={name: v for name, v in verdicts.items() if _share(name, bench.device)},
+    )
+    for _ in range(MOST_LOST):
+        try:
+            verdict = _verdict(one, reader, checkout, bench, folder)
+        except InfraError as error:  # no fault of the task: the next import tries it again
+            log.warning("%s/%s: %s", reader.suite, one.name, error)
+            continue
+        return entry.model_copy(
+            update={"verdicts": {**entry.verdicts, bench.device: verdict}}
+        ), False
+    return entry, False
+
+
+def _share(one: str, other: str) -> bool:
+    """Whether two devices have the same workloads: a simulated one has twins, a GPU has none."""
+    return one.startswith("sim:") == other.startswith("sim:")
 
 
 def _verdict(
@@ -191,6 +210,10 @@ def _verdict(
             return verdict.model_copy(update={"notes": notes})
         raise UnsupportedTask("its own kernel fails again and again beyond the suite's sizes")
     except (UnsupportedTask, CheckoutError) as error:
+        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
+    except InfraError as error:
+        if not str(error).startswith(BROKEN):
+            raise
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
     except Exception as error:  # one task that trips us up must not end the import of the others
         log.exception("%s/%s", reader.suite, found.name)

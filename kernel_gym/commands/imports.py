@@ -47,6 +47,8 @@ def import_checkout(
     with one_line_errors(), ExitStack() as stack:
         number = workers or os.cpu_count() or 1
         benches = [stack.enter_context(ImportBench(device)) for _ in range(number)]
+        for bench in benches:
+            bench.open()
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
         for reader in readers:

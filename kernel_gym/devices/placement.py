@@ -82,6 +82,7 @@ def place(
     inputs: Mapping[str, Value],
     dims: Mapping[str, int],
     guarded: bool = True,
+    outputs: bool = True,
 ) -> Placed:
     """Copies inputs into the shared memory and allocates room for the outputs.
 
@@ -91,6 +92,7 @@ def place(
         inputs: The arguments of the call, by name.
         dims: The dimensions of the call.
         guarded: Poison the outputs and put canaries around each piece.
+        outputs: Whether the task states the outputs.
 
     Raises:
         MemoryFullError: They do not fit.
@@ -101,11 +103,9 @@ def place(
             bytes_ = storage_bytes(value)
             pieces[name] = memory.take(bytes_.numel(), f"input {name!r}", guarded)
             memory.view(pieces[name]).copy_(bytes_)
-    outputs = [
-        memory.take(like.nbytes, f"output {name!r}", guarded)
-        for name, like in sketched_outputs(task.problem, dims).items()
-    ]
-    return Placed(inputs, pieces, tuple(outputs))
+    likes = sketched_outputs(task.problem, dims) if outputs else {}
+    places = [memory.take(like.nbytes, f"output {name!r}", guarded) for name, like in likes.items()]
+    return Placed(inputs, pieces, tuple(places))
 
 
 def sketched_outputs(problem: Problem, dims: Mapping[str, int]) -> dict[str, torch.Tensor]:

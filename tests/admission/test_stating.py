@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.admission import stating
+from kernel_gym.admission import own_code
 from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.tasks.importers import recording
 from kernel_gym.tasks.importers.reader import UnsupportedTask
@@ -40,7 +40,7 @@ result_gold = turning(torch.randn(SIZE, device="cuda"))
 @pytest.fixture
 def bench(monkeypatch):
     """A bench that stops launches sooner than an import does."""
-    monkeypatch.setattr(stating, "LONGEST_LAUNCH", 0.5)
+    monkeypatch.setattr(own_code, "LONGEST_LAUNCH", 0.5)
     monkeypatch.setattr(recording, "LAUNCH_SECONDS", 0.5)
     with ImportBench("sim:gfx942") as opened:
         yield opened

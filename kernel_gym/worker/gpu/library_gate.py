@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 import torch
 
+from kernel_gym.devices.operators import USUAL, Operators
+
 KEYS = ("CUDA", "SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
 """Dispatch keys of GPU kernels; they are the same for AMD's GPUs."""
 KEPT = frozenset(
@@ -21,20 +23,30 @@ KEPT = frozenset(
     "record_stream is_set_to".split()
 )
 """Operators of `aten` that remain."""
+BEHIND = frozenset(
+    "_index_put_impl_ _local_scalar_dense random_ bernoulli_ exponential_ eq_ cudnn_convolution "
+    "miopen_convolution miopen_depthwise_convolution _conv_depthwise2d conv_depthwise3d "
+    "_slow_conv2d_forward slow_conv_dilated2d slow_conv_dilated3d _unique2 unique_dim".split()
+)
+"""Operators by which those that are usual around kernels compute."""
 
 
-def take_kernels_away(keys: Iterable[str] = KEYS) -> int:
+def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operators.NONE) -> int:
     """Replaces the kernels of all operators that compute; returns how many.
 
     Args:
         keys: Names of dispatch keys.
+        operators: With `USUAL`, those that are usual around kernels remain, too.
     """
+    kept = KEPT
+    if operators is Operators.USUAL:
+        kept |= BEHIND | {name.removeprefix("aten::") for name in USUAL}
     libraries: dict[str, Any] = {}
     count = 0
     for key in keys:
         for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
             namespace, _, operator = name.partition("::")
-            if namespace == "aten" and operator.partition(".")[0] in KEPT:
+            if namespace == "aten" and operator.partition(".")[0] in kept:
                 continue
             if namespace not in libraries:
                 libraries[namespace] = _library(namespace)

@@ -39,14 +39,13 @@ class Enough(KeyboardInterrupt):
     """
 
 
-def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+def run(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Records the calls of one task.
 
     Args:
         folder: The files of the suite.
         options: `style` (`halves`, `runner`, `pytest` or `cases`), `file`, `seconds`, `seed`, and
             what the style needs.
-        runtime: The simulated GPU.
 
     Returns:
         `calls` as JSON, and `ended`: how the tests ended.
