@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kernel_gym.admission.recorded import BROKEN, UnsoundWorkloadsError
 from kernel_gym.devices.base import InfraError
@@ -59,6 +59,23 @@ class AdmittingBench(ConfinedRunner, Protocol):
         """Runs the controls on a task."""
 
 
+@runtime_checkable
+class RemoteBench(Protocol):
+    """A bench in another process, which does all that a task needs there."""
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+
+    def verdict(
+        self, found: FoundTask, reader: Reader, checkout: Path, folder: Path | None
+    ) -> DeviceVerdict:
+        """Does what `verdict_on` does."""
+
+
+AnyBench = AdmittingBench | RemoteBench
+
+
 @dataclass(frozen=True)
 class ImportStep:
     """One task of an import: its entry, and how many there are."""
@@ -73,7 +90,7 @@ class ImportStep:
 def import_suite(
     reader: Reader,
     checkout: Path,
-    benches: Sequence[AdmittingBench],
+    benches: Sequence[AnyBench],
     folder: Path | None = None,
     only: str = "*",
 ) -> Iterator[ImportStep]:
@@ -95,7 +112,7 @@ def import_suite(
     if not listed:
         raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
     manifest = _manifest(reader, checkout, folder)
-    free: SimpleQueue[AdmittingBench] = SimpleQueue()
+    free: SimpleQueue[AnyBench] = SimpleQueue()
     for bench in benches:
         free.put(bench)
 
@@ -143,7 +160,7 @@ def _imported(
     known: ManifestEntry | None,
     reader: Reader,
     checkout: Path,
-    bench: AdmittingBench,
+    bench: AnyBench,
     folder: Path | None,
 ) -> tuple[ManifestEntry, bool]:
     """Returns the entry of a task, and whether the manifest had it already."""
@@ -169,13 +186,15 @@ def _imported(
     )
     for _ in range(MOST_LOST):
         try:
-            verdict = _verdict(one, reader, checkout, bench, folder)
+            if isinstance(bench, RemoteBench):
+                verdict = bench.verdict(one, reader, checkout, folder)
+            else:
+                verdict = verdict_on(one, reader, checkout, bench, folder)
         except InfraError as error:  # no fault of the task: the next import tries it again
             log.warning("%s/%s: %s", reader.suite, one.name, error)
             continue
-        return entry.model_copy(
-            update={"verdicts": {**entry.verdicts, bench.device: verdict}}
-        ), False
+        known_there = {**entry.verdicts, bench.device: verdict}
+        return entry.model_copy(update={"verdicts": known_there}), False
     return entry, False
 
 
@@ -184,13 +203,25 @@ def _share(one: str, other: str) -> bool:
     return one.startswith("sim:") == other.startswith("sim:")
 
 
-def _verdict(
+def verdict_on(
     found: FoundTask,
     reader: Reader,
     checkout: Path,
     bench: AdmittingBench,
     folder: Path | None,
 ) -> DeviceVerdict:
+    """Prepares a task, writes what was prepared, and admits it.
+
+    Args:
+        found: The task.
+        reader: The reader of its suite.
+        checkout: The checkout.
+        bench: Runs code of the suite and the controls.
+        folder: Where the manifest is; None for the user's folder of imports.
+
+    Raises:
+        InfraError: The device failed.
+    """
     try:
         data = reader.prepare(checkout, found, bench)
         left_out = 0

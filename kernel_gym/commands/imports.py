@@ -23,6 +23,8 @@ from kernel_gym.commands.common import (
     print_json,
 )
 
+SHARED_GPU = 4
+"""How many tasks at a time share a real GPU, if the command does not say."""
 OutOption = Annotated[
     Path | None,
     typer.Option(help="A folder for manifests; without it, the user's folder of imports."),
@@ -39,15 +41,20 @@ def import_checkout(
     json: bool,
 ) -> None:
     """Imports the suites of a checkout and prints the verdicts on their tasks."""
+    from kernel_gym.admission.bench_process import BenchProcess
     from kernel_gym.admission.import_bench import ImportBench
     from kernel_gym.admission.importing import import_suite
     from kernel_gym.tasks.importers.readers import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
-        number = workers or os.cpu_count() or 1
-        benches = [stack.enter_context(ImportBench(device)) for _ in range(number)]
+        simulated = device.startswith("sim:")
+        number = workers or ((os.cpu_count() or 1) if simulated else SHARED_GPU)
+        benches: list[ImportBench | BenchProcess] = [
+            ImportBench(device) if simulated else BenchProcess(device) for _ in range(number)
+        ]
         for bench in benches:
+            stack.enter_context(bench)
             bench.open()
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)

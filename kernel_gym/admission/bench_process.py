@@ -1,0 +1,80 @@
+"""A bench in a process of its own: the judge's clock must not wait for other threads of Python."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Self
+
+from kernel_gym.admission.import_bench import ImportBench
+from kernel_gym.admission.importing import verdict_on
+from kernel_gym.devices.base import InfraError
+from kernel_gym.tasks.importers.manifest import DeviceVerdict
+from kernel_gym.tasks.importers.reader import FoundTask, Reader
+
+
+class BenchProcess:
+    """An `ImportBench` in another process. Several of them share a real GPU.
+
+    Args:
+        device: The device's name, such as `cuda:0`.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._pool = None
+
+    def open(self) -> None:
+        """Opens the device there, so that one that cannot be used is told before any task.
+
+        Raises:
+            InfraError: It cannot be used.
+        """
+        self._started().submit(_ready).result()
+
+    def verdict(
+        self, found: FoundTask, reader: Reader, checkout: Path, folder: Path | None
+    ) -> DeviceVerdict:
+        """Imports one task there; see `kernel_gym.admission.importing.verdict_on`.
+
+        Raises:
+            InfraError: The device failed, or the process ended. The next call starts another one.
+        """
+        try:
+            return self._started().submit(_verdict, found, reader, checkout, folder).result()
+        except BrokenProcessPool:
+            self._pool = None
+            raise InfraError(f"a process of the import on {self.device} ended") from None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _make, (self.device,))
+        return self._pool
+
+
+_bench: list[ImportBench] = []
+"""The bench of this process."""
+
+
+def _make(device: str) -> None:
+    _bench.append(ImportBench(device))
+
+
+def _ready() -> None:
+    _bench[0].open()
+
+
+def _verdict(
+    found: FoundTask, reader: Reader, checkout: Path, folder: Path | None
+) -> DeviceVerdict:
+    return verdict_on(found, reader, checkout, _bench[0], folder)
