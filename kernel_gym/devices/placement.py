@@ -38,6 +38,9 @@ class InputMemory(Protocol):
     def coherent(self) -> bool:
         """Whether both sides see the same bytes. Otherwise each side has a copy."""
 
+    size: int
+    """The number of bytes."""
+
     @property
     def used(self) -> int:
         """The number of bytes in use."""

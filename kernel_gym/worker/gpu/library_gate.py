@@ -9,7 +9,7 @@ remaining operators allocate, view, fill and copy.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import torch
@@ -50,7 +50,7 @@ def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operato
                 continue
             if namespace not in libraries:
                 libraries[namespace] = _library(namespace)
-            libraries[namespace].impl(operator, key, _refuse, False)
+            libraries[namespace].impl(operator, key, _refusing(name), False)
             count += 1
     return count
 
@@ -62,5 +62,10 @@ def _library(namespace: str) -> Any:
     return library
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise RuntimeError("torch's own kernels are not here: do the work in your kernel")
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    """Returns what stands for an operator that was taken away."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(f"torch's own kernels are not here ({name}): do the work in your kernel")
+
+    return refuse
