@@ -130,7 +130,7 @@ class ImportBench:
         from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 
         header = {"program": program, "files": list(files), "options": dict(options)}
-        with self._upstream() as child:
+        with self._upstream(bool(options.get("timed"))) as child:
             try:
                 child.channel.send(header, *files.values())
                 answer = child.channel.recv(self._timeout).header
@@ -148,8 +148,12 @@ class ImportBench:
         return given
 
     @contextlib.contextmanager
-    def _upstream(self) -> Iterator[Child]:
-        """Starts a confined process with the device for a program on files of a suite."""
+    def _upstream(self, alone: bool) -> Iterator[Child]:
+        """Starts a confined process with the device for a program on files of a suite.
+
+        Args:
+            alone: Whether nobody else may use a real GPU meanwhile, since times matter.
+        """
         from kernel_gym.devices.base import Exclusivity
         from kernel_gym.devices.gpu.device import GpuDevice
 
@@ -164,7 +168,8 @@ class ImportBench:
                 device: Any = self.evaluator.device
                 if not isinstance(device, GpuDevice):
                     raise UnsupportedTask(f"no suite is imported on {self.device}")
-                stack.enter_context(device.held(Exclusivity.SHARED))
+                how = Exclusivity.ALONE if alone else Exclusivity.SHARED
+                stack.enter_context(device.held(how))
                 child = device.run_upstream(output, GPU_MEMORY, self._timeout)
             stack.callback(child.close)
             yield child

@@ -99,6 +99,12 @@ def own_runner(
     task_id: Annotated[str, typer.Argument(help="A task of agentkernelarena.")],
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
+    performance: Annotated[
+        bool, typer.Option(help="Run its performance command, too, and print the suite's score.")
+    ] = False,
+    slow: Annotated[
+        bool, typer.Option(help="Run the performance command even on a simulated device.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run the suite's own runner on a candidate, as a second gate. Exit code 1 when it fails.
@@ -107,21 +113,40 @@ def own_runner(
 
     Example: kernel-gym own-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
     """
-    from kernel_gym.admission.import_bench import ImportBench
-    from kernel_gym.admission.own_runner import own_verdict
+    from kernel_gym.admission import own_runner as own
+    from kernel_gym.admission.import_bench import TIMEOUT, ImportBench
 
-    with one_line_errors(), ImportBench(device) as bench:
-        verdict = own_verdict(task_id, file.read_text(encoding="utf-8"), bench)
+    source = file.read_text(encoding="utf-8")
+    seconds = own.SLOW_SECONDS if slow else own.PERFORMANCE_SECONDS if performance else TIMEOUT
+    with one_line_errors(), ImportBench(device, seconds) as bench:
+        verdict = own.own_verdict(task_id, source, bench)
+        row: dict[str, Any] = {"compiled": verdict.compiled, "correct": verdict.correct}
+        row |= {"message": verdict.message}
+        if performance and verdict.correct:
+            times = own.own_times(task_id, source, bench, slow)
+            outcome, ours = own.our_score(task_id, source, bench.evaluator)
+            row |= {"cases": times.cases, "own_speedup": times.speedup.ratio}
+            row |= {"problem": times.speedup.problem, "methods": list(times.methods)}
+            row |= {"own_score": times.score, "outcome": outcome, "our_score": ours}
     if json:
-        print_json(
-            {"compiled": verdict.compiled, "correct": verdict.correct}
-            | {"message": verdict.message}
-        )
+        print_json(row)
     else:
         word = "passes" if verdict.correct else f"fails: {verdict.message}"
         console.print(f"{task_id}: its own runner {word}", markup=False, highlight=False)
+        if "own_score" in row:
+            console.print(_scores(row), markup=False, highlight=False)
     if not verdict.correct:
         raise typer.Exit(FAILED)
+
+
+def _scores(row: dict[str, Any]) -> str:
+    """Returns two lines: the suite's score by its own times, and by our clock."""
+    said = f": {row['problem']}" if row["problem"] else ""
+    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{said}"
+    return (
+        f"score by its own times: {row['own_score']:.1f} ({cases})\n"
+        f"score by our clock: {row['our_score']:.1f} (our judge: {row['outcome']})"
+    )
 
 
 def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
