@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Self
 
+import torch
+
 from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.admission.importing import verdict_on
 from kernel_gym.devices.base import InfraError
+from kernel_gym.sandbox.kernel_calls import set_parent_death_signal
 from kernel_gym.tasks.importers.manifest import DeviceVerdict
 from kernel_gym.tasks.importers.reader import FoundTask, Reader
 
@@ -67,6 +71,10 @@ _bench: list[ImportBench] = []
 
 
 def _make(device: str) -> None:
+    """Prepares this process: it ends with its parent, and leaves the other CPUs to others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it after its task
+    set_parent_death_signal(signal.SIGKILL)
+    torch.set_num_threads(1)
     _bench.append(ImportBench(device))
 
 

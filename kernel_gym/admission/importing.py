@@ -40,6 +40,7 @@ from kernel_gym.tasks.importers.reader import (
     hashes,
 )
 from kernel_gym.tasks.importers.recording import not_train, without_workloads
+from kernel_gym.tasks.small_floats import UnfitDevice
 from kernel_gym.tasks.task import Task
 
 MOST_REPEATS = 4
@@ -240,7 +241,7 @@ def verdict_on(
             notes = (*verdict.notes, note) if left_out else verdict.notes
             return verdict.model_copy(update={"notes": notes})
         raise UnsupportedTask("its own kernel fails again and again beyond the suite's sizes")
-    except (UnsupportedTask, CheckoutError) as error:
+    except (UnsupportedTask, CheckoutError, UnfitDevice) as error:
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
     except InfraError as error:
         if not str(error).startswith(BROKEN):

@@ -9,6 +9,7 @@ from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
 from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.small_floats import UnfitDevice
 
 
 class TinyReader:
@@ -161,6 +162,16 @@ def test_code_of_a_suite_that_fails_in_its_reference_is_to_blame_itself(checkout
 
     entry = imported(checkout, tmp_path, Broken(), only="a")["a"].entry
     assert entry.status("sim:gfx942") is ImportStatus.UNSUPPORTED
+
+
+def test_types_that_the_device_lacks_are_a_reason(checkout, tmp_path):
+    class Unfit(Bench):
+        def admit(self, task):
+            raise UnfitDevice("it has no fnuz types")
+
+    entry = imported(checkout, tmp_path, Unfit("cuda:0"), only="a")["a"].entry
+    assert entry.status("cuda:0") is ImportStatus.UNSUPPORTED
+    assert entry.verdicts["cuda:0"].reason == "it has no fnuz types"
 
 
 def test_workloads_of_a_gpu_take_the_place_of_smaller_twins(checkout, tmp_path):

@@ -40,7 +40,8 @@ def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operato
     """
     kept = KEPT
     if operators is Operators.USUAL:
-        kept |= BEHIND | {name.removeprefix("aten::") for name in USUAL}
+        usual = {name.removeprefix("aten::") for name in USUAL}
+        kept |= BEHIND | usual | {f"{name}_" for name in usual}  # they compute by each other
     libraries: dict[str, Any] = {}
     count = 0
     for key in keys:

@@ -83,7 +83,8 @@ a.masked_fill_(b > 2, 0.0).clamp_(min=0.0)
 torch.randn(4, 4), torch.rand(4), torch.randint(0, 4, (3,)), torch.arange(4), torch.randperm(4)
 torch.full((2, 2), 3.0), torch.zeros_like(a), torch.nn.functional.embedding(i, a), a.topk(2)
 assert a[0, 0].item() == a.flatten()[0]
-torch.nn.functional.gelu(a), torch.sigmoid(a), torch.nn.functional.silu(a), a.nonzero(), a.float()
+torch.nn.functional.gelu(a), torch.sigmoid(a), torch.nn.functional.silu(a), a.nonzero()
+a.logsumexp(1)
 torch.nn.functional.pad(a, (1, 1)), a.repeat(2, 2), a.repeat_interleave(2, 0), a.norm(), a.pow(2)
 """
 
