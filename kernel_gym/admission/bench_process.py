@@ -39,7 +39,7 @@ class BenchProcess:
         self._pool = None
 
     def open(self) -> None:
-        """Opens the device there, so that one that cannot be used is told before any task.
+        """Opens the device there, so that an error comes before any task.
 
         Raises:
             InfraError: It cannot be used.

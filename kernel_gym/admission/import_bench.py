@@ -53,7 +53,7 @@ class ImportBench:
             self._evaluator.close()
 
     def open(self) -> None:
-        """Opens a real GPU, so that one that cannot be used is told before any task.
+        """Opens a real GPU, so that an error comes before any task.
 
         Raises:
             InfraError: It cannot be used.

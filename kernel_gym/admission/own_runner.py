@@ -215,12 +215,12 @@ def _with_helpers(task: _OwnTask) -> dict[str, bytes]:
     if begin not in text and end not in text:
         return files
     before, _, behind = text.partition(begin)
-    _, found, after = behind.partition(end)
+    _, mark, after = behind.partition(end)
     try:
         helpers = read_text(task.checkout, HELPERS)
     except CheckoutError as error:
         raise InputError(f"its timing helpers: {error}") from error
-    if not found or FIRST not in helpers:
+    if not mark or FIRST not in helpers:
         raise InputError(f"{runner}: its timing helpers do not fit {HELPERS}")
     block = helpers[helpers.index(FIRST) :]
     files[runner] = f"{before}{begin}\n{block}{end}{after}".encode()

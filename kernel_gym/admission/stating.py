@@ -49,7 +49,7 @@ ON_GPU = (
     "no audits: races, lost writes and undefined reads are not looked for",
     "a launch that takes too long ends the recording: its first workgroups are not seen",
 )
-"""What an import on a GPU leaves out, since only a simulator knows it."""
+"""Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
 
 
 @dataclass

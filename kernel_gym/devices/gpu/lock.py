@@ -1,7 +1,7 @@
 """The lock of one GPU across all processes of the machine: one evaluation alone, or several users.
 
-Code that is not timed may use the GPU beside others of its kind. Whoever wants the lock passes a
-turnstile first, so that an evaluation waits for those who use the GPU now and for no later ones.
+Code that is not timed may use the GPU beside others of its kind. Everybody passes a turnstile
+first, so that an evaluation waits for those who use the GPU now and for no later ones.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _build_recorded(attempt: Attempt) -> Verdict | None:
     """Loads a candidate of an imported task, and calls it and the suite's code on each workload.
 
     Their functions are called as they are: what they compile is known by then only. What fails here
-    fails again when values are checked, and is told there.
+    fails again when values are checked, with a message there.
     """
     task, session = attempt.task, _timed(attempt.session)
     failed = session.load(task.problem.assembled(attempt.source))

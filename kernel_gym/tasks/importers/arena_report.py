@@ -25,7 +25,7 @@ REPORTS = (
 )
 """Where a performance command may leave its report. The first that has cases counts."""
 RESULT = "ARENA_EVAL_RESULT="
-"""What begins the only line of a result of the second contract."""
+"""Begins the only line of a result of the second contract."""
 MOST_REPORT = 1 << 18
 """Most characters of a report or of what was printed."""
 MOST_CASES = 256
@@ -128,8 +128,8 @@ def parse_report(reports: Any, printed: Any) -> tuple[TimedCase, ...]:
     values = [_json(text[:MOST_REPORT]) for text in texts if isinstance(text, str)]
     result = [line for line in printed.splitlines() if line.startswith(RESULT)]
     if len(result) == 1:
-        found = _json(result[0].removeprefix(RESULT))
-        values = [found.get("cases")] if isinstance(found, dict) else []
+        stated = _json(result[0].removeprefix(RESULT))
+        values = [stated.get("cases")] if isinstance(stated, dict) else []
     cases = next(filter(None, map(_of_json, values)), [])
     return tuple(cases or _of_lines(printed))[:MOST_CASES]
 

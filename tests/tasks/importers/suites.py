@@ -435,7 +435,7 @@ def arena(folder: Path):
         "evaluation: {runner: [python3, scripts/task_runner.py]}\n"
     )
     pytest_task = "correctness_command: ['pytest -vv test_add.py -k \"not performance\"']\n"
-    runner = RUNNER.replace('(["', '(["candidate", "')
+    runner = RUNNER.replace("sys.argv[1:]", "sys.argv[2:]")
     files = {
         f"{base}/vllm/one/config.yaml": first,
         f"{base}/vllm/one/source/add.py": ADD,
