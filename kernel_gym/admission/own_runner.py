@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.analysis.suite_metrics import arena_score
-from kernel_gym.errors import InputError
-from kernel_gym.evaluator import Evaluator
-from kernel_gym.records import Outcome
-from kernel_gym.tasks.importers.arena_report import (
+from kernel_gym.analysis.arena_report import (
     REPORTS,
     SuiteSpeedup,
     TimedCase,
     parse_report,
     suite_speedup,
 )
+from kernel_gym.analysis.suite_metrics import arena_score
+from kernel_gym.errors import InputError
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.records import Outcome
 from kernel_gym.tasks.importers.imported import changed_files, entry_of
 from kernel_gym.tasks.importers.manifest import ManifestEntry, read_manifest
 from kernel_gym.tasks.importers.reader import (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kernel_gym.tasks.importers.arena_report import (
+from kernel_gym.analysis.arena_report import (
     MOST_CASES,
     TimedCase,
     parse_report,
