@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,8 +29,11 @@ class BenchProcess:
     def __init__(self, device: str) -> None:
         self.device = device
         self._pool: ProcessPoolExecutor | None = None
+        self._opening: Future[None] | None = None
 
     def __enter__(self) -> Self:
+        """Starts the process, which opens the device meanwhile."""
+        self._opening = self._started().submit(_ready)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,12 +42,13 @@ class BenchProcess:
         self._pool = None
 
     def open(self) -> None:
-        """Opens the device there, so that an error comes before any task.
+        """Waits until the device is open there, so that an error comes before any task.
 
         Raises:
             InfraError: It cannot be used.
         """
-        self._started().submit(_ready).result()
+        if self._opening is not None:
+            self._opening.result()
 
     def verdict(
         self, found: FoundTask, reader: Reader, checkout: Path, folder: Path | None

@@ -54,7 +54,8 @@ def import_checkout(
             ImportBench(device) if simulated else BenchProcess(device) for _ in range(number)
         ]
         for bench in benches:
-            stack.enter_context(bench)
+            stack.enter_context(bench)  # processes open the device side by side
+        for bench in benches:
             bench.open()
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
