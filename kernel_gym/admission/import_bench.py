@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
 from kernel_gym.admission.opened import OpenedDevice
-from kernel_gym.devices.registry import backend_of, resolve
+from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.inert import inert_line
+from kernel_gym.sandbox.confine import WorkerLimits
+from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.tasks.importers.manifest import DeviceVerdict
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
@@ -27,33 +27,40 @@ TIMEOUT = 120.0
 LAUNCH_LIMIT = 20.0
 """Seconds of one launch."""
 MEMORY = 2 << 30
-"""Bytes of device memory of a program."""
+"""Bytes of device memory of a program on a simulated device."""
+GPU_MEMORY = 16 << 30
+"""The same on a GPU, where tests have the sizes of the suite."""
 
 
 class ImportBench:
     """Runs programs on one device and admits tasks there.
 
     Args:
-        device: The device's name, such as `sim:gfx942`.
+        device: The device's name, such as `sim:gfx942` or `cuda:0`.
         timeout: Seconds for each program.
-        opened: The device, if several benches share it. Otherwise the bench opens its own.
+        compilers: How many compilers may work at a time for one reference on a GPU.
     """
 
-    def __init__(
-        self, device: str, timeout: float = TIMEOUT, opened: OpenedDevice | None = None
-    ) -> None:
+    def __init__(self, device: str, timeout: float = TIMEOUT, compilers: int = 1) -> None:
         self.device = device
         self._timeout = timeout
-        self._shared = opened is not None
-        self._opened = opened or OpenedDevice(device)
+        self._opened = OpenedDevice(device, compilers)
         self._statements: dict[str, TaskStatement] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._shared:
-            self._opened.close()
+        self._opened.close()
+
+    def open(self) -> None:
+        """Opens a real GPU, so that an error comes before any task.
+
+        Raises:
+            InfraError: It cannot be used.
+        """
+        if not self.device.startswith("sim:"):
+            self._opened.open()
 
     def admit(self, task: Task) -> DeviceVerdict:
         """Runs the controls of the admission on a task."""
@@ -115,38 +122,21 @@ class ImportBench:
         """Runs a program of `kernel_gym.worker.upstream` on files of a suite.
 
         Raises:
-            UnsupportedTask: The device is no simulated one, or the program ended without an answer.
+            UnsupportedTask: The program ended without an answer.
         """
-        from kernel_gym.devices.sim import memory as sim_memory
         from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
-        from kernel_gym.sandbox.confine import WorkerLimits
-        from kernel_gym.sandbox.spawn import shared_template
 
-        if not self.device.startswith("sim:"):
-            raise UnsupportedTask("imported suites run on simulated devices only")
-        device = {
-            "arch": self.device.removeprefix("sim:"),
-            "threads": os.cpu_count() or 1,
-            "memory": MEMORY,
-            "launch_limit": LAUNCH_LIMIT,
-        }
-        memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")
-        limits = WorkerLimits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
-        child = shared_template().fork("upstream", [memory, output], device, limits)
-        try:
-            header = {"program": program, "files": list(files), "options": dict(options)}
-            child.channel.send(header, *files.values())
-            answer = child.channel.recv(self._timeout).header
-        except ChannelTimeout:
-            raise UnsupportedTask(f"slow: not done within {self._timeout:g} s") from None
-        except ChannelClosed:
-            raise UnsupportedTask("crash: it ended the process") from None
-        except ChannelError as error:
-            raise UnsupportedTask(f"broken: {error}") from None
-        finally:
-            child.close()
-            os.close(memory)
-            os.close(output)
+        header = {"program": program, "files": list(files), "options": dict(options)}
+        with self._upstream(bool(options.get("timed"))) as child:
+            try:
+                child.channel.send(header, *files.values())
+                answer = child.channel.recv(self._timeout).header
+            except ChannelTimeout:
+                raise UnsupportedTask(f"slow: not done within {self._timeout:g} s") from None
+            except ChannelClosed:
+                raise UnsupportedTask("crash: it ended the process") from None
+            except ChannelError as error:
+                raise UnsupportedTask(f"broken: {error}") from None
         if "error" in answer:
             raise UnsupportedTask(f"it does not run: {inert_line(answer['error'], 240)}")
         given = answer.get("answer")
@@ -154,23 +144,39 @@ class ImportBench:
             raise UnsupportedTask("broken: its answer is no object")
         return given
 
+    @contextlib.contextmanager
+    def _upstream(self, alone: bool) -> Iterator[Child]:
+        """Starts a confined process with the device for a program on files of a suite.
 
-@contextmanager
-def import_benches(device: str, number: int) -> Iterator[list[ImportBench]]:
-    """Opens benches for one device. Those of a GPU share it, since each opening takes memory there.
+        Args:
+            alone: Whether nobody else may use a real GPU meanwhile, since times matter.
+        """
+        from kernel_gym.devices.base import Exclusivity
+        from kernel_gym.devices.gpu.device import GpuDevice
 
-    Args:
-        device: The device's name; `auto` is the best one here.
-        number: How many tasks are imported at a time.
+        output = os.memfd_create("kernel-gym-output")
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, output)
+            if self.device.startswith("sim:"):
+                memory = sim_memory.create_file()
+                stack.callback(os.close, memory)
+                child = self._simulated(output, memory)
+            else:
+                device: Any = self.evaluator.device
+                if not isinstance(device, GpuDevice):
+                    raise UnsupportedTask(f"no suite is imported on {self.device}")
+                how = Exclusivity.ALONE if alone else Exclusivity.SHARED
+                stack.enter_context(device.held(how))
+                child = device.run_upstream(output, GPU_MEMORY, self._timeout)
+            stack.callback(child.close)
+            yield child
 
-    Raises:
-        UnknownDevice: There is no such device.
-    """
-    name = resolve(device)
-    with ExitStack() as stack:
-        shared = None
-        if not backend_of(name).threads:
-            shared = OpenedDevice(name, number)
-            stack.callback(shared.close)
-            torch.set_num_threads(max(1, (os.cpu_count() or 1) // number))
-        yield [stack.enter_context(ImportBench(name, opened=shared)) for _ in range(number)]
+    def _simulated(self, output: int, memory: int) -> Child:
+        device = {
+            "arch": self.device.removeprefix("sim:"),
+            "threads": os.cpu_count() or 1,
+            "memory": MEMORY,
+            "launch_limit": LAUNCH_LIMIT,
+        }
+        limits = WorkerLimits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
+        return shared_template().fork("upstream", [output, memory], device, limits)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
-from kernel_gym.admission.recorded import UnsoundWorkloadsError
+from kernel_gym.admission.recorded import BROKEN, UnsoundWorkloadsError
+from kernel_gym.devices.base import InfraError
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
     DeviceVerdict,
@@ -40,6 +41,7 @@ from kernel_gym.tasks.importers.reader import (
     hashes,
 )
 from kernel_gym.tasks.importers.recording import not_train, without_workloads
+from kernel_gym.tasks.small_floats import UnfitDevice
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.traced.problem import TracedProblem
 
@@ -48,6 +50,8 @@ MOST_REPEATS = 4
 
 The last time only the train workloads are left.
 """
+MOST_LOST = 2
+"""How often a task is tried while the device fails. Afterwards it has no verdict there."""
 log = logging.getLogger(__name__)
 
 
@@ -56,6 +60,28 @@ class AdmittingBench(ConfinedRunner, Protocol):
 
     def admit(self, task: Task) -> DeviceVerdict:
         """Runs the controls on a task."""
+
+
+@runtime_checkable
+class RemoteBench(Protocol):
+    """A bench in another process, which does all that a task needs there."""
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+
+    def verdict(
+        self,
+        found: FoundTask,
+        reader: Reader,
+        checkout: Path,
+        folder: Path | None,
+        traced: bool,
+    ) -> DeviceVerdict:
+        """Does what `verdict_on` does."""
+
+
+AnyBench = AdmittingBench | RemoteBench
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,7 @@ class ImportStep:
 def import_suite(
     reader: Reader,
     checkout: Path,
-    benches: Sequence[AdmittingBench],
+    benches: Sequence[AnyBench],
     folder: Path | None = None,
     only: str = "*",
 ) -> Iterator[ImportStep]:
@@ -85,6 +111,8 @@ def import_suite(
         folder: Where the manifest is written; None for the user's folder of imports.
         only: A pattern of names of tasks; others keep what the manifest says.
 
+    A task on which the device itself failed stays without a verdict, and is tried next time.
+
     Raises:
         CheckoutError: No task of the checkout fits the pattern.
     """
@@ -92,7 +120,7 @@ def import_suite(
     if not listed:
         raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
     manifest = _manifest(reader, checkout, folder)
-    free: SimpleQueue[AdmittingBench] = SimpleQueue()
+    free: SimpleQueue[AnyBench] = SimpleQueue()
     for bench in benches:
         free.put(bench)
 
@@ -140,7 +168,7 @@ def _imported(
     known: ManifestEntry | None,
     reader: Reader,
     checkout: Path,
-    bench: AdmittingBench,
+    bench: AnyBench,
     folder: Path | None,
 ) -> tuple[ManifestEntry, bool]:
     """Returns the entry of a task, and whether the manifest had it already."""
@@ -156,28 +184,61 @@ def _imported(
     former = verdicts.get(bench.device)
     if known and former and (stored or former.status is ImportStatus.UNSUPPORTED):
         return known, True
-    traced = stored and any(v.status is not ImportStatus.UNSUPPORTED for v in verdicts.values())
-    verdict = _verdict(one, reader, checkout, bench, folder, traced)
-    return ManifestEntry(
+    traced = stored and bool(verdicts) and _is_traced(one, reader, checkout, folder)
+    entry = ManifestEntry(
         name=one.name,
         category=one.category,
         mode=one.mode,
         files=files,
         details=dict(one.details),
-        verdicts={**verdicts, bench.device: verdict},
-    ), False
+        verdicts={n: v for n, v in verdicts.items() if traced or _share(n, bench.device)},
+    )
+    for _ in range(MOST_LOST):
+        try:
+            if isinstance(bench, RemoteBench):
+                verdict = bench.verdict(one, reader, checkout, folder, traced)
+            else:
+                verdict = verdict_on(one, reader, checkout, bench, folder, traced)
+        except InfraError as error:  # no fault of the task: the next import tries it again
+            log.warning("%s/%s: %s", reader.suite, one.name, error)
+            continue
+        known_there = {**entry.verdicts, bench.device: verdict}
+        return entry.model_copy(update={"verdicts": known_there}), False
+    return entry, False
 
 
-def _verdict(
+def _share(one: str, other: str) -> bool:
+    """Whether two devices share recorded workloads: a simulated one has twins, a GPU has none."""
+    return one.startswith("sim:") == other.startswith("sim:")
+
+
+def verdict_on(
     found: FoundTask,
     reader: Reader,
     checkout: Path,
     bench: AdmittingBench,
     folder: Path | None,
-    stored: bool,
+    traced: bool,
 ) -> DeviceVerdict:
+    """Prepares a task, writes what was prepared, and admits it.
+
+    Args:
+        found: The task.
+        reader: The reader of its suite.
+        checkout: The checkout.
+        bench: Runs code of the suite and the controls.
+        folder: Where the manifest is; None for the user's folder of imports.
+        traced: Whether what is stored is a trace, which is one for all devices.
+
+    Raises:
+        InfraError: The device failed.
+    """
     try:
-        data = _data(found, reader, checkout, bench, folder, stored)
+        data = (
+            read_data(reader.suite, found.name, folder)
+            if traced
+            else reader.prepare(checkout, found, bench)
+        )
         left_out = 0
         for number in range(MOST_REPEATS):
             problem = reader.problem(checkout, found, data)
@@ -194,7 +255,11 @@ def _verdict(
             notes = (*verdict.notes, note) if left_out else verdict.notes
             return verdict.model_copy(update={"notes": notes})
         raise UnsupportedTask("its own kernel fails again and again beyond the suite's sizes")
-    except (UnsupportedTask, CheckoutError) as error:
+    except (UnsupportedTask, CheckoutError, UnfitDevice) as error:
+        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
+    except InfraError as error:
+        if not str(error).startswith(BROKEN):
+            raise
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
     except Exception as error:  # one task that trips us up must not end the import of the others
         log.exception("%s/%s", reader.suite, found.name)
@@ -202,20 +267,13 @@ def _verdict(
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(text))
 
 
-def _data(
-    found: FoundTask,
-    reader: Reader,
-    checkout: Path,
-    bench: AdmittingBench,
-    folder: Path | None,
-    stored: bool,
-) -> Mapping[str, Any]:
-    """Returns what the reader prepares. A trace for another device is one for all devices."""
-    if stored:
+def _is_traced(found: FoundTask, reader: Reader, checkout: Path, folder: Path | None) -> bool:
+    """Whether what was prepared for another device is a trace, which is one for all devices."""
+    try:
         data = read_data(reader.suite, found.name, folder)
-        if isinstance(reader.problem(checkout, found, data), TracedProblem):
-            return data
-    return reader.prepare(checkout, found, bench)
+        return isinstance(reader.problem(checkout, found, data), TracedProblem)
+    except (ManifestError, CheckoutError, UnsupportedTask):
+        return False
 
 
 def _line(text: str) -> str:

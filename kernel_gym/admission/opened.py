@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -17,19 +16,24 @@ class OpenedDevice:
 
     Args:
         name: The device's name.
-        users: How many threads admit tasks on it.
+        compilers: How many compilers may work at a time for one reference.
     """
 
-    MOST_COMPILING = 4
-    """Processes that compile references at a time. Each holds memory of the GPU."""
-
-    def __init__(self, name: str, users: int = 1) -> None:
+    def __init__(self, name: str, compilers: int = 1) -> None:
         self.name = name
-        self._users = users
+        self._compilers = compilers
         self._lock = threading.RLock()
         self._evaluator: Evaluator | None = None
         self._rooms: HeadRoom | None = None
         self._compiled: CompiledTimer | None = None
+
+    def open(self) -> None:
+        """Opens the device now.
+
+        Raises:
+            InfraError: It cannot be used.
+        """
+        assert self.evaluator is not None
 
     @property
     def evaluator(self) -> Evaluator:
@@ -58,9 +62,7 @@ class OpenedDevice:
             if self._compiled is None:
                 from kernel_gym.admission.compiled.process import CompiledTimer
 
-                processes = min(self.MOST_COMPILING, self._users)
-                threads = max(1, (os.cpu_count() or 1) // processes)
-                self._compiled = CompiledTimer(processes, threads)
+                self._compiled = CompiledTimer(threads=self._compilers)
             return self._compiled
 
     def close(self) -> None:

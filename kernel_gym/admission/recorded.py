@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
+from kernel_gym.devices.base import Exclusivity, InfraError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.reference import expect_of_worker
@@ -19,6 +20,10 @@ from kernel_gym.tasks.workload import Split
 Answer = tuple[torch.Tensor, ...]
 SAME_SPEED = 0.05
 """How far the speedup of a suite's own kernel may be from 1."""
+
+
+BROKEN = ("the reference of", "the baseline of")
+"""How errors of the machine begin for which a suite's own code is to blame."""
 
 
 class UnsoundWorkloadsError(Exception):
@@ -46,6 +51,7 @@ def admit_recorded(
 
     Raises:
         UnsoundWorkloadsError: Its own kernel fails on workloads that the suite does not have.
+        InfraError: The device failed.
     """
     problem = task.problem
     assert isinstance(problem, RecordedProblem)
@@ -53,6 +59,8 @@ def admit_recorded(
     speedup = None
     if task.mode is Mode.TRITON2TRITON:
         own = evaluator.evaluate(task, problem.own_candidate, seed=1)
+        if own.outcome is Outcome.INFRA and not own.message.startswith(BROKEN):
+            raise InfraError(own.message)
         speedup = own.speedup
         if own.outcome is not Outcome.PASSED:
             if unsound := _unsound(own, problem):
@@ -92,10 +100,16 @@ def _unsound(own: Evaluation, problem: RecordedProblem) -> list[Mapping[str, int
 
 def _controls(task: Task, evaluator: Evaluator) -> dict[str, bool]:
     """Returns by control whether its wrong answer passes on all train workloads."""
+    with evaluator.device.held(Exclusivity.SHARED):
+        return _tried(task, evaluator)
+
+
+def _tried(task: Task, evaluator: Evaluator) -> dict[str, bool]:
     passing = dict.fromkeys(CONTROLS, True)
     baseline = evaluator.reference_baseline
+    where = evaluator.device.description.torch_device
     for workload in task.problem.stated_workloads(Split.TRAIN) or ():
-        expected, other = (expect_of_worker(task, workload, s, baseline) for s in (1, 2))
+        expected, other = (expect_of_worker(task, workload, s, baseline, where) for s in (1, 2))
         right = tuple(
             o.to(output.dtype) for o, output in zip(expected.oracle, expected.outputs, strict=True)
         )

@@ -14,20 +14,18 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from kernel_gym.admission.own_code import CallFailed, OwnCode
 from kernel_gym.admission.proposals import chosen, odd_sizes, proposals
-from kernel_gym.devices.base import Audit, Call, Failed, InfraError
-from kernel_gym.devices.sim.device import SimDevice, SimSession
+from kernel_gym.devices.base import Audit, Device
 from kernel_gym.judge.correctness import same_twice
-from kernel_gym.judge.reference import in_double
+from kernel_gym.records import Clock
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
-from kernel_gym.tasks.problem import Check, Output, Value
+from kernel_gym.tasks.problem import Check, Output, Scale
 from kernel_gym.tasks.recorded.draw import ImpossibleError
-from kernel_gym.tasks.recorded.problem import CALL, EXACT, RecordedProblem, StatedWorkload
+from kernel_gym.tasks.recorded.problem import CALL, RecordedProblem, StatedWorkload
 from kernel_gym.tasks.recorded.templates import strided
-from kernel_gym.tasks.sampling import make_inputs
-from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Kind, Split, Workload
+from kernel_gym.tasks.workload import Kind, Split
 
 MOST_TRAIN = 4
 MOST_UNSEEN = 6
@@ -36,16 +34,22 @@ SLOW = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MOST_SLOW = 3.0
 """The same for a call whose sizes cannot be smaller."""
-LONGEST_LAUNCH = 5.0
-"""Seconds of the wall until a launch is stopped: it is too slow."""
 LARGEST = 1 << 22
 """Elements of the tensors of a call. The host draws them many times, so larger ones get a twin."""
+LARGEST_ON_GPU = 1 << 27
+"""Elements of the tensors of a call on a GPU whose sizes are not the suite's."""
 MOST_TRIES = 10
 """How often a size of a twin is made smaller."""
 STOPPED, FINISHED = 4, 2
 """By what a size is divided after a call that was stopped, and after a slow one."""
 SECONDS = 30.0
 """Seconds after which no more workloads are tried for a task."""
+ON_GPU = (
+    "reads outside of tensors are not seen on a GPU",
+    "no audits: races, lost writes and undefined reads are not looked for",
+    "a launch that takes too long ends the recording: its first workgroups are not seen",
+)
+"""Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
 
 
 @dataclass
@@ -66,7 +70,7 @@ class _Tried:
 
 
 def state_workloads(
-    device: SimDevice,
+    device: Device,
     problem: RecordedProblem,
     mode: Mode,
     recorded: Sequence[Mapping[str, int]],
@@ -107,6 +111,8 @@ def state_workloads(
         statement.stated += reference.further(proposals(train, problem.name), taken, Split.UNSEEN)
         statement.stated += reference.further(odd_sizes(train), taken, Split.ADVERSARIAL)
         statement.stated += reference.not_contiguous(train)
+        if device.description.clock is Clock.MEASURED:
+            statement.notes += ON_GPU
         if problem.margin:
             statement.notes.append("its own code accesses memory just outside of tensors")
         if not any(one.split is Split.UNSEEN for one in statement.stated):
@@ -115,11 +121,14 @@ def state_workloads(
 
 
 class _Reference:
-    """A session with the suite's own code. It is opened again when a call has ended it."""
+    """States workloads by calls of the suite's own code."""
 
-    def __init__(self, device: SimDevice, problem: RecordedProblem, mode: Mode) -> None:
-        self._device, self._problem, self._mode = device, problem, mode
-        self._session: SimSession | None = None
+    def __init__(self, device: Device, problem: RecordedProblem, mode: Mode) -> None:
+        self._code = OwnCode(device, problem, mode)
+        self._problem, self._mode = problem, mode
+        self._may_shrink = device.description.scale is Scale.SIM
+        """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
+        self._largest = LARGEST if self._may_shrink else LARGEST_ON_GPU
         self._slow = False
         self._until = time.monotonic() + SECONDS
         self.why = ""
@@ -137,10 +146,12 @@ class _Reference:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        self._code.close()
 
     def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
+        if not self._may_shrink:
+            return self._kept(dims, self._try(dict(dims), Kind.TRAIN, Split.TRAIN))
         large = self._problem.elements(dims) > LARGEST
         tried = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
         if tried is None and not (large or self._slow):
@@ -164,10 +175,14 @@ class _Reference:
             tried = smaller
         if tried is None and large:  # no size of it can be smaller
             sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        return self._kept(dims, tried)
+
+    def _kept(self, dims: Mapping[str, int], tried: _Tried | None) -> StatedWorkload | None:
+        """Looks at a call, unless it failed or is too slow."""
         if tried is None or tried.seconds > MOST_SLOW:
             self.why = self.why or "slow: no smaller twin of its calls runs"
             return None
-        self.twins += sizes != dims
+        self.twins += dict(tried.stated.dims) != dict(dims)
         self.evidence[_key(tried.stated)] = self._look(tried)
         return tried.stated
 
@@ -181,7 +196,7 @@ class _Reference:
         for kind, dims in proposals:
             if len(usable_ones) >= most or failures > 2 * most or self.late:
                 break
-            if dims in taken or self._problem.elements(dims) > LARGEST:
+            if dims in taken or self._problem.elements(dims) > self._largest:
                 continue
             taken.append(dims)
             tried = self._try(dims, kind, split)
@@ -206,8 +221,8 @@ class _Reference:
             if tried is None or tried.seconds > SLOW:
                 continue
             try:
-                plain, _ = self._call(one, 1)
-            except _CallFailed:
+                plain, _ = self._code.call(one, 1)
+            except CallFailed:
                 continue
             if _same_answer(plain, tried.outputs):
                 return [tried.stated]
@@ -218,10 +233,10 @@ class _Reference:
         self._slow = False
         known = StatedWorkload(dims, kind, split, (), False)
         try:
-            first, seconds = self._call(known, 1)
+            first, seconds = self._code.call(known, 1)
             if self._problem.templates[dims[CALL]].call.backward:
                 known = replace(known, outputs=self._named(dims, first, 0))
-                whole, seconds = self._call(known, 1)
+                whole, seconds = self._code.call(known, 1)
                 known = replace(known, outputs=self._named(dims, whole, len(whole) - len(first)))
                 first = whole
             else:
@@ -229,7 +244,7 @@ class _Reference:
         except ImpossibleError as error:
             self.why = self.why or f"no fresh values: {error}"
             return None
-        except _CallFailed as error:
+        except CallFailed as error:
             self._slow = any(words in str(error) for words in ("in time", "within", "time limit"))
             self.why = self.why or f"it does not run: {error}"
             return None
@@ -237,12 +252,12 @@ class _Reference:
             self.why = self.why or "no output: it returns and changes no tensor"
             return None
         if seconds > SLOW:  # the first call compiles and tunes
-            with suppress(_CallFailed):
-                _, seconds = self._call(known, 1)
+            with suppress(CallFailed):
+                _, seconds = self._code.call(known, 1)
         if split is not Split.TRAIN:  # the judge audits all of these calls
             try:
-                self._call(known, 2, audit=Audit.REVERSED)
-            except _CallFailed:
+                self._code.call(known, 2, audit=Audit.REVERSED)
+            except CallFailed:
                 return None
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
@@ -250,12 +265,12 @@ class _Reference:
     def _look(self, tried: _Tried) -> dict[str, str]:
         """Returns what makes verdicts on a workload mean little, by flag."""
         try:
-            again, _ = self._call(tried.stated, 1)
-            other, _ = self._call(tried.stated, 2)
+            again, _ = self._code.call(tried.stated, 1)
+            other, _ = self._code.call(tried.stated, 2)
             without = again
             if self._mode is Mode.TRITON2TRITON:
-                without, _ = self._call(tried.stated, 1, noop=True)
-        except _CallFailed as error:
+                without, _ = self._code.call(tried.stated, 1, noop=True)
+        except CallFailed as error:
             return {"irreproducible": f"the second call failed: {error}"}
         if any(
             [t.shape for t in found] != [t.shape for t in again]
@@ -278,16 +293,11 @@ class _Reference:
 
     def _blind(self, stated: StatedWorkload) -> dict[str, str]:
         """Tells an answer that ignores its inputs from tests that always pass the same values."""
-        workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
-        one, other = (make_inputs(self._problem_of(stated), workload, seed) for seed in (1, 2))
+        one, other = (self._code.inputs(stated, seed) for seed in (1, 2))
         tensors = [(a, other[name]) for name, a in one.items() if isinstance(a, torch.Tensor)]
         if all(isinstance(b, torch.Tensor) and _equal(a, b) for a, b in tensors):
             return {"fixed-inputs": "its tests pass the same values at each size"}
         return {"seed-blind": "other values give the same answer"}
-
-    def _problem_of(self, stated: StatedWorkload) -> RecordedProblem:
-        own = self._problem
-        return RecordedProblem(own.origin, own.templates, [stated], own.margin)
 
     def _exact(self, stated: StatedWorkload) -> bool:
         """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
@@ -297,48 +307,14 @@ class _Reference:
         if not floating:
             return False
         try:
-            answer, _ = self._call(stated, 1, exact=True)
-        except _CallFailed:
+            answer, _ = self._code.call(stated, 1, exact=True)
+        except CallFailed:
             return False
         pairs = zip(stated.outputs, answer, strict=False)
         same = len(answer) == len(stated.outputs)
         return same and all(
             t.dtype == (torch.float64 if o.dtype.is_floating_point else o.dtype) for o, t in pairs
         )
-
-    def _call(
-        self,
-        stated: StatedWorkload,
-        seed: int,
-        noop: bool = False,
-        exact: bool = False,
-        audit: Audit = Audit.OFF,
-    ) -> tuple[tuple[torch.Tensor, ...], float]:
-        """Makes one call and returns its outputs and the processor seconds of the device."""
-        problem = self._problem_of(stated)
-        workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
-        inputs: dict[str, Value] = make_inputs(problem, workload, seed)
-        dims = dict(stated.dims)
-        if exact:
-            inputs, dims = in_double(inputs), {**dims, EXACT: 1}
-        began = self._open().device_seconds
-        try:
-            call = self._open().call(inputs, dims, noop, audit, believed=True)
-            if isinstance(call, Call) and call.retuned:
-                began = self._open().device_seconds
-                call = self._open().call(inputs, dims, noop, audit, believed=True)
-        except InfraError as error:
-            self._close()
-            raise _CallFailed(str(error)) from None
-        if isinstance(call, Failed):
-            self._close()
-            raise _CallFailed(call.message)
-        wrong = next((o.problem for o in call.outputs if o.tensor is None), "")
-        if wrong or call.modified_inputs:
-            what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
-            raise _CallFailed(what)
-        outputs = tuple(o.tensor for o in call.outputs if o.tensor is not None)
-        return outputs, self._open().device_seconds - began
 
     def _named(
         self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int
@@ -357,29 +333,9 @@ class _Reference:
             for name, tensor in zip(names, outputs, strict=True)
         )
 
-    def _open(self) -> SimSession:
-        if self._session is None:
-            task = Task(self._problem, self._mode)
-            session = self._device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
-            failed = session.load(self._problem.assembled(self._problem.implementation))
-            if failed is not None:
-                session.close()
-                raise UnsupportedTask(f"it does not load: {failed.message}")
-            self._session = session
-        return self._session
-
-    def _close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-        self._session = None
-
 
 def _key(stated: StatedWorkload) -> str:
     return str(sorted(stated.dims.items()))
-
-
-class _CallFailed(Exception):
-    """The suite's own code did not answer. The text says why."""
 
 
 def _usual(outputs: Sequence[torch.Tensor]) -> bool:

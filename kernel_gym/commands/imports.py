@@ -24,6 +24,8 @@ from kernel_gym.commands.common import (
 )
 from kernel_gym.formatting import NOTHING, factor
 
+SHARED_GPU = 4
+"""How many tasks at a time share a real GPU, if the command does not say."""
 OutOption = Annotated[
     Path | None,
     typer.Option(help="A folder for manifests; without it, the user's folder of imports."),
@@ -40,15 +42,27 @@ def import_checkout(
     json: bool,
 ) -> None:
     """Imports the suites of a checkout and prints the verdicts on their tasks."""
-    from kernel_gym.admission.import_bench import import_benches
+    from kernel_gym.admission.bench_process import BenchProcess
+    from kernel_gym.admission.import_bench import ImportBench
     from kernel_gym.admission.importing import import_suite
+    from kernel_gym.devices import resolve
     from kernel_gym.tasks.importers.readers import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
-        number = workers or os.cpu_count() or 1
-        benches = stack.enter_context(import_benches(device, number))
-        device = benches[0].device
+        device = resolve(device)
+        simulated = device.startswith("sim:")
+        processors = os.cpu_count() or 1
+        number = workers or (processors if simulated else SHARED_GPU)
+        compilers = max(1, processors // number)
+        benches: list[ImportBench | BenchProcess] = [
+            ImportBench(device) if simulated else BenchProcess(device, compilers)
+            for _ in range(number)
+        ]
+        for bench in benches:
+            stack.enter_context(bench)  # processes open the device side by side
+        for bench in benches:
+            bench.open()
         bar = stack.enter_context(Progress(console=messages))
         readers = [get_reader(suite)] if suite else readers_of(checkout)
         for reader in readers:
@@ -92,6 +106,12 @@ def own_runner(
     task_id: Annotated[str, typer.Argument(help="A task of agentkernelarena.")],
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
+    performance: Annotated[
+        bool, typer.Option(help="Run its performance command, too, and print the suite's score.")
+    ] = False,
+    slow: Annotated[
+        bool, typer.Option(help="Run the performance command even on a simulated device.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run the suite's own runner on a candidate, as a second gate. Exit code 1 when it fails.
@@ -100,21 +120,40 @@ def own_runner(
 
     Example: kernel-gym own-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
     """
-    from kernel_gym.admission.import_bench import ImportBench
-    from kernel_gym.admission.own_runner import own_verdict
+    from kernel_gym.admission import own_runner as own
+    from kernel_gym.admission.import_bench import TIMEOUT, ImportBench
 
-    with one_line_errors(), ImportBench(device) as bench:
-        verdict = own_verdict(task_id, file.read_text(encoding="utf-8"), bench)
+    source = file.read_text(encoding="utf-8")
+    seconds = own.SLOW_SECONDS if slow else own.PERFORMANCE_SECONDS if performance else TIMEOUT
+    with one_line_errors(), ImportBench(device, seconds) as bench:
+        verdict = own.own_verdict(task_id, source, bench)
+        row: dict[str, Any] = {"compiled": verdict.compiled, "correct": verdict.correct}
+        row |= {"message": verdict.message}
+        if performance and verdict.correct:
+            times = own.own_times(task_id, source, bench, slow)
+            outcome, ours = own.our_score(task_id, source, bench.evaluator)
+            row |= {"cases": times.cases, "own_speedup": times.speedup.ratio}
+            row |= {"problem": times.speedup.problem, "methods": list(times.methods)}
+            row |= {"own_score": times.score, "outcome": outcome, "our_score": ours}
     if json:
-        print_json(
-            {"compiled": verdict.compiled, "correct": verdict.correct}
-            | {"message": verdict.message}
-        )
+        print_json(row)
     else:
         word = "passes" if verdict.correct else f"fails: {verdict.message}"
         console.print(f"{task_id}: its own runner {word}", markup=False, highlight=False)
+        if "own_score" in row:
+            console.print(_scores(row), markup=False, highlight=False)
     if not verdict.correct:
         raise typer.Exit(FAILED)
+
+
+def _scores(row: dict[str, Any]) -> str:
+    """Returns two lines: the suite's score by its own times, and by our clock."""
+    said = f": {row['problem']}" if row["problem"] else ""
+    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{said}"
+    return (
+        f"score by its own times: {row['own_score']:.1f} ({cases})\n"
+        f"score by our clock: {row['our_score']:.1f} (our judge: {row['outcome']})"
+    )
 
 
 def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:

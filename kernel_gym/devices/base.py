@@ -59,6 +59,8 @@ class Exclusivity(StrEnum):
 
     FREE = "free"
     """Not at all: the steps run on the host."""
+    SHARED = "shared"
+    """Beside others that are not timed either: the code of a suite runs, or kernels compile."""
     ALONE = "alone"
     """Nobody else uses the device: values are checked and kernels are timed."""
 

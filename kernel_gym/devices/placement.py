@@ -38,6 +38,9 @@ class InputMemory(Protocol):
     def coherent(self) -> bool:
         """Whether both sides see the same bytes. Otherwise each side has a copy."""
 
+    size: int
+    """The number of bytes."""
+
     @property
     def used(self) -> int:
         """The number of bytes in use."""
@@ -82,6 +85,7 @@ def place(
     inputs: Mapping[str, Value],
     dims: Mapping[str, int],
     guarded: bool = True,
+    outputs: bool = True,
 ) -> Placed:
     """Copies inputs into the shared memory and allocates room for the outputs.
 
@@ -91,6 +95,7 @@ def place(
         inputs: The arguments of the call, by name.
         dims: The dimensions of the call.
         guarded: Poison the outputs and put canaries around each piece.
+        outputs: Whether the task states the outputs.
 
     Raises:
         MemoryFullError: They do not fit.
@@ -101,11 +106,9 @@ def place(
             bytes_ = storage_bytes(value)
             pieces[name] = memory.take(bytes_.numel(), f"input {name!r}", guarded)
             memory.view(pieces[name]).copy_(bytes_)
-    outputs = [
-        memory.take(like.nbytes, f"output {name!r}", guarded)
-        for name, like in sketched_outputs(task.problem, dims).items()
-    ]
-    return Placed(inputs, pieces, tuple(outputs))
+    likes = sketched_outputs(task.problem, dims) if outputs else {}
+    places = [memory.take(like.nbytes, f"output {name!r}", guarded) for name, like in likes.items()]
+    return Placed(inputs, pieces, tuple(places))
 
 
 def sketched_outputs(problem: Problem, dims: Mapping[str, int]) -> dict[str, torch.Tensor]:

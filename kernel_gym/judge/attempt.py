@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
 from kernel_gym.judge.expected import Expected, ExpectedCache
-from kernel_gym.judge.reference import expect_of_worker
+from kernel_gym.judge.reference import answer_of_worker, expect_of_worker
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.storage.secret import RunSecret
+from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.recorded.problem import RecordedProblem
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
@@ -55,8 +57,15 @@ class Attempt:
     """The machine codes with an audited launch."""
     baseline_seconds: dict[int, float] = field(default_factory=dict)
     """The time of the baseline on the inputs of a result, by the number of the result."""
-    deferred: DeferredChecks = field(default_factory=DeferredChecks)
+    deferred: DeferredChecks = field(init=False)
     """Timed calls that are checked later."""
+
+    def __post_init__(self) -> None:
+        """Chooses who knows the answers to timed calls."""
+        known = None
+        if isinstance(self.task.problem, RecordedProblem):
+            known = functools.partial(_answer_of_worker, self.task, self.baseline)
+        self.deferred = DeferredChecks(known)
 
     def data_seed(self, *parts: object) -> int:
         """Derives a seed for one purpose from the public seed and the secret of the run.
@@ -71,7 +80,9 @@ class Attempt:
         where = self.device.description.torch_device
         make = None
         if isinstance(self.task.problem, RecordedProblem):
-            make = functools.partial(expect_of_worker, self.task, workload, seed, self.baseline)
+            make = functools.partial(
+                expect_of_worker, self.task, workload, seed, self.baseline, where
+            )
         return self.cache.get(self.task.problem, workload, seed, where, make)
 
     def call(
@@ -124,6 +135,12 @@ class Attempt:
     def failed(self, split: Split) -> list[WorkloadResult]:
         """Returns the results of failed workloads of a split."""
         return [r for r in self.results if r.split is split and not r.passed]
+
+
+def _answer_of_worker(
+    task: Task, baseline: BaselineRunner, workload: Workload, inputs: Mapping[str, Value]
+) -> Expected:
+    return answer_of_worker(task, workload, inputs, baseline)
 
 
 _OUTCOMES = {

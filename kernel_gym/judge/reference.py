@@ -20,22 +20,51 @@ from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.recorded.problem import EXACT, RecordedProblem
-from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.sampling import CPU, make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
 
 def expect_of_worker(
-    task: Task, workload: Workload, seed: int, baseline: BaselineRunner
+    task: Task, workload: Workload, seed: int, baseline: BaselineRunner, where: torch.device = CPU
 ) -> Expected:
     """Draws inputs and asks the reference worker for oracle and yardstick.
+
+    Args:
+        task: The task.
+        workload: Its sizes.
+        seed: The seed of the data.
+        baseline: Runs the suite's own code.
+        where: The torch device on which inputs are drawn.
+
+    Raises:
+        InfraError: The suite's own code failed: the task is broken, not the candidate.
+    """
+    inputs = make_inputs(task.problem, workload, seed, where)
+    return answer_of_worker(task, workload, inputs, baseline, seed)
+
+
+def answer_of_worker(
+    task: Task,
+    workload: Workload,
+    inputs: Mapping[str, Value],
+    baseline: BaselineRunner,
+    seed: int = 0,
+) -> Expected:
+    """Asks the reference worker for oracle and yardstick of given inputs.
+
+    Args:
+        task: The task.
+        workload: Its sizes.
+        inputs: The inputs.
+        baseline: Runs the suite's own code.
+        seed: Decides in which directions values move for the yardstick.
 
     Raises:
         InfraError: The suite's own code failed: the task is broken, not the candidate.
     """
     problem = task.problem
     assert isinstance(problem, RecordedProblem)
-    inputs = make_inputs(problem, workload, seed)
     dims = dict(workload.dims)
     outputs = problem.outputs_at(dims)
     plain = answers(task, inputs, dims, baseline)

@@ -4,10 +4,12 @@ import pytest
 
 from kernel_gym.admission.importing import import_suite
 from kernel_gym.admission.recorded import UnsoundWorkloadsError
+from kernel_gym.devices.base import InfraError
 from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus, read_data
 from kernel_gym.tasks.importers.reader import CheckoutError, FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.small_floats import UnfitDevice
 from kernel_gym.tasks.traced.problem import TracedProblem
 
 
@@ -165,3 +167,53 @@ def test_at_last_only_the_workloads_of_the_suite_are_left(checkout, tmp_path):
     (note,) = step.entry.verdicts["sim:gfx942"].notes
     assert note.startswith("5 workloads are left out")
     assert read_data("tiny", "a", tmp_path)["stated"] == [{"dims": {"n": 0}, "split": "train"}]
+
+
+def test_a_task_on_which_the_device_failed_is_tried_again_next_time(checkout, tmp_path):
+    class Lost(Bench):
+        def admit(self, task):
+            raise InfraError("the GPU's memory is used up")
+
+    bench = Lost("cuda:0")
+    entry = imported(checkout, tmp_path, bench, only="a")["a"].entry
+    assert entry.status("cuda:0") is None
+    assert bench.ran == ["a", "a"], "once more at once"
+    again = imported(checkout, tmp_path, Bench("cuda:0"), only="a")["a"]
+    assert not again.repeated
+    assert again.entry.status("cuda:0") is ImportStatus.ADMITTED
+
+
+def test_code_of_a_suite_that_fails_in_its_reference_is_to_blame_itself(checkout, tmp_path):
+    class Broken(Bench):
+        def admit(self, task):
+            raise InfraError("the reference of tiny/a failed: a fault")
+
+    entry = imported(checkout, tmp_path, Broken(), only="a")["a"].entry
+    assert entry.status("sim:gfx942") is ImportStatus.UNSUPPORTED
+
+
+def test_types_that_the_device_lacks_are_a_reason(checkout, tmp_path):
+    class Unfit(Bench):
+        def admit(self, task):
+            raise UnfitDevice("it has no fnuz types")
+
+    entry = imported(checkout, tmp_path, Unfit("cuda:0"), only="a")["a"].entry
+    assert entry.status("cuda:0") is ImportStatus.UNSUPPORTED
+    assert entry.verdicts["cuda:0"].reason == "it has no fnuz types"
+
+
+def test_workloads_of_a_gpu_take_the_place_of_smaller_twins(checkout, tmp_path):
+    imported(checkout, tmp_path, Bench("sim:gfx942"), only="a")
+    entry = imported(checkout, tmp_path, Bench("cuda:0"), only="a")["a"].entry
+    assert set(entry.verdicts) == {"cuda:0"}
+
+
+def test_a_bench_in_another_process_gives_the_verdict(checkout, tmp_path):
+    class Remote:
+        device = "cuda:0"
+
+        def verdict(self, found, reader, checkout, folder, traced):
+            return DeviceVerdict(status=ImportStatus.FLAGGED, reason=f"{found.name} {folder.name}")
+
+    entry = imported(checkout, tmp_path, Remote(), only="a")["a"].entry
+    assert entry.verdicts["cuda:0"].reason == f"a {tmp_path.name}"

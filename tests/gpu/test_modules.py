@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernel_gym.admission.import_bench import import_benches
+from kernel_gym.admission.bench_process import BenchProcess
 from kernel_gym.admission.importing import import_suite
 from kernel_gym.devices import resolve
 from kernel_gym.evaluator import Evaluator
@@ -38,8 +38,8 @@ def imports(tmp_path_factory):
     (level / "31_Huge.py").write_text(HUGE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(IMPORTS, str(folder / "imports"))
-        with import_benches("auto", 2) as benches:
-            list(import_suite(TRITON, folder / "checkout", benches))
+        with BenchProcess(resolve("auto")) as bench:
+            list(import_suite(TRITON, folder / "checkout", [bench]))
         yield folder
 
 

@@ -34,8 +34,9 @@ from kernel_gym.devices.gpu.vendors import (
     uuid_of,
     vendor_here,
 )
-from kernel_gym.devices.gpu.worker import GpuWorkerProcess
-from kernel_gym.sandbox.spawn import shared_template
+from kernel_gym.devices.gpu.worker import GpuWorkerProcess, start_upstream
+from kernel_gym.devices.operators import Operators, operators_for
+from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.tasks.task import Task
 
 RESERVED_BYTES = 4 << 30
@@ -102,7 +103,7 @@ class GpuDevice:
 
     @contextlib.contextmanager
     def held(self, exclusivity: Exclusivity) -> Iterator[None]:
-        """Holds the GPU alone, or not at all while the evaluation builds on the host."""
+        """Holds the GPU alone or beside others, or not at all: an evaluation builds on the host."""
         torch.cuda.set_device(self.index)  # a new thread starts with the first GPU
         if exclusivity is Exclusivity.FREE:
             try:
@@ -110,7 +111,8 @@ class GpuDevice:
             except torch.OutOfMemoryError as error:
                 raise InfraError(FULL) from error
             return
-        with self.lock.alone():
+        shared = exclusivity is Exclusivity.SHARED
+        with self.lock.shared() if shared else self.lock.alone():
             try:
                 yield
             except (torch.OutOfMemoryError, MemoryUsedUpError) as error:
@@ -157,7 +159,7 @@ class GpuDevice:
             task: What the sources solve.
             trusted: Whether the source is the project's own.
             seed: Not used, as times are measured.
-            resident: Not used, as trusted workers stay.
+            resident: Whether the source is a suite's own code. Trusted workers stay anyway.
 
         Raises:
             InfraError: A worker could not be started.
@@ -165,6 +167,13 @@ class GpuDevice:
         if trusted:
             worker, self._resident = self._resident or self._start(trusted=True), None
             return GpuSession(task, worker, self._host, self._keep)
+        operators = operators_for(task, resident)
+        if operators is not Operators.NONE:  # spare workers have lost PyTorch's kernels
+            worker = self._start(operators=operators)
+            session = GpuSession(task, worker, self._host, GpuWorkerProcess.close, resident)
+            if not resident:
+                self._candidate = session
+            return session
         worker, self._spare = self._spare or self._start(), None
         self._candidate = GpuSession(task, worker, self._host, GpuWorkerProcess.close)
         self._spare = self._start()
@@ -197,17 +206,36 @@ class GpuDevice:
         properties = reported(self.vendor, self._properties)
         return Host(self.arena, self.vendor, self.description.arch, properties)
 
-    def _start(self, trusted: bool = False) -> GpuWorkerProcess:
+    def run_upstream(self, output: int, memory: int, seconds: float) -> Child:
+        """Forks a process for a program on files of a suite, see `kernel_gym.worker.upstream`.
+
+        Args:
+            output: A descriptor that takes what it prints.
+            memory: Bytes of the GPU that it may use.
+            seconds: Seconds of the wall that it may take.
+        """
+        return start_upstream(
+            output, self._environment(), device_files(self.vendor, self._file), memory, seconds
+        )
+
+    def _start(
+        self, trusted: bool = False, operators: Operators = Operators.NONE
+    ) -> GpuWorkerProcess:
         """Forks a worker. It creates its GPU context when a request needs one."""
         return GpuWorkerProcess(
             shared_template(),
             self.arena,
-            environment={name: self._visible(name) for name in self.vendor.visible}
-            | dict(self.vendor.environment),
+            environment=self._environment(),
             flush=self.description.spec.flush_bytes,
             devices=device_files(self.vendor, self._file),
             cache=str(cache_folder("gpu")) if trusted else "",
+            operators=operators,
         )
+
+    def _environment(self) -> dict[str, str]:
+        """Returns the variables of a worker: they select this GPU and configure the driver."""
+        chosen = {name: self._visible(name) for name in self.vendor.visible}
+        return chosen | dict(self.vendor.environment)
 
     def _visible(self, variable: str) -> str:
         """Returns this GPU as a value for an environment variable that selects GPUs."""

@@ -11,6 +11,7 @@ from kernel_gym.devices.answers import (
     Said,
     StatedOutput,
     Wrong,
+    believed_outputs,
     parse_call,
     reading_an_answer,
     stated_outputs,
@@ -22,7 +23,12 @@ from kernel_gym.tasks.task import Task
 
 
 def read_call(
-    arena: GpuArena, task: Task, answer: Mapping[str, Any], placed: Placed, dims: Mapping[str, int]
+    arena: GpuArena,
+    task: Task,
+    answer: Mapping[str, Any],
+    placed: Placed,
+    dims: Mapping[str, int],
+    believed: bool = False,
 ) -> Call:
     """Reads the outputs of a call, and checks which inputs it changed.
 
@@ -32,12 +38,13 @@ def read_call(
         answer: The worker's answer.
         placed: The call's inputs, and the pieces where the judge asked for its outputs.
         dims: The dimensions of the workload.
+        believed: The outputs are those that the worker states: of a suite's own code only.
 
     Raises:
         BadAnswerError: The answer cannot be read.
     """
-    stated = stated_outputs(task.problem, dims)
     with reading_an_answer():
+        stated = believed_outputs(answer) if believed else stated_outputs(task.problem, dims)
         said = parse_call(answer, stated)
         return Call(
             outputs=tuple(_outputs(arena, task, said.outputs, stated, placed)),

@@ -10,7 +10,13 @@ from typing import Any, NoReturn
 
 import torch
 
-from kernel_gym.devices.answers import BadAnswerError, parse_facts, parse_failure
+from kernel_gym.devices.answers import (
+    BadAnswerError,
+    believed_outputs,
+    parse_facts,
+    parse_failure,
+    reading_an_answer,
+)
 from kernel_gym.devices.base import (
     Audit,
     Call,
@@ -57,7 +63,11 @@ class GpuSession:
         worker: The worker process.
         host: What the sessions on one GPU share.
         release: Takes the worker back if it is still healthy when the session ends.
+        resident: Whether the source is a suite's own code: it has no budget of seconds.
     """
+
+    device_seconds = 0.0
+    """A GPU does not say how long single calls take; see `time_calls`."""
 
     def __init__(
         self,
@@ -65,10 +75,13 @@ class GpuSession:
         worker: GpuWorkerProcess,
         host: Host,
         release: Callable[[GpuWorkerProcess], None],
+        resident: bool = False,
     ) -> None:
         self.memory: GpuArena = host.arena
         self._task, self._worker, self._host, self._release = task, worker, host, release
-        self._budget = None if worker.trusted else HostBudget()
+        self._budget = None if worker.trusted or resident else HostBudget()
+        # The functions of suites compile and tune at their first calls.
+        self._patience = FIRST_TIMEOUT if task.problem.recorded else CALL_TIMEOUT
         self._language = task.language
         self._dead: Failed | None = None
         self._changed: list[ArenaPiece] = []
@@ -86,7 +99,7 @@ class GpuSession:
 
         Only failures of the compiler count here. All others are left to `load`.
         """
-        if self._task.language != "triton":
+        if self._task.language != "triton" or self._task.problem.recorded:
             return None
         sketched = [self._sketch(*call) for call in calls]
         first = messages.Precompile(
@@ -124,7 +137,7 @@ class GpuSession:
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Compiles the kernels for calls with such dimensions and inputs; values do not matter."""
-        if self._language != "triton":
+        if self._language != "triton" or self._task.problem.recorded:
             return None
         request = messages.CompileCalls([self._sketch(*call) for call in calls])
         return self._failure(request, LOAD_TIMEOUT)
@@ -146,29 +159,58 @@ class GpuSession:
         dims: Mapping[str, int],
         noop: bool = False,
         audit: Audit = Audit.OFF,
+        believed: bool = False,
     ) -> Call | Failed:
-        """Calls the candidate once on fresh copies of the inputs. A GPU has no audits."""
+        """Calls the candidate once on fresh copies of the inputs. A GPU has no audits.
+
+        With `believed`, the outputs are those that the worker states: of a suite's own code only,
+        before its task is known.
+        """
         if self._dead:
             return self._dead
         self.memory.reset()
-        placed = self._place(inputs, dims)
+        placed = self._place(inputs, dims, outputs=not believed)
         everything = (self.memory.everything,)
         outputs = () if self._language == "hip" else placed.outputs
         request = messages.CallOnGpu(
             self._arguments(placed, dims), _ranges(outputs), [p.size for p in outputs], noop
         )
-        answer = self._ask(request, CALL_TIMEOUT, shown=everything, wanted=everything)
+        answer = self._ask(request, self._patience, shown=everything, wanted=everything)
         if isinstance(answer, Failed):
             return answer
+        try:
+            placed = self._fetched(answer, placed) if believed else placed
+        except BadAnswerError as error:
+            return self._fail(Failed(FailureKind.RUNTIME, str(error)))
+        if self._dead:
+            return self._dead
         damaged = self.memory.damaged()
         if damaged:
             return Failed(
                 FailureKind.RUNTIME, f"a kernel wrote outside its buffers, next to {damaged}"
             )
         try:
-            return read_call(self.memory, self._task, answer, placed, dims)
+            return read_call(self.memory, self._task, answer, placed, dims, believed)
         except BadAnswerError as error:
             return self._fail(Failed(FailureKind.RUNTIME, str(error)))
+
+    def _fetched(self, answer: Mapping[str, Any], placed: Placed) -> Placed:
+        """Has the worker copy the outputs of its last call, as it states them, into the arena.
+
+        Raises:
+            BadAnswerError: It states no outputs.
+            InfraError: They do not fit.
+        """
+        with reading_an_answer():
+            stated = believed_outputs(answer)
+        try:
+            pieces = [self.memory.take(one.nbytes, f"output {one.name!r}") for one in stated]
+        except MemoryFullError as error:
+            raise InfraError(f"a workload does not fit: {error}") from error
+        everything = (self.memory.everything,)
+        request = messages.CopyOutputs([0], [_ranges(pieces)])
+        self._failure(request, CALL_TIMEOUT, shown=everything, wanted=everything)
+        return replace(placed, outputs=tuple(pieces))
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels."""
@@ -203,7 +245,7 @@ class GpuSession:
         request = messages.UseInputs(
             [self._arguments(placed, dims) for placed in sets], [p.size for p in outputs]
         )
-        return self._failure(request, CALL_TIMEOUT, shown=(self.memory.everything,))
+        return self._failure(request, self._patience, shown=(self.memory.everything,))
 
     def mark_changed(self, pieces: Iterable[ArenaPiece]) -> None:
         """Notes memory that the judge has written, so that the worker sees it in the next block."""
@@ -285,9 +327,9 @@ class GpuSession:
             self._places = read_places(answer)
         return block
 
-    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Placed:
+    def _place(self, inputs: Mapping[str, Value], dims: Mapping[str, int], outputs: bool) -> Placed:
         try:
-            return place(self.memory, self._task, inputs, dims)
+            return place(self.memory, self._task, inputs, dims, outputs=outputs)
         except MemoryFullError as error:
             raise InfraError(f"a workload does not fit: {error}") from error
 

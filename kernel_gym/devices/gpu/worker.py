@@ -13,17 +13,20 @@ from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.gpu.arena import GpuArena
+from kernel_gym.devices.operators import Operators
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.worker import ArenaCopies
 from kernel_gym.sandbox.channel import BLOCK_SPIN, ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import WorkerLimits
-from kernel_gym.sandbox.spawn import Child, Family, Template, TemplateError
+from kernel_gym.sandbox.spawn import Child, Family, Template, TemplateError, shared_template
 
 START_TIMEOUT = 60.0
 WORKER_LIMITS = WorkerLimits(memory=64 << 30, open_files=1024)
 """Limits of a candidate's worker. The driver maps much memory that it never touches."""
 OWN_LIMITS = replace(WORKER_LIMITS, cpu_seconds=1 << 30)
 """Limits of a worker for trusted sources, which lives as long as its judge."""
+PROCESSORS = 8
+"""Processor seconds that a program on files of a suite may use, for each second of the wall."""
 FAMILY_MEMORY = 8 << 30
 """Bytes of host memory that a candidate's worker and its children may hold together. CUDA and
 Triton take 2 GiB. The arena takes 4 GiB more where it is copied through the host."""
@@ -39,6 +42,7 @@ class GpuWorkerProcess:
         flush: Bytes that it writes to make caches cold.
         devices: Device files that it may open.
         cache: A folder for compiled trusted sources; empty for a worker that runs a candidate.
+        operators: Which operators of PyTorch its source may run.
 
     Raises:
         InfraError: It could not be forked.
@@ -52,9 +56,11 @@ class GpuWorkerProcess:
         flush: int,
         devices: Sequence[str],
         cache: str,
+        operators: Operators = Operators.NONE,
     ) -> None:
         options: dict[str, Any] = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
         options |= {"devices": list(devices), "trusted": bool(cache)}
+        options["operators"] = str(operators)
         files = [arena.file] if arena.file is not None else []
         caches = {"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {}
         limits = OWN_LIMITS if cache else WORKER_LIMITS
@@ -100,6 +106,36 @@ class GpuWorkerProcess:
         """Ends the worker and everything it started."""
         with contextlib.suppress(TemplateError):
             self.child.close()
+
+
+def start_upstream(
+    output: int,
+    environment: Mapping[str, str],
+    devices: Sequence[str],
+    memory: int,
+    seconds: float,
+) -> Child:
+    """Forks a process for a program on files of a suite. It is confined as a candidate's worker.
+
+    Args:
+        output: A descriptor that takes what it prints.
+        environment: Environment variables that select its GPU and configure the driver.
+        devices: Device files that it may open.
+        memory: Bytes of the GPU that it may use.
+        seconds: Seconds of the wall that it may take.
+
+    Raises:
+        InfraError: It could not be forked.
+    """
+    limits = replace(WORKER_LIMITS, cpu_seconds=int(seconds) * PROCESSORS)
+    family = Family(secrets.token_hex(8), FAMILY_MEMORY)
+    options = {"devices": list(devices), "memory": memory}
+    try:
+        return shared_template().fork(
+            "upstream", [output], options, limits, dict(environment), family=family
+        )
+    except TemplateError as error:
+        raise InfraError(f"a worker could not be started: {error}") from error
 
 
 def ask(

@@ -39,10 +39,10 @@ from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
+from kernel_gym.devices.operators import operators_for
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
-from kernel_gym.devices.sim.operators import operators_for
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.worker import SimWorkerHandle

@@ -11,6 +11,7 @@ import torch
 
 from kernel_gym.devices.answers import MAX_KERNELS, MAX_REFUSED
 from kernel_gym.devices.base import Audit
+from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
 from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
@@ -20,7 +21,6 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
-from kernel_gym.devices.sim.operators import Operators
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line

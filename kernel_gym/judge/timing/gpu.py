@@ -38,7 +38,7 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.workload import Split, Workload
 
 
 class PairedMethod:
@@ -51,6 +51,8 @@ class PairedMethod:
         context. Whatever else is slow at its first use is done here too, because nothing may build
         or load while the evaluation has the GPU alone.
         """
+        if attempt.task.problem.recorded:
+            return _build_recorded(attempt)
         session, calls = _timed(attempt.session), _sketched_calls(attempt)
         failed = session.precompile(attempt.source, calls) or session.load(attempt.source)
         failed = failed or session.compile(calls)
@@ -94,6 +96,28 @@ class PairedMethod:
             session.release_pool()
             baseline.close()
         return times
+
+
+def _build_recorded(attempt: Attempt) -> Verdict | None:
+    """Loads a candidate of an imported task, and calls it and the suite's code on each workload.
+
+    Their functions are called as they are: what they compile is known by then only. What fails here
+    fails again when values are checked, with a message there.
+    """
+    task, session = attempt.task, _timed(attempt.session)
+    failed = session.load(task.problem.assembled(attempt.source))
+    if failed is not None:
+        return verdict_of(failed)
+    where = attempt.device.description.torch_device
+    for workload in (w for split in Split for w in task.problem.stated_workloads(split) or ()):
+        seed = attempt.data_seed("build", workload.key)
+        with attempt.device.held(Exclusivity.SHARED):
+            inputs = make_inputs(task.problem, workload, seed, where)
+            attempt.baseline.call(task, inputs, workload.dims)
+            call = session.call(inputs, workload.dims)
+        if isinstance(call, Failed):
+            break
+    return None
 
 
 def _timed(session: Session | None) -> TimedSession:

@@ -29,6 +29,7 @@ from kernel_gym.devices.placement import (
     Placed,
     in_place_inputs,
     place,
+    storage_bytes,
 )
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.protocol import POOL
@@ -151,10 +152,11 @@ class InputPool:
         failed = candidate.read_outputs(index, calls, placed)
         if failed is not None:
             return failed
-        shapes = self._problem.output_shapes(self._workload.dims)
+        dims = self._workload.dims
+        shapes = self._problem.output_shapes(dims)
         outputs = tuple(
             self._memory.view(piece).view(output.dtype).view(shapes[output.name])
-            for output, piece in zip(self._problem.outputs, placed.outputs, strict=True)
+            for output, piece in zip(self._problem.outputs_at(dims), placed.outputs, strict=True)
         )
         moved = {name: column.values(index) for name, column in self._columns.items()}
         deferred.add(self._problem, self._workload, {**placed.inputs, **moved}, outputs)
@@ -247,9 +249,13 @@ class _Column:
         rotation: _Rotation,
     ) -> None:
         self.pieces, self._rotation = pieces, rotation
-        self.like = torch.empty_like(values[0], device="meta")
+        first = values[0]
+        self.like = torch.empty_strided(
+            first.shape, first.stride(), dtype=first.dtype, device="meta"
+        )
         word = _WORDS[self.like.itemsize]
-        self._values = torch.stack([value.view(-1).view(word) for value in values])
+        self._values = torch.stack([storage_bytes(value).view(word) for value in values])
+        """Whole storages, since inputs of recorded calls may have gaps."""
         self._there = memory.rows(pieces, word)
         self._offsets = [0] * math.ceil(len(pieces) / len(values))
         """The offset of each group of sets. A group has one set for each drawn value."""
@@ -265,14 +271,14 @@ class _Column:
 
     def replace(self, index: int, value: torch.Tensor) -> None:
         """Replaces a drawn value."""
-        self._values[index] = value.view(-1).view(self._values.dtype)
+        self._values[index] = storage_bytes(value).view(self._values.dtype)
 
     def put(self, count: int) -> None:
         """Writes the first `count` sets into the memory, rotated by the offsets."""
         size = len(self._values)
         for start, offset in zip(range(0, count, size), self._offsets, strict=False):
             there = self._there[start : min(start + size, count)]
-            values, left = self._values[: len(there)], self.like.numel() - offset
+            values, left = self._values[: len(there)], self._values.shape[1] - offset
             there[:, :left].copy_(values[:, offset:])
             there[:, left:].copy_(values[:, :offset])
 
@@ -280,4 +286,4 @@ class _Column:
         """Returns the values that were last written into a set."""
         group, drawn = divmod(index, len(self._values))
         moved = self._values[drawn].roll(-self._offsets[group])
-        return moved.view(self.like.dtype).view(self.like.shape)
+        return moved.view(self.like.dtype).as_strided(self.like.shape, self.like.stride())

@@ -22,7 +22,7 @@ class ImpossibleError(ValueError):
 def draw_tensor(
     form: TensorForm, shape: Sequence[int], dims: Dims, generator: torch.Generator
 ) -> torch.Tensor:
-    """Draws a tensor, on the CPU, in the memory layout of the recorded one.
+    """Draws a tensor in the memory layout of the recorded one.
 
     Args:
         form: The recorded tensor.
@@ -197,11 +197,14 @@ def perturbed(form: TensorForm, tensor: torch.Tensor, generator: torch.Generator
     """
     if form.values.kind != "float" or form.values.whole or not tensor.numel():
         return tensor
-    signs = torch.randint(0, 2, tensor.shape, generator=generator).double() * 2 - 1
+    signs = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device)
+    signs = signs.double() * 2 - 1
     limits, exact = torch.finfo(tensor.dtype), tensor.double()
     moved = (exact * (1 + signs * limits.eps)).clamp(limits.min, limits.max)
     moved = torch.where(torch.isfinite(exact), moved, exact)
-    result = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    result = torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
     if 0 in tensor.stride():
         return tensor
     return result.copy_(moved.to(tensor.dtype))

@@ -219,7 +219,9 @@ class RecordedProblem(Problem):
             _input(int(_plain(inputs[CALL])), k): form
             for k, form in enumerate(template.call.tensors)
         }
-        generator = torch.Generator().manual_seed(seed)
+        tensors = [value for value in inputs.values() if isinstance(value, torch.Tensor)]
+        where = tensors[0].device if tensors else torch.device("cpu")
+        generator = torch.Generator(where).manual_seed(seed)
         return {
             name: perturbed(forms[name], value, generator)
             if isinstance(value, torch.Tensor) and name in forms and (value.itemsize == 1) is coarse

@@ -1,8 +1,10 @@
 """The torch operators that a candidate may use on a GPU: they allocate, view or copy.
 
 They are the same operators as on the simulated device. Every other operator on a GPU tensor is
-refused, with its name in the message. Candidates run in this process and can remove this gate. For
-hostile code it is one barrier of several, beside the no-op replay and the count of launches.
+refused, with its name in the message. Candidates of imported tasks may also use the operators that
+are usual around kernels, and read a few bytes on the host in each call. Candidates run in this
+process and can remove this gate. For hostile code it is one barrier of several, beside the no-op
+replay and the count of launches.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from kernel_gym.devices.operators import MOST_READ, USUAL, Operators
 from kernel_gym.worker.gpu.stand_in_tensor import ALLOWED, METADATA
 
 aten = torch.ops.aten
@@ -21,11 +24,23 @@ MOST_REPORTED = 16
 
 
 class GateMode(TorchDispatchMode):
-    """Runs allowed operators and notes the names of refused ones."""
+    """Runs allowed operators and notes the names of refused ones.
 
-    def __init__(self) -> None:
+    Args:
+        operators: Which operators that compute are allowed.
+    """
+
+    def __init__(self, operators: Operators = Operators.NONE) -> None:
         super().__init__()
         self.refused: list[str] = []
+        self._usual = operators is not Operators.NONE
+        self._read = 0
+
+    def __enter__(self) -> GateMode:
+        """Begins a call, in which the host may read so many bytes again."""
+        self._read = 0
+        super().__enter__()
+        return self
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Runs one operator.
@@ -37,6 +52,10 @@ class GateMode(TorchDispatchMode):
         packet = func.overloadpacket
         if packet in _MOVES:
             self._check_move(func, args, kwargs)
+        elif self._usual and packet is aten._local_scalar_dense:
+            self._count_read(func, args[0])
+        elif self._usual and packet._qualified_op_name in USUAL:
+            pass
         elif not (func.is_view or packet in ALLOWED or packet in METADATA) and _on_gpu(
             args, kwargs
         ):
@@ -55,15 +74,23 @@ class GateMode(TorchDispatchMode):
         device = target.device if target is not None else kwargs.get("device") or source.device
         dtype = target.dtype if target is not None else kwargs.get("dtype") or source.dtype
         if torch.device(device).type != "cuda":
-            self._refuse(
-                f"{func} (host reads device memory)",
-                "reading device memory on the host is refused: keep the work in your kernel",
-            )
-        if dtype != source.dtype:
+            self._count_read(func, source)
+        if dtype != source.dtype and not self._usual:
             self._refuse(
                 f"conversion from {source.dtype} to {dtype}",
                 f"converting {source.dtype} to {dtype} with torch is refused: "
                 "convert in your kernel",
+            )
+
+    def _count_read(self, func: Any, source: torch.Tensor) -> None:
+        """Refuses to read device memory on the host, beyond what a call may read."""
+        if not source.is_cuda:
+            return
+        self._read += source.nbytes
+        if not self._usual or self._read > MOST_READ:
+            self._refuse(
+                f"{func} (host reads device memory)",
+                "reading device memory on the host is refused: keep the work in your kernel",
             )
 
     def _refuse(self, operator: str, text: str) -> None:

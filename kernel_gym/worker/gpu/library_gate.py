@@ -9,10 +9,12 @@ remaining operators allocate, view, fill and copy.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import torch
+
+from kernel_gym.devices.operators import USUAL, Operators
 
 KEYS = ("CUDA", "SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
 """Dispatch keys of GPU kernels; they are the same for AMD's GPUs."""
@@ -21,24 +23,35 @@ KEPT = frozenset(
     "record_stream is_set_to".split()
 )
 """Operators of `aten` that remain."""
+BEHIND = frozenset(
+    "_index_put_impl_ _local_scalar_dense random_ bernoulli_ exponential_ eq_ cudnn_convolution "
+    "miopen_convolution miopen_depthwise_convolution _conv_depthwise2d conv_depthwise3d "
+    "_slow_conv2d_forward slow_conv_dilated2d slow_conv_dilated3d _unique2 unique_dim".split()
+)
+"""Operators by which those that are usual around kernels compute."""
 
 
-def take_kernels_away(keys: Iterable[str] = KEYS) -> int:
+def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operators.NONE) -> int:
     """Replaces the kernels of all operators that compute; returns how many.
 
     Args:
         keys: Names of dispatch keys.
+        operators: With `USUAL`, those that are usual around kernels remain, too.
     """
+    kept = KEPT
+    if operators is Operators.USUAL:
+        usual = {name.removeprefix("aten::") for name in USUAL}
+        kept |= BEHIND | usual | {f"{name}_" for name in usual}  # they compute by each other
     libraries: dict[str, Any] = {}
     count = 0
     for key in keys:
         for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
             namespace, _, operator = name.partition("::")
-            if namespace == "aten" and operator.partition(".")[0] in KEPT:
+            if namespace == "aten" and operator.partition(".")[0] in kept:
                 continue
             if namespace not in libraries:
                 libraries[namespace] = _library(namespace)
-            libraries[namespace].impl(operator, key, _refuse, False)
+            libraries[namespace].impl(operator, key, _refusing(name), False)
             count += 1
     return count
 
@@ -50,5 +63,10 @@ def _library(namespace: str) -> Any:
     return library
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise RuntimeError("torch's own kernels are not here: do the work in your kernel")
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    """Returns what stands for an operator that was taken away."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(f"torch's own kernels are not here ({name}): do the work in your kernel")
+
+    return refuse

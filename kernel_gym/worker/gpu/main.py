@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.operators import Operators
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.protocol.worker import ArenaArguments, ArenaCopies, Ranges
@@ -48,7 +49,8 @@ class GpuWorker:
     """One candidate on the worker's only visible GPU, or one baseline after another.
 
     Args:
-        options: `trusted` (whether it runs only the project's own sources), `handle` and `size`
+        options: `trusted` (whether it runs only the project's own sources), `operators` (those of
+            PyTorch that a source may run, see `kernel_gym.devices.operators`), `handle` and `size`
             of the arena, and `flush` (bytes to write to make caches cold).
         file: Descriptor of the shared file, where GPU memory cannot be shared; else None.
     """
@@ -60,13 +62,15 @@ class GpuWorker:
         from kernel_gym.worker.gpu.recorder import GraphRecorder
 
         warm.seed_cache()
-        if not options["trusted"]:
-            take_kernels_away()
+        operators = Operators(options.get("operators", Operators.NONE))
+        if not (options["trusted"] or operators is Operators.ALL):
+            take_kernels_away(operators=operators)
+        self.of_suite = operators is Operators.ALL
         self.options, self.file = options, file
         self.arena: WorkerArena
         self.flush: torch.Tensor
         self.recorder: GraphRecorder | None = None
-        self.gate = GateMode()
+        self.gate = GateMode(operators)
         self.gated = True
         self.launches = Launches()
         watch_tuning()
@@ -142,7 +146,7 @@ class GpuWorker:
             return {}
         from kernel_gym.worker import triton_module
 
-        self.gated = language == "triton"
+        self.gated = language == "triton" and not self.of_suite
         with self._mode():
             self.candidate = triton_module.load(source, entry)
         return {}
@@ -162,6 +166,8 @@ class GpuWorker:
     ) -> dict[str, Any]:
         """Calls the candidate once, copies its outputs to their places and describes them."""
         values = self._arguments(args)
+        if self.of_suite:
+            self.returned.clear()
         self._poison(output_sizes, 1)
         poison_free_memory()
         self.launches.start(noop)
@@ -169,6 +175,8 @@ class GpuWorker:
         outputs = self._run(values)
         torch.cuda.synchronize()
         self._copy_outputs(outputs, output_places)
+        if self.of_suite:  # its outputs are not known before
+            self.returned.append(outputs)
         return {
             "outputs": [self.arena.describe(o) for o in outputs],
             "launches": self.launches.count,

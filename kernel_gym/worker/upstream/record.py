@@ -6,6 +6,7 @@ import importlib.machinery
 import itertools
 import linecache
 import math
+import os
 import random
 import runpy
 import signal
@@ -27,6 +28,8 @@ RING_AGAIN = 2.0
 """Processor seconds after which a recording that continues is stopped again."""
 MOST_AGAIN = 3
 """How often the tests run again with other seeds, to learn other values of linked integers."""
+MOST_REPORT = 1 << 18
+"""Most bytes of a report, and of what a runner has printed."""
 SHARE_AGAIN = 0.5
 """The share of the time for recording after which no further run with other seeds begins."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
@@ -39,19 +42,19 @@ class Enough(KeyboardInterrupt):
     """
 
 
-def run(folder: Path, options: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+def run(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Records the calls of one task.
 
     Args:
         folder: The files of the suite.
         options: `style` (`halves`, `runner`, `pytest` or `cases`), `file`, `seconds`, `seed`, and
-            what the style needs.
-        runtime: The simulated GPU.
+            what the style needs. With `timed` kernels are tuned, since their times matter.
 
     Returns:
         `calls` as JSON, and `ended`: how the tests ended.
     """
-    _first_configuration_only()
+    if not options.get("timed"):
+        _first_configuration_only()
     seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
@@ -171,13 +174,27 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     loaders: Any = importlib.machinery.SourceFileLoader
     loaders.exec_module = loaded
     sys.argv = [options["file"], *options["arguments"]]
+    status = 0
     try:
         runpy.run_path(str(folder / options["file"]), run_name="__main__")
     except SystemExit as end:
-        return {"status": end.code if isinstance(end.code, int) else int(end.code is not None)}
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         loaders.exec_module = load
-    return {"status": 0}
+    return {"status": status, **_reported(folder, options)}
+
+
+def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the reports that a runner has left, and the end of what it has printed."""
+    names = options.get("reports")
+    if names is None:
+        return {}
+    sys.stdout.flush()
+    size = os.fstat(1).st_size
+    printed = os.pread(1, MOST_REPORT, max(0, size - MOST_REPORT))
+    there = [path for path in map(folder.joinpath, names) if path.is_file()]
+    texts = [path.read_bytes()[:MOST_REPORT].decode("utf-8", "replace") for path in there]
+    return {"reports": texts, "printed": printed.decode("utf-8", "replace")}
 
 
 def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:

@@ -52,3 +52,35 @@ def test_who_comes_second_waits_until_the_first_process_is_gone(other):
 def test_gpus_have_locks_of_their_own(other):
     with GpuLock("another gpu").alone():
         assert GpuLock("another gpu").state != GpuLock("gpu").state
+
+
+def _holder(lock, entered, leave):
+    def run():
+        with lock:
+            entered.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_those_who_are_not_timed_share_the_gpu_and_whoever_is_timed_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    entered, leave = [threading.Event() for _ in range(3)], [threading.Event() for _ in range(3)]
+    first = _holder(GpuLock("gpu").shared(), entered[0], leave[0])
+    assert entered[0].wait(10)
+    with GpuLock("gpu").shared():
+        pass  # beside the first
+    alone = _holder(GpuLock("gpu").alone(), entered[1], leave[1])
+    assert not entered[1].wait(0.2)
+    late = _holder(GpuLock("gpu").shared(), entered[2], leave[2])
+    assert not entered[2].wait(0.2), "it waits behind the one who wants the GPU alone"
+    leave[0].set()
+    assert entered[1].wait(10)
+    assert not entered[2].is_set()
+    leave[1].set()
+    assert entered[2].wait(10)
+    leave[2].set()
+    for thread in (first, alone, late):
+        thread.join(10)

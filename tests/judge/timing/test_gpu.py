@@ -1,33 +1,28 @@
 """Judge and worker of a GPU, over host memory: timed calls are checked."""
 
-import ctypes
-import json
 import math
 import os
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
 
 from kernel_gym.commands.bench import gpu as bench_gpu
 from kernel_gym.devices.base import DeviceLostError, Failed, InfraError, MemoryUsedUpError
 from kernel_gym.devices.gpu import alternation
 from kernel_gym.devices.gpu import runtime as gpu_runtime
 from kernel_gym.devices.gpu import session as gpu_session
-from kernel_gym.devices.gpu.arena import GpuArena
 from kernel_gym.devices.gpu.device import GpuDevice
 from kernel_gym.devices.gpu.host import Host
 from kernel_gym.devices.gpu.session import GpuSession
 from kernel_gym.devices.gpu.vendors import CUDA, data_sheet
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import answer, compare
-from kernel_gym.judge.protocol import CLOCK, POOL, TIMING
+from kernel_gym.judge.protocol import CLOCK, TIMING
 from kernel_gym.judge.timing import gpu as measured
-from kernel_gym.judge.timing import input_pool, paired
+from kernel_gym.judge.timing import paired
 from kernel_gym.judge.timing import warmup as first_use
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.gpu import PairedMethod, compare_sessions, seconds_alone
@@ -35,8 +30,7 @@ from kernel_gym.judge.timing.paired import PairedResult
 from kernel_gym.records import Outcome
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
-from kernel_gym.worker.gpu.launches import Launches
-from kernel_gym.worker.gpu.main import GpuWorker
+from tests.judge.timing.on_host import Event, Worker
 
 SOFTMAX, ADAMW = get_task("torch2triton/softmax"), get_task("torch2triton/adamw_step")
 DEVICE = SimpleNamespace(
@@ -46,7 +40,6 @@ DEVICE = SimpleNamespace(
     synchronize=lambda: None,
     free_unused_memory=lambda: None,
 )
-SIZE = 32 << 20
 REMEMBERS = """
 import torch
 answers = {}
@@ -68,122 +61,6 @@ def softmax(x):
     return torch.softmax(x.float(), 1).to(x.dtype)
 repeated = []
 """
-
-
-class OnTheHost(TorchFunctionMode):
-    """Tensors for a GPU are made on the host."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func == torch.Tensor.is_cuda.__get__:
-            return True
-        if str(kwargs.get("device", "")).startswith("cuda"):
-            kwargs["device"] = "cpu"
-        return func(*args, **kwargs)
-
-
-class Event:
-    def __init__(self, enable_timing):
-        self.at = 0.0
-
-    def record(self):
-        self.at = time.perf_counter()
-
-    def elapsed_time(self, end):
-        return max((end.at - self.at) * 1e3, 1e-3)
-
-
-class Recorder:
-    """Keeps work itself in the place of a graph."""
-
-    def record(self, work):
-        first = work()
-
-        def replay():
-            for old, new in zip(first or (), work() or (), strict=True):
-                for output, again in zip(old or (), new or (), strict=True):
-                    output.copy_(again)
-
-        return SimpleNamespace(replay=replay), first
-
-    def beside(self):
-        return nullcontext()
-
-    def release(self):
-        pass
-
-
-class Worker:
-    """A worker in this process. Its messages are converted to JSON, as on a pipe."""
-
-    cache, opened, trusted, family = "", False, False, None
-
-    def __init__(self, arena):
-        options = {"handle": arena.handle.hex(), "size": arena.size, "flush": 1 << 16}
-        options["trusted"] = True
-        self.inside = GpuWorker(options, arena.file)
-        self.child = SimpleNamespace(
-            channel=self, close=self.close, pause=self, stop_all=lambda: False
-        )
-        self.running = True
-        self.closed = False
-
-    def ready(self):
-        return {"active": [], "missing": {}}
-
-    def request(self, header, timeout, spin):
-        assert self.running
-        with OnTheHost():
-            answer = self.inside.answer(json.loads(json.dumps(header)))
-        return SimpleNamespace(header=json.loads(json.dumps(answer)))
-
-    def close(self):
-        self.closed = True
-
-    def stop_known(self):
-        self.running = False
-
-    def resume(self):
-        self.running = True
-
-
-def host_memory(address, size):
-    return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
-
-
-@pytest.fixture(params=[True, False], ids=["by handle", "through the host"])
-def arena(request, monkeypatch, tmp_path):
-    """The arena and, in the worker's place, its own memory or a copy of it."""
-    memory = {1: torch.empty(SIZE, dtype=torch.uint8)}
-    for name, call in {
-        "allocate": lambda size: 1,
-        "free": lambda address: None,
-        "export": lambda address: address.to_bytes(64, "little"),
-        "open_handle": lambda handle: int.from_bytes(handle, "little"),
-        "close_handle": lambda address: None,
-        "allocation_of": lambda address: (address, 1 << 40),
-        "as_tensor": lambda address, size: (
-            memory[address] if address in memory else host_memory(address, size)
-        ),
-    }.items():
-        monkeypatch.setattr(gpu_runtime, name, call)
-    for name, call in {
-        "init": lambda: None,
-        "synchronize": lambda: None,
-        "memory_snapshot": lambda: [],  # memory of the host is not kept
-        "current_stream": lambda: SimpleNamespace(cuda_stream=0),
-        "Event": Event,
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, call)
-    for name in ("TMPDIR", "TRITON_CACHE_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr(paired, "TIMING", replace(TIMING, max_seconds=4))
-    monkeypatch.setattr(input_pool, "POOL", replace(POOL, sets=4, small_sets=4, most_sets=4))
-    monkeypatch.setattr(Launches, "watch_triton", lambda self: None)
-    monkeypatch.setattr("kernel_gym.worker.gpu.recorder.GraphRecorder", Recorder)
-    result = GpuArena(SIZE, by_handle=request.param)
-    yield result
-    result.close()
 
 
 def _host(arena):

@@ -65,3 +65,47 @@ torch.empty(8).as_strided((2, 2), (2, 1), 1)
 
 def test_no_object_brings_the_kernels_back():
     _run("gc.collect()\n" + REFUSED.format(call="torch.matmul(a, b)"))
+
+
+USUAL = """
+from kernel_gym.devices.operators import Operators
+from kernel_gym.worker.gpu.library_gate import take_kernels_away
+import torch
+assert take_kernels_away(["CPU"], Operators.USUAL) > 300
+a, b, i = torch.ones(4, 4), torch.ones(4, 4), torch.tensor([1, 0, 3])
+"""
+KEPT = """
+a @ b, a + b, a.mean(), a.sum(0), a.std(), a.var(1), a.max(1), a.argmax(), a.cumsum(0), a.sort(0)
+torch.softmax(a, 1), torch.log_softmax(a, 1), torch.nn.functional.layer_norm(a, (4,))
+a[i], a.half().float(), torch.cat([a, b]), torch.stack([a, b]), torch.where(a > 0, a, b), a.tril()
+a[i] = 2.0
+a.masked_fill_(b > 2, 0.0).clamp_(min=0.0)
+torch.randn(4, 4), torch.rand(4), torch.randint(0, 4, (3,)), torch.arange(4), torch.randperm(4)
+torch.full((2, 2), 3.0), torch.zeros_like(a), torch.nn.functional.embedding(i, a), a.topk(2)
+assert a[0, 0].item() == a.flatten()[0]
+torch.nn.functional.gelu(a), torch.sigmoid(a), torch.nn.functional.silu(a), a.nonzero()
+a.logsumexp(1)
+torch.nn.functional.pad(a, (1, 1)), a.repeat(2, 2), a.repeat_interleave(2, 0), a.norm(), a.pow(2)
+"""
+
+
+def test_operators_that_are_usual_around_kernels_remain_in_imported_tasks():
+    done = subprocess.run(
+        [sys.executable, "-c", USUAL + KEPT], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.linalg.qr(a)",
+        "torch.fft.fft(a)",
+        "torch.cdist(a, b)",
+        "torch.linalg.solve(a + torch.eye(4), b)",
+    ],
+)
+def test_operators_that_do_the_work_of_a_task_do_not_remain(call):
+    text = USUAL + REFUSED.format(call=call)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
