@@ -95,6 +95,7 @@ def private_environment(home: Path) -> dict[str, str]:
         **triton_versions.ENVIRONMENT,
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
+        "USER": "worker",  # its user has no name, and libraries ask for one
         **ONE_THREAD,
     }
 
