@@ -52,7 +52,7 @@ def _too_large(problem: TracedProblem, workload: Workload, device: DeviceDescrip
     if shared > device.shared_memory:
         return (
             f"{name} {_gib(shared)} for {sets} sets of inputs and outputs, and workers share "
-            f"{_gib(device.shared_memory)}"
+            f"{_gib(device.shared_memory)} (KERNEL_GYM_ARENA_GIB)"
         )
     needed = judged_bytes(problem, workload.dims)
     left = device.total_memory - device.shared_memory - CONTEXTS

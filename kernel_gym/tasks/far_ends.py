@@ -38,15 +38,23 @@ def budget(problem: Problem, scale: Scale) -> int:
     return int(BUDGET_FACTOR[scale] * max(problem.elements(dims) for dims in problem.train[scale]))
 
 
-def fits_memory(problem: Problem, scale: Scale, dims: Dims) -> bool:
-    """Whether the tensors of a call are at most `SET_BYTES`, as far as their shapes are known."""
-    if scale not in SET_BYTES:
-        return True
+def set_bytes(problem: Problem, dims: Dims) -> int:
+    """Returns the bytes of the tensors of one call, as far as their shapes are known."""
     held = 0
     for tensor in problem.tensors:
         with suppress(ValueError):  # a shape in words, which depends on values
             held += math.prod(shape_of(tensor.shape, dims)) * tensor.dtype.itemsize
-    return held <= SET_BYTES[scale]
+    return held
+
+
+def fits_memory(problem: Problem, scale: Scale, dims: Dims) -> bool:
+    """Whether the tensors of a call have at most `SET_BYTES`, or those of a train workload."""
+    if scale not in SET_BYTES:
+        return True
+    held = set_bytes(problem, dims)
+    return held <= SET_BYTES[scale] or held <= max(
+        set_bytes(problem, train) for train in problem.train[scale]
+    )
 
 
 def far_ends(problem: Problem, scale: Scale) -> list[Dims]:

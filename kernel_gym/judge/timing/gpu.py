@@ -54,7 +54,8 @@ class PairedMethod:
         if attempt.task.problem.recorded:
             return _build_recorded(attempt)
         session, calls = _timed(attempt.session), _sketched_calls(attempt)
-        failed = session.precompile(attempt.source, calls) or session.load(attempt.source)
+        source = attempt.task.problem.assembled(attempt.source)
+        failed = session.precompile(source, calls) or session.load(source)
         failed = failed or session.compile(calls)
         if failed is None:
             attempt.baseline.session(attempt.task, calls)
