@@ -45,7 +45,8 @@ def test_two_sets_of_a_timed_workload_must_fit_the_shared_memory(problem):
     text = too_large(problem, description(80, 4))
     assert text.startswith("needs more memory than there is: width=131072 rows=4096 ")
     assert text.endswith(
-        "takes 4.0 GiB for 2 sets of inputs and outputs, and workers share 4.0 GiB"
+        "takes 4.0 GiB for 2 sets of inputs and outputs, and workers share 4.0 GiB "
+        "(KERNEL_GYM_ARENA_GIB)"
     )
 
 
