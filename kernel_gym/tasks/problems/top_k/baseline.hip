@@ -1,50 +1,50 @@
-// Top-k: one block of 64 threads a row searches it k times for the next in order of value and index.
+// Top-k: one block of 64 threads a row. Each thread keeps the largest of its columns that is left;
+// the largest of all is taken k times, and only the thread that had it searches its columns again.
 #include <hip/hip_runtime.h>
 
 #include <stdint.h>
 
 constexpr int kThreads = 64;
 
+struct Entry {
+  float value;
+  int64_t index;
+};
+
+__device__ bool before(const Entry& a, const Entry& b) {
+  return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+// The first of a thread's columns, in order of value and index, that comes after `last`.
+__device__ Entry largest_left(const float* row, int64_t cols, const Entry& last) {
+  Entry best = {-INFINITY, cols};
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) {
+    const Entry one = {row[c], c};
+    if (before(last, one) && before(one, best)) best = one;
+  }
+  return best;
+}
+
 __global__ void top_k_kernel(const float* x, int64_t k, float* values, int64_t* indices,
                              int64_t cols) {
-  __shared__ float best_value[kThreads];
-  __shared__ int64_t best_index[kThreads];
+  __shared__ Entry best[kThreads];
   const float* row = x + (int64_t)blockIdx.x * cols;
   const int lane = threadIdx.x;
-  float last = INFINITY;
-  int64_t last_index = -1;
+  Entry mine = largest_left(row, cols, {INFINITY, -1});
 
   for (int64_t i = 0; i < k; ++i) {
-    float value = -INFINITY;
-    int64_t index = cols;
-    for (int64_t c = lane; c < cols; c += kThreads) {
-      const bool left = row[c] < last || (row[c] == last && c > last_index);
-      if (left && row[c] > value) {
-        value = row[c];
-        index = c;
-      }
-    }
-    best_value[lane] = value;
-    best_index[lane] = index;
+    best[lane] = mine;
     __syncthreads();
     for (int half = kThreads / 2; half > 0; half /= 2) {
-      if (lane < half) {
-        const float other = best_value[lane + half];
-        const int64_t other_index = best_index[lane + half];
-        if (other > best_value[lane] ||
-            (other == best_value[lane] && other_index < best_index[lane])) {
-          best_value[lane] = other;
-          best_index[lane] = other_index;
-        }
-      }
+      if (lane < half && before(best[lane + half], best[lane])) best[lane] = best[lane + half];
       __syncthreads();
     }
-    last = best_value[0];
-    last_index = best_index[0];
+    const Entry taken = best[0];
     __syncthreads();
+    if (taken.index == mine.index) mine = largest_left(row, cols, taken);
     if (lane == 0) {
-      values[blockIdx.x * k + i] = last;
-      indices[blockIdx.x * k + i] = last_index;
+      values[blockIdx.x * k + i] = taken.value;
+      indices[blockIdx.x * k + i] = taken.index;
     }
   }
 }
