@@ -1,4 +1,4 @@
-"""Processes in which references are compiled and timed, seen from the admission."""
+"""The process in which references are compiled and timed, seen from the admission."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from queue import SimpleQueue
 from typing import Any
 
 from kernel_gym.admission.compiled.main import MEMORY
@@ -112,19 +111,15 @@ class CompilingProcess:
 
 
 class CompiledTimer:
-    """Times references against their compiled form, some tasks at a time. Thread-safe.
+    """Times references against their compiled form, one task at a time. Thread-safe.
 
     Args:
-        processes: How many measure at a time. They compile beside each other, and only one has
-            work on the device that is timed.
-        threads: Compilers that each may run at a time.
+        threads: Compilers that may run at a time.
     """
 
-    def __init__(self, processes: int = 1, threads: int = 1) -> None:
-        self._all = [CompilingProcess(threads) for _ in range(processes)]
-        self._free: SimpleQueue[CompilingProcess] = SimpleQueue()
-        for process in self._all:
-            self._free.put(process)
+    def __init__(self, threads: int = 1) -> None:
+        self._process = CompilingProcess(threads)
+        self._lock = threading.Lock()
 
     def refusals(self, problem: TracedProblem, device: Device) -> list[str]:
         """Returns why the judge would refuse the reference on train workloads of the device.
@@ -133,12 +128,12 @@ class CompiledTimer:
             Missing: A step failed.
             MissingMemory: The device has not enough memory for a workload, which the text names.
         """
-        with self._opened(problem, device) as (process, workloads):
+        with self._lock:
             texts = []
-            for number, workload in enumerate(workloads):
+            for number, workload in enumerate(self._open(problem, device)):
                 with device.held(Exclusivity.ALONE):
                     try:
-                        texts.append(str(process.ask("check", number=number)))
+                        texts.append(str(self._process.ask("check", number=number)))
                     except MissingMemory as error:
                         raise MissingMemory(f"{workload}: {error}") from None
         return [text for text in texts if text]
@@ -148,37 +143,30 @@ class CompiledTimer:
         hardware = device.description.hardware
         pairs = []
         try:
-            with self._opened(problem, device) as (process, workloads):
-                for number in range(len(workloads)):
-                    pairs.append(_seconds(process, device, number))
+            with self._lock:
+                for number in range(len(self._open(problem, device))):
+                    pairs.append(_seconds(self._process, device, number))
         except Missing as error:
             return CompiledBaseline(hardware=hardware, reason=str(error))
         eager, compiled = zip(*pairs, strict=True)
         return CompiledBaseline(hardware=hardware, eager_seconds=eager, compiled_seconds=compiled)
 
     def close(self) -> None:
-        """Ends the processes."""
-        for process in self._all:
-            process.close()
+        """Ends the process."""
+        self._process.close()
 
-    @contextlib.contextmanager
-    def _opened(
-        self, problem: TracedProblem, device: Device
-    ) -> Iterator[tuple[CompilingProcess, list[str]]]:
-        process = self._free.get()
+    def _open(self, problem: TracedProblem, device: Device) -> list[str]:
+        """Gives the process a problem and returns its train workloads as texts."""
         described = device.description
-        try:
-            opened = process.ask(
-                "open",
-                name=problem.name,
-                text=_text(problem),
-                scale=str(described.scale),
-                device=str(described.torch_device),
-                flush=described.spec.flush_bytes,
-            )
-            yield process, opened["workloads"]
-        finally:
-            self._free.put(process)
+        opened = self._process.ask(
+            "open",
+            name=problem.name,
+            text=_text(problem),
+            scale=str(described.scale),
+            device=str(described.torch_device),
+            flush=described.spec.flush_bytes,
+        )
+        return [str(workload) for workload in opened["workloads"]]
 
 
 def _seconds(process: CompilingProcess, device: Device, number: int) -> tuple[float, float]:
