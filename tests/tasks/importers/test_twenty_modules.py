@@ -13,7 +13,7 @@ from kernel_gym.tasks.names import IMPORTS
 from tests.tasks.importers.twenty_modules import TWENTY
 
 DEVICE = "sim:gfx942"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
