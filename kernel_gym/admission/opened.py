@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OpenedDevice:
-    """Opens a device at its first use. Thread-safe.
+    """Opens a device at its first use, for one thread.
 
     Args:
         name: The device's name.
@@ -22,7 +21,6 @@ class OpenedDevice:
     def __init__(self, name: str, compilers: int = 1) -> None:
         self.name = name
         self._compilers = compilers
-        self._lock = threading.RLock()
         self._evaluator: Evaluator | None = None
         self._rooms: HeadRoom | None = None
         self._compiled: CompiledTimer | None = None
@@ -37,33 +35,30 @@ class OpenedDevice:
 
     @property
     def evaluator(self) -> Evaluator:
-        """Evaluates on the device, for one thread at a time."""
-        with self._lock:
-            if self._evaluator is None:
-                from kernel_gym.evaluator import Evaluator
+        """Evaluates on the device."""
+        if self._evaluator is None:
+            from kernel_gym.evaluator import Evaluator
 
-                self._evaluator = Evaluator(self.name, seed=1)
-            return self._evaluator
+            self._evaluator = Evaluator(self.name, seed=1)
+        return self._evaluator
 
     @property
     def rooms(self) -> HeadRoom:
         """Computes the head-room of tasks."""
-        with self._lock:
-            if self._rooms is None:
-                from kernel_gym.admission.head_room import HeadRoom
+        if self._rooms is None:
+            from kernel_gym.admission.head_room import HeadRoom
 
-                self._rooms = HeadRoom(self.evaluator.device)
-            return self._rooms
+            self._rooms = HeadRoom(self.evaluator.device)
+        return self._rooms
 
     @property
     def compiled(self) -> CompiledTimer:
         """Times references beside their compiled form."""
-        with self._lock:
-            if self._compiled is None:
-                from kernel_gym.admission.compiled.process import CompiledTimer
+        if self._compiled is None:
+            from kernel_gym.admission.compiled.process import CompiledTimer
 
-                self._compiled = CompiledTimer(threads=self._compilers)
-            return self._compiled
+            self._compiled = CompiledTimer(threads=self._compilers)
+        return self._compiled
 
     def close(self) -> None:
         """Ends all workers and processes."""

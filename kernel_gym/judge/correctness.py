@@ -116,8 +116,7 @@ def _row_stats(values: torch.Tensor) -> RowStats:
 def _by_rms(ratios: torch.Tensor) -> torch.Tensor:
     """Divides root-mean-square ratios by their limit, which is wider for the largest few."""
     limits = torch.full_like(ratios, TOLERANCE.rms_error)
-    few = max(int(TOLERANCE.tail_share * len(ratios)), int(len(ratios) >= TOLERANCE.tail_rows))
-    limits[ratios.topk(few).indices] = TOLERANCE.max_error
+    limits[ratios.topk(int(TOLERANCE.tail_share * len(ratios))).indices] = TOLERANCE.max_error
     return ratios / limits
 
 

@@ -27,9 +27,6 @@ class Tolerance:
     """The share of rows whose root-mean-square error may reach `max_error` instead. The more rows
     there are, the longer is the tail: honest fp16 attention has a ratio of 2.2 in one row of 1000,
     and more where values cancel."""
-    tail_rows: int = 256
-    """Of so many rows or more, one may always be in the tail. One of 576 rows of soft-capped
-    attention in bfloat16 had a ratio of 3.3."""
     fp32_roundings: int = 8
     """Roundings allowed for fp32 and fp64 results. The order of a sum alone changes the result by
     several roundings, and the reference's order may be a lucky one. Honest kernels needed up to

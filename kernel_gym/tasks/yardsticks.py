@@ -47,6 +47,21 @@ def sum_orders(rows: int, terms: int, where: torch.device) -> torch.Tensor:
         return torch.stack([torch.arange(terms), *shuffled]).to(where)
 
 
+def divided_last(scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Attends with weights that are rounded before they are divided by their sum.
+
+    Kernels with a running softmax do so. PyTorch's softmax divides first. Where few keys have most
+    of the weight, one order may be exact by chance and the other not.
+
+    Args:
+        scores: float32[..., queries, keys]; scores beyond the last value count in the sum only.
+        values: [..., keys of values, width], in the type to which weights and result are rounded.
+    """
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    rounded = weights[..., : values.shape[-2]].to(values.dtype).float()
+    return (torch.matmul(rounded, values.float()) / weights.sum(-1, keepdim=True)).to(values.dtype)
+
+
 def column_sums(terms: torch.Tensor) -> list[torch.Tensor]:
     """Adds up the rows of float32 terms: term by term, and as PyTorch does in several orders.
 

@@ -63,14 +63,7 @@ def test_a_small_systematic_error_fails_by_the_second_leg(dtype, roundings):
 
 @pytest.mark.parametrize(
     ("rows", "wrong", "times", "passes"),
-    [
-        (4000, 4, 3.0, True),
-        (4000, 5, 3.0, False),
-        (4000, 1, 4.5, False),
-        (256, 1, 3.0, True),
-        (256, 2, 3.0, False),
-        (255, 1, 3.0, False),
-    ],
+    [(4000, 4, 3.0, True), (4000, 5, 3.0, False), (4000, 1, 4.5, False), (999, 1, 3.0, False)],
 )
 def test_one_row_of_a_thousand_may_reach_the_first_leg_by_its_rms(rows, wrong, times, passes):
     oracle, reference, result = _case(rows=rows, columns=64, dtype=torch.float16)

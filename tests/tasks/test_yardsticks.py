@@ -1,9 +1,11 @@
 import pytest
 import torch
 
+from kernel_gym.devices import open_device
 from kernel_gym.judge.correctness import compare_close
+from kernel_gym.tasks import Scale, get_task
 from kernel_gym.tasks.registry import get_problem
-from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.sampling import make_inputs, train_workloads
 from kernel_gym.tasks.workload import Kind, Split, Workload
 from kernel_gym.tasks.yardsticks import farthest, products_in_order, sum_orders
 
@@ -187,3 +189,33 @@ def test_gradients_of_weights_pass_with_any_order_of_the_sum(distribution, seed)
         assert compare_close("dweight", found, oracle[1], yardstick[1]).passed
     half = terms.half().float().sum(0)
     assert not compare_close("dweight", half, oracle[1], yardstick[1]).passed
+
+
+def test_weights_of_attention_may_be_rounded_before_they_are_divided():
+    """The start kernel was refused on these inputs, where the reference is right by chance."""
+    task = get_task("triton2triton/softcap_attention")
+    workload = train_workloads(task.problem, Scale.SIM)[2]
+    inputs = make_inputs(task.problem, workload, 3023)
+    (oracle,), (yardstick,) = task.problem.oracle(**inputs), task.problem.yardstick(**inputs)
+    device = open_device("sim:gfx942")
+    session = device.open(task)
+    assert session.load(task.kernel_source) is None
+    answer = session.call(inputs, workload.dims).outputs[0].tensor
+    session.close()
+    device.close()
+    assert compare_close("out", answer, oracle, yardstick).passed
+    (reference,) = task.problem.reference(**inputs)
+    assert not compare_close("out", answer, oracle, reference).passed
+    assert not compare_close("out", answer * 1.01, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_of_a_sink_count_in_the_sum_only(seed):
+    problem = get_problem("sink_attention")
+    workload = train_workloads(problem, Scale.SIM)[0]
+    inputs = make_inputs(problem, workload, seed)
+    (oracle,), (yardstick,) = problem.oracle(**inputs), problem.yardstick(**inputs)
+    (reference,) = problem.reference(**inputs)
+    assert (yardstick != reference).any()
+    assert compare_close("out", yardstick, oracle, reference).worst < 3
+    assert not compare_close("out", reference * 1.02, oracle, yardstick).passed

@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -111,7 +110,7 @@ class CompilingProcess:
 
 
 class CompiledTimer:
-    """Times references against their compiled form, one task at a time. Thread-safe.
+    """Times references against their compiled form, one task at a time.
 
     Args:
         threads: Compilers that may run at a time.
@@ -119,7 +118,6 @@ class CompiledTimer:
 
     def __init__(self, threads: int = 1) -> None:
         self._process = CompilingProcess(threads)
-        self._lock = threading.Lock()
 
     def refusals(self, problem: TracedProblem, device: Device) -> list[str]:
         """Returns why the judge would refuse the reference on train workloads of the device.
@@ -128,14 +126,13 @@ class CompiledTimer:
             Missing: A step failed.
             MissingMemory: The device has not enough memory for a workload, which the text names.
         """
-        with self._lock:
-            texts = []
-            for number, workload in enumerate(self._open(problem, device)):
-                with device.held(Exclusivity.ALONE):
-                    try:
-                        texts.append(str(self._process.ask("check", number=number)))
-                    except MissingMemory as error:
-                        raise MissingMemory(f"{workload}: {error}") from None
+        texts = []
+        for number, workload in enumerate(self._open(problem, device)):
+            with device.held(Exclusivity.ALONE):
+                try:
+                    texts.append(str(self._process.ask("check", number=number)))
+                except MissingMemory as error:
+                    raise MissingMemory(f"{workload}: {error}") from None
         return [text for text in texts if text]
 
     def measure(self, problem: TracedProblem, device: Device) -> CompiledBaseline:
@@ -143,9 +140,8 @@ class CompiledTimer:
         hardware = device.description.hardware
         pairs = []
         try:
-            with self._lock:
-                for number in range(len(self._open(problem, device))):
-                    pairs.append(_seconds(self._process, device, number))
+            for number in range(len(self._open(problem, device))):
+                pairs.append(_seconds(self._process, device, number))
         except Missing as error:
             return CompiledBaseline(hardware=hardware, reason=str(error))
         eager, compiled = zip(*pairs, strict=True)

@@ -92,7 +92,7 @@ class Measurement:
             return _refusal(self._problem, expected, tuple(outputs), workload)
 
     def time(self, number: int) -> tuple[float, float]:
-        """Returns the seconds of one call on a workload: eager, and as it was compiled last.
+        """Returns the seconds of one call on a workload: eager, and by the latest compiled form.
 
         Raises:
             StepFailed: A call fails.

@@ -18,6 +18,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import divided_last, farthest
 
 
 class SinkAttention(Problem):
@@ -150,6 +151,27 @@ class SinkAttention(Problem):
         sinks = sink[None, :, None, None].expand(q.shape[0], -1, seq, 1)
         weights = torch.softmax(torch.cat((scores, sinks), dim=-1), dim=-1)[..., :-1]
         return (torch.matmul(weights.to(q.dtype), values),)
+
+    def yardstick(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        sink: torch.Tensor,
+        window: int,
+        scale: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        group, seq = q.shape[1] // k.shape[1], q.shape[2]
+        keys, values = (t.repeat_interleave(group, dim=1) for t in (k, v))
+        far = torch.arange(seq, device=q.device)
+        far = far[:, None] - far[None, :]
+        scores = torch.matmul(q.float(), keys.float().mT) * scale
+        scores = scores.masked_fill((far < 0) | (far >= window), float("-inf"))
+        sinks = sink[None, :, None, None].expand(q.shape[0], -1, seq, 1)
+        last = divided_last(torch.cat((scores, sinks), dim=-1), values)
+        (oracle,) = self.oracle(q, k, v, sink, window, scale)
+        return (farthest(oracle, (*self.reference(q, k, v, sink, window, scale), last)),)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the diagonal of the scores, the least that any window holds."""

@@ -18,6 +18,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import divided_last, farthest
 
 
 class SoftcapAttention(Problem):
@@ -133,6 +134,18 @@ class SoftcapAttention(Problem):
         later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
         weights = torch.softmax(scores.masked_fill(later, float("-inf")), dim=-1)
         return (torch.matmul(weights.to(q.dtype), values),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cap: float, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        group, seq = q.shape[1] // k.shape[1], q.shape[2]
+        keys, values = (t.repeat_interleave(group, dim=1) for t in (k, v))
+        scores = torch.tanh(torch.matmul(q.float(), keys.float().mT) * (scale / cap)) * cap
+        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
+        last = divided_last(scores.masked_fill(later, float("-inf")), values)
+        (oracle,) = self.oracle(q, k, v, cap, scale)
+        return (farthest(oracle, (*self.reference(q, k, v, cap, scale), last)),)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""
