@@ -140,19 +140,29 @@ class RoiAlign(Problem):
     def reference(
         self, x: torch.Tensor, box: torch.Tensor, scale: float, cells: int, ratio: int
     ) -> tuple[torch.Tensor, ...]:
-        """Two batched products with matrices of weights for each image's boxes."""
+        """The four pixels around each sample are gathered, weighted, and averaged by cell."""
         part = (torch.arange(cells * ratio, device=x.device) + 0.5) / (ratio * cells)
 
-        def weights(low: torch.Tensor, high: torch.Tensor, side: int) -> torch.Tensor:
+        def around(
+            low: torch.Tensor, high: torch.Tensor, side: int
+        ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             at = low[:, None] * scale - 0.5 + part * (high - low)[:, None] * scale
-            at = at.clamp(0, side - 1)[:, :, None]
-            near = (1 - (at - torch.arange(side, device=x.device)).abs()).clamp(min=0)
-            return near.view(len(low), cells, ratio, side).mean(dim=2)
+            at = at.clamp(0, side - 1)
+            first = at.long()
+            return first, (first + 1).clamp(max=side - 1), at - first
 
-        down = weights(box[:, 2], box[:, 4], x.shape[2])[:, None]
-        across = weights(box[:, 1], box[:, 3], x.shape[3])[:, None]
-        maps = x[box[:, 0].long()].float()
-        return (torch.matmul(torch.matmul(down, maps), across.mT).half(),)
+        top, bottom, down = around(box[:, 2], box[:, 4], x.shape[2])
+        left, right, across = around(box[:, 1], box[:, 3], x.shape[3])
+        image, pixels = box[:, 0].long()[:, None, None], x.permute(0, 2, 3, 1)
+
+        def row(y: torch.Tensor) -> torch.Tensor:
+            near = pixels[image, y[:, :, None], left[:, None]].float()
+            far = pixels[image, y[:, :, None], right[:, None]].float()
+            return torch.lerp(near, far, across[:, None, :, None])
+
+        samples = torch.lerp(row(top), row(bottom), down[:, :, None, None])
+        means = samples.view(-1, cells, ratio, cells, ratio, x.shape[1]).mean(dim=(2, 4))
+        return (means.permute(0, 3, 1, 2).half(),)
 
     def bytes(self, dims: Dims) -> int:
         """Reads the boxes and writes the output; boxes may share one pixel of each channel."""
