@@ -26,6 +26,8 @@ class _Call:
     workload: Workload
     inputs: Mapping[str, Value]
     outputs: tuple[torch.Tensor, ...]
+    where: torch.device
+    """Where the inputs were drawn: the reference worker takes them from there."""
 
 
 Answer = Callable[[Workload, Mapping[str, Value]], Expected]
@@ -59,9 +61,10 @@ class DeferredChecks:
     ) -> None:
         """Keeps the inputs of a call, which nobody may change, and a copy of its outputs."""
         copies = tuple(output.clone() for output in outputs)
+        where = next((v.device for v in inputs.values() if isinstance(v, torch.Tensor)), CPU)
         if self._known is not None and self._bytes > MOST_BYTES:  # the host has room for more
             inputs, copies = _moved(inputs, CPU), tuple(output.to(CPU) for output in outputs)
-        call = _Call(problem, workload, inputs, copies)
+        call = _Call(problem, workload, inputs, copies, where)
         tensors = [v for v in inputs.values() if isinstance(v, torch.Tensor)]
         self._bytes += sum(t.nbytes for t in (*tensors, *call.outputs))
         self._calls.append(call)
@@ -81,7 +84,7 @@ class DeferredChecks:
     def _answered(self, call: _Call) -> Expected:
         if self._known is None:
             return answer(call.problem, call.inputs, call.outputs[0].device)
-        return self._known(call.workload, call.inputs)
+        return self._known(call.workload, _moved(call.inputs, call.where))
 
 
 def _moved(inputs: Mapping[str, Value], where: torch.device) -> dict[str, Value]:

@@ -4,7 +4,8 @@ They are the same operators as on the simulated device. Every other operator on 
 refused, with its name in the message. Candidates of imported tasks may also use the operators that
 are usual around kernels, and read a few bytes on the host in each call. Candidates run in this
 process and can remove this gate. For hostile code it is one barrier of several, beside the no-op
-replay and the count of launches.
+replay and the count of launches. A suite's own code may use every operator. It passes through the
+gate as well, because the gate takes time of the host in each call and its candidates pay it too.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class GateMode(TorchDispatchMode):
         super().__init__()
         self.refused: list[str] = []
         self._usual = operators is not Operators.NONE
+        self._all = operators is Operators.ALL
         self._read = 0
 
     def __enter__(self) -> GateMode:
@@ -94,6 +96,8 @@ class GateMode(TorchDispatchMode):
             )
 
     def _refuse(self, operator: str, text: str) -> None:
+        if self._all:
+            return
         if len(self.refused) < MOST_REPORTED:
             self.refused.append(operator[:120])
         raise RuntimeError(text)

@@ -122,20 +122,25 @@ class RoiAlign(Problem):
     def oracle(
         self, x: torch.Tensor, box: torch.Tensor, scale: float, cells: int, ratio: int
     ) -> tuple[torch.Tensor, ...]:
-        """Box by box: rows of samples interpolated, then columns, then means, in fp64."""
+        """Rows of samples are interpolated, then columns, then means, in fp64, by some boxes."""
         part = (torch.arange(cells * ratio, device=x.device).double() + 0.5) / ratio / cells
+        boxes = max(1, (1 << 25) // (len(part) * x.shape[1] * x.shape[3]))  # 256 MiB of rows
         out = []
-        for image, x1, y1, x2, y2 in box.double():
-            view = x[int(image)].double()
-            for low, high in ((y1, y2), (x1, x2)):
-                side = view.shape[1]
-                at = (low * scale - 0.5 + part * (high - low) * scale).clamp(0, side - 1)
-                near = at.floor().long()
-                share = (at - near)[:, None]
-                view = (1 - share) * view[:, near] + share * view[:, (near + 1).clamp(max=side - 1)]
-                view = view.mT
-            out.append(F.avg_pool2d(view[None], ratio)[0])
-        return (torch.stack(out),)
+        for some in box.double().split(boxes):
+            image, x1, y1, x2, y2 = some[:, :, None].unbind(dim=1)
+            at = (y1 * scale - 0.5 + part * (y2 - y1) * scale).clamp(0, x.shape[2] - 1)
+            near, image = at.floor().long(), image.long()
+            share = (at - near)[:, :, None, None]
+            below = (near + 1).clamp(max=x.shape[2] - 1)
+            rows = (1 - share) * x[image, :, near].double() + share * x[image, :, below].double()
+            at = (x1 * scale - 0.5 + part * (x2 - x1) * scale).clamp(0, x.shape[3] - 1)
+            near = at.floor().long()
+            share = (at - near)[:, None, None]
+            right = (near + 1).clamp(max=x.shape[3] - 1)[:, None, None]
+            left = rows.take_along_dim(near[:, None, None], dim=3)
+            samples = (1 - share) * left + share * rows.take_along_dim(right, dim=3)
+            out.append(F.avg_pool2d(samples.transpose(1, 2), ratio))
+        return (torch.cat(out),)
 
     def reference(
         self, x: torch.Tensor, box: torch.Tensor, scale: float, cells: int, ratio: int

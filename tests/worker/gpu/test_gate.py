@@ -1,0 +1,39 @@
+"""Which operators pass through the gate. Fake tensors stand for those of a GPU."""
+
+import contextlib
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from kernel_gym.devices.operators import Operators
+from kernel_gym.worker.gpu.gate import GateMode
+
+aten = torch.ops.aten
+HALF = {"dtype": torch.float16}
+
+
+def _refused(operators, function, *args, **kwargs):
+    gate = GateMode(operators)
+    with FakeTensorMode():
+        x = torch.zeros(64, 64, device="cuda")
+        with contextlib.suppress(RuntimeError):
+            gate.__torch_dispatch__(function, (), (x, *args), kwargs)
+    return bool(gate.refused)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs", "none", "usual"),
+    [
+        (aten.empty_like.default, (), {}, True, True),
+        (aten.view.default, ([-1],), {}, True, True),
+        (aten._softmax.default, (-1, False), {}, False, True),
+        (aten._to_copy.default, (), HALF, False, True),
+        (aten._to_copy.default, (), {"device": torch.device("cpu")}, False, False),
+        (aten.linalg_inv_ex.default, (), {}, False, False),
+    ],
+)
+def test_what_passes_by_the_kind_of_session(function, args, kwargs, none, usual):
+    assert _refused(Operators.NONE, function, *args, **kwargs) is not none
+    assert _refused(Operators.USUAL, function, *args, **kwargs) is not usual
+    assert not _refused(Operators.ALL, function, *args, **kwargs)
