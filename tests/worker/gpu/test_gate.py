@@ -1,7 +1,5 @@
 """Which operators pass through the gate. Fake tensors stand for those of a GPU."""
 
-import contextlib
-
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -17,8 +15,10 @@ def _refused(operators, function, *args, **kwargs):
     gate = GateMode(operators)
     with FakeTensorMode():
         x = torch.zeros(64, 64, device="cuda")
-        with contextlib.suppress(RuntimeError):
+        try:
             gate.__torch_dispatch__(function, (), (x, *args), kwargs)
+        except RuntimeError:
+            return True
     return bool(gate.refused)
 
 
