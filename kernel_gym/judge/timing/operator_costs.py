@@ -1,9 +1,10 @@
 """The cost of an operator of eager PyTorch beyond one pass over its tensors.
 
 The kernels behind an operator decide it: how many there are, how often they read their data, and
-which of their steps wait for the one before. Launches and steps were read in PyTorch's kernels;
-passes and the lengths of steps are rounded from times of 118 references on an NVIDIA H200, at the
-sizes of the full scale. They are used for other devices and sizes, where they are not measured.
+which of their steps wait for the one before. Launches were counted by PyTorch's profiler in the
+references of 168 problems on an NVIDIA H200, at the simulator's sizes. Passes are rounded from
+times of 118 references there, at full sizes, and the lengths of steps from both. They are used for
+other devices and sizes, where they are not measured.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ from typing import Any
 import torch
 
 _aten = torch.ops.aten
-_MATRICES_PER_UNIT = 8  # matrices that batched solvers have under way on a compute unit
-_SOLVER_STEP_S = 1e-6  # a column of one matrix
-_ALIGNMENT_STEP_S = 0.28e-6  # a time step of the CTC loss
+_ALIGNMENT_STEP_S = 0.35e-6  # a time step of the CTC loss
+_BAG_STEP_S = 0.8e-6  # a row that a thread adds to its bag
+_BAGS_PER_TURN = 1024 * 4  # groups of threads of the kernel, each with one bag and 64 features
+_SCAN_STEP_S = 2e-9  # an element of a row that one workgroup scans
+_TOKEN_STEP_S = 25e-9  # a token whose gradient goes into its row of the table
+_MOST_TOKENS_IN_ORDER = 3072
+_FEW_CHANNELS = 8  # with fewer, matrix units are hardly used
+_WINDOW_STEP_S = 0.08e-6  # an element of such a window
+_TILE = 128  # rows and columns of a product by one workgroup
 _DISTANCE_S = 1.2e-9  # a workgroup for each distance
 _SELECTED_ROW_S = 12e-9  # a workgroup of radix selection for each row
 _SELECTION_S = 8e-6  # its passes over one row wait for each other
+_ROW_SORT_S = 14e-6  # the passes of a workgroup that sorts one row
+_SHORT_ROW_SORT_S = 4e-6
 _SHORT_ROW = 128  # elements that a workgroup reduces badly
 
 
@@ -48,10 +57,16 @@ _FIXED: Mapping[Any, OperatorCost] = {
     _aten._softmax: OperatorCost(passes=1.6),
     _aten._safe_softmax: OperatorCost(passes=1.6),
     _aten.native_group_norm: OperatorCost(launches=3, passes=4.0),
-    _aten.logsumexp: OperatorCost(launches=6, passes=7.0),
-    _aten.binary_cross_entropy_with_logits: OperatorCost(launches=4, passes=6.0),
-    _aten.cumsum: OperatorCost(passes=8.0),
-    _aten.cumprod: OperatorCost(passes=8.0),
+    _aten.native_batch_norm: OperatorCost(launches=3),
+    _aten.logsumexp: OperatorCost(launches=9, passes=7.0),
+    _aten.binary_cross_entropy_with_logits: OperatorCost(launches=9, passes=6.0),
+    _aten.nll_loss_forward: OperatorCost(launches=2),
+    _aten.baddbmm: OperatorCost(launches=2),
+    _aten._grouped_mm: OperatorCost(launches=2),
+    _aten.masked_fill: OperatorCost(launches=2),
+    _aten.scatter: OperatorCost(launches=2),
+    _aten.repeat_interleave: OperatorCost(launches=3),
+    _aten.convolution_backward: OperatorCost(launches=4),
     _aten.upsample_bilinear2d: OperatorCost(passes=10.0),
     _aten.grid_sampler_2d: OperatorCost(passes=6.0),
     _aten.avg_pool2d: OperatorCost(passes=6.0),
@@ -125,7 +140,10 @@ def _reduced(call: _Call) -> OperatorCost:
 def _sorted(call: _Call) -> OperatorCost:
     """A row of up to 4,096 elements is sorted by one workgroup, a longer one by radix passes."""
     length = call.first.shape[-1] if call.first.ndim else 1
-    return OperatorCost(launches=1 if length <= 4096 else 8, passes=10.0, waiting=_SELECTION_S)
+    if length > 4096:
+        return OperatorCost(launches=14, passes=10.0, waiting=_SELECTION_S)
+    waiting = _SHORT_ROW_SORT_S if length <= _SHORT_ROW else _ROW_SORT_S
+    return OperatorCost(launches=5, passes=10.0, waiting=waiting)
 
 
 def _selected(call: _Call) -> OperatorCost:
@@ -135,11 +153,29 @@ def _selected(call: _Call) -> OperatorCost:
     return OperatorCost(launches=2, passes=4.0, waiting=waiting)
 
 
-def _solved(call: _Call) -> OperatorCost:
-    """One workgroup a matrix goes through the columns."""
+def _columns(launches: int, step: float, matrices_per_unit: int) -> Callable[[_Call], OperatorCost]:
+    """The rule of a batched solver: one workgroup a matrix goes through the columns.
+
+    Args:
+        launches: Kernels that it launches.
+        step: Seconds of a column.
+        matrices_per_unit: Matrices that are under way on a compute unit.
+    """
+
+    def rule(call: _Call) -> OperatorCost:
+        matrices, columns = prod(call.first.shape[:-2]), call.first.shape[-1]
+        turns = ceil(matrices / (matrices_per_unit * call.compute_units))
+        return OperatorCost(launches=launches, waiting=turns * columns * step)
+
+    return rule
+
+
+def _triangular(call: _Call) -> OperatorCost:
+    """A workgroup goes through the columns for 64 right-hand sides of a matrix."""
     matrices, columns = prod(call.first.shape[:-2]), call.first.shape[-1]
-    turns = ceil(matrices / (_MATRICES_PER_UNIT * call.compute_units))
-    return OperatorCost(launches=2, waiting=turns * columns * _SOLVER_STEP_S)
+    groups = matrices * ceil(call.result.shape[-1] / 64)
+    turns = ceil(groups / (2 * call.compute_units))
+    return OperatorCost(launches=4, waiting=turns * columns * 0.3e-6)
 
 
 def _distances(call: _Call) -> OperatorCost:
@@ -148,14 +184,55 @@ def _distances(call: _Call) -> OperatorCost:
 
 
 def _aligned(call: _Call) -> OperatorCost:
-    """The CTC loss goes through the time steps, the first dimension."""
-    return OperatorCost(launches=2, waiting=call.first.shape[0] * _ALIGNMENT_STEP_S)
+    """The CTC loss goes through the time steps, the first dimension, and copies its lengths."""
+    return OperatorCost(launches=8, waiting=call.first.shape[0] * _ALIGNMENT_STEP_S)
 
 
 def _convolved(call: _Call) -> OperatorCost:
-    """With one input channel a group it is no matrix product: each output gathers its window."""
-    weight = call.args[1]
-    return OperatorCost(passes=8.0) if weight.shape[1] == 1 else OperatorCost(passes=2.0)
+    """A product between changes of layout, then the bias.
+
+    With one input channel a group it is no matrix product: each output gathers its window. Other
+    groups have a kernel of their own, which takes the layout as it is.
+    """
+    weight, bias, groups = call.args[1], call.args[2], call.args[8]
+    if weight.shape[1] == 1:
+        return OperatorCost(launches=2 if bias is not None and weight.ndim == 3 else 1, passes=8.0)
+    launches = (4 if groups == 1 else 1) + (bias is not None)
+    if groups > 1 or weight.shape[1] >= _FEW_CHANNELS:
+        return OperatorCost(launches=launches, passes=2.0)
+    filters, window = weight.shape[0], prod(weight.shape[1:])
+    tiles = ceil(call.result.numel() / filters / _TILE) * ceil(filters / _TILE)
+    turns = ceil(tiles / call.compute_units)
+    return OperatorCost(launches=launches, passes=2.0, waiting=turns * window * _WINDOW_STEP_S)
+
+
+def _bagged(call: _Call) -> OperatorCost:
+    """A thread adds the rows of its bag one by one; of the table only these are read."""
+    ids, offsets = call.args[1:3]
+    width = call.result.shape[-1]
+    turns = ceil(offsets.numel() * ceil(width / 64) / _BAGS_PER_TURN)
+    in_a_bag = ids.numel() / max(1, offsets.numel())
+    moved = (ids.numel() * width + call.result.numel()) * call.result.itemsize
+    return OperatorCost(moved=moved, waiting=turns * in_a_bag * _BAG_STEP_S)
+
+
+def _table_gradient(call: _Call) -> OperatorCost:
+    """Zeros, then few tokens go into the table in their order."""
+    tokens = call.args[1].numel()
+    in_order = tokens <= _MOST_TOKENS_IN_ORDER
+    return OperatorCost(launches=2, waiting=tokens * _TOKEN_STEP_S if in_order else 0.0)
+
+
+def _scanned(call: _Call) -> OperatorCost:
+    """One workgroup scans a row. A single row of sums has a scan by several workgroups."""
+    return OperatorCost(passes=8.0, waiting=call.first.shape[call.args[1]] * _SCAN_STEP_S)
+
+
+def _summed_up(call: _Call) -> OperatorCost:
+    """A single row has a scan by several workgroups."""
+    if call.first.numel() == call.first.shape[call.args[1]]:
+        return OperatorCost(launches=2, passes=8.0)
+    return _scanned(call)
 
 
 _RULES: Mapping[Any, Callable[[_Call], OperatorCost]] = {
@@ -166,8 +243,14 @@ _RULES: Mapping[Any, Callable[[_Call], OperatorCost]] = {
         _reduced,
     ),
     **dict.fromkeys((_aten.sort, _aten.argsort), _sorted),
-    **dict.fromkeys((_aten.linalg_inv_ex, _aten.linalg_cholesky_ex), _solved),
-    _aten.linalg_solve_triangular: _solved,
+    **dict.fromkeys((_aten.cumsum, _aten.cumprod), _summed_up),
+    **dict.fromkeys((_aten.cummax, _aten.cummin), _scanned),
+    _aten.linalg_inv_ex: _columns(launches=10, step=1.5e-6, matrices_per_unit=8),
+    _aten.linalg_cholesky_ex: _columns(launches=9, step=0.45e-6, matrices_per_unit=3),
+    _aten.linalg_solve_triangular: _triangular,
+    _aten._embedding_bag_forward_only: _bagged,
+    _aten._embedding_bag: _bagged,
+    _aten.embedding_dense_backward: _table_gradient,
     _aten.topk: _selected,
     _aten._cdist_forward: _distances,
     _aten._ctc_loss: _aligned,

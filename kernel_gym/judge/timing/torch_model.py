@@ -2,8 +2,8 @@
 
 Every operator of the reference costs its launches and its achievable roofline: the bytes of its
 tensor inputs and outputs, as often as its kernels move them (operator_costs.py), and the FLOPs by
-PyTorch's counter. Attention and RMS normalisation are one operator each, as they are on a GPU. On
-meta tensors nothing is computed.
+PyTorch's counter. RMS normalisation is one operator, as it is on a GPU, and so is attention that a
+fused kernel takes (fused_attention.py). On meta tensors nothing is computed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,21 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.hardware import DeviceSpec
+from kernel_gym.judge.timing.fused_attention import has_fused_attention
 from kernel_gym.judge.timing.operator_costs import operator_cost
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 
 _aten = torch.ops.aten
 _FREE = frozenset(
-    {_aten.empty, _aten.empty_like, _aten.empty_strided, _aten.new_empty, _aten.detach}
+    {
+        _aten.empty,
+        _aten.empty_like,
+        _aten.empty_strided,
+        _aten.new_empty,
+        _aten.detach,
+        _aten._unsafe_view,
+    }
 )
 
 
@@ -77,7 +85,7 @@ class _FusedOperators(TorchFunctionMode):
         attention = func is functional.scaled_dot_product_attention
         if not attention and func not in (functional.rms_norm, torch.rms_norm):
             return func(*args, **kwargs)
-        if self.cost.paused:
+        if self.cost.paused or (attention and not has_fused_attention(*args, **kwargs)):
             return func(*args, **kwargs)
         self.cost.paused = True
         try:
