@@ -229,6 +229,9 @@ class PairedBenchmark:
         self._single_candidate = False
         self._lead = TIMING.pilot_lead
         self._host_seconds = 0.0
+        self._shortest = 0.0
+        """The least stamp of the pilot: seconds of a call in which the GPU did not wait."""
+        self._calls_ahead = TIMING.max_calls
         self._verified = False
 
     def run(self) -> PairedResult | Ended:
@@ -249,7 +252,7 @@ class PairedBenchmark:
         end = self._setup.clock() + TIMING.max_seconds
         pairs: list[tuple[BlockSummary, BlockSummary]] = []
         while not self._done(result, end):
-            blocks = self._round(min(pilot), len(pairs))
+            blocks = self._round(len(pairs))
             if not isinstance(blocks, tuple):
                 return blocks
             a1, b1, b2, a2 = blocks
@@ -266,15 +269,14 @@ class PairedBenchmark:
         return result
 
     def _round(
-        self, shortest: float, blocks: int
+        self, blocks: int
     ) -> tuple[BlockSummary, BlockSummary, BlockSummary, BlockSummary] | Ended:
         """Runs four blocks in the order ABBA; returns them, or the failure of one.
 
         Args:
-            shortest: Seconds of a call of the faster side.
             blocks: The number of blocks that the candidate has had, without the pilot.
         """
-        self._lead = self._needed_lead(shortest)
+        self._lead = self._needed_lead()
         a1 = self._baseline_block()
         b1 = self._candidate_block(verified=self._draw(blocks))
         if not isinstance(b1, TimedBlock):
@@ -310,6 +312,8 @@ class PairedBenchmark:
         if not isinstance(candidate, TimedBlock):
             return candidate
         self._host_seconds = max(baseline.host_seconds, candidate.host_seconds)
+        self._shortest = min(*baseline.call_seconds, *candidate.call_seconds)
+        self._calls_ahead = self._most_calls_ahead(baseline.host_seconds)
         return statistics.median(baseline.call_seconds), statistics.median(candidate.call_seconds)
 
     def _choose_method(self, baseline: float, candidate: float) -> None:
@@ -327,7 +331,8 @@ class PairedBenchmark:
         if short and self._capture():
             self._graph = True
             return
-        self._calls = min(max(TIMING.min_calls, calls), setup.longer * TIMING.max_calls, setup.sets)
+        most = min(setup.longer * TIMING.max_calls, setup.sets, self._calls_ahead)
+        self._calls = min(max(TIMING.min_calls, calls), max(TIMING.min_calls, most))
         self._single_baseline = baseline > TIMING.long_call_seconds
         self._single_candidate = candidate > TIMING.long_call_seconds
 
@@ -335,7 +340,7 @@ class PairedBenchmark:
         """Whether the calls of both sides could be captured as graphs."""
         return self._baseline.capture_graph() is None and self._candidate.capture_graph() is None
 
-    def _needed_lead(self, shortest: float) -> int:
+    def _needed_lead(self) -> int:
         """Returns how many flushes keep the GPU busy until the host has queued the whole block.
 
         If the GPU takes a stamp before the call behind it is queued, host time counts as time of
@@ -343,11 +348,33 @@ class PairedBenchmark:
         The number depends on the last round and is the same for both sides, so that it does not
         show in the wall-clock time of one side only.
         """
-        host, flush = self._host_seconds, self._setup.flush_seconds
+        flush = self._setup.flush_seconds
         count = 1 if self._graph else self._calls
-        behind = max(0.0, host - shortest - flush)
-        seconds = TIMING.lead_host_factor * host - flush + (count - 1) * behind
-        return min(max(1, math.ceil(seconds / flush)), self._setup.longer * TIMING.max_lead)
+        host = TIMING.lead_host_factor * self._host_seconds
+        seconds = host - flush + (count - 1) * self._behind(self._host_seconds)
+        return min(max(1, math.ceil(seconds / flush)), self._most_lead)
+
+    def _behind(self, host: float) -> float:
+        """Seconds by which the GPU catches up with the host in each call, with the reserve."""
+        flush = self._setup.flush_seconds
+        return max(0.0, TIMING.lead_host_factor * host - self._shortest - flush)
+
+    @property
+    def _most_lead(self) -> int:
+        return self._setup.longer * TIMING.max_lead
+
+    def _most_calls_ahead(self, host: float) -> int:
+        """Returns how many calls the host can queue before the longest lead is over.
+
+        Args:
+            host: Seconds for queueing one call of the baseline. That of the candidate does not
+                count, as it could make its blocks short: in short blocks the clock sees less.
+        """
+        flush, behind = self._setup.flush_seconds, self._behind(host)
+        if not behind:
+            return TIMING.max_calls * self._setup.longer
+        first = TIMING.lead_host_factor * host - flush
+        return 1 + max(0, int((self._most_lead * flush - first) / behind))
 
     def _draw(self, number: int) -> bool:
         """Decides whether the candidate's next block is verified; at least one of the first is."""

@@ -203,6 +203,36 @@ def test_both_sides_wait_for_the_slower_host_to_get_ahead():
     assert calm.leads[-1] == 1
 
 
+class Queued(Side):
+    """A side whose GPU waits for calls that its host has not queued: the stamps say so."""
+
+    def __init__(self, machine, seconds, host, jitter, captures=True):
+        super().__init__(machine, seconds, captures=captures)
+        self.host, self.jitter = host, jitter
+
+    def time_calls(self, count, lead=0):
+        begin, queued, gpu = self.machine.now, 0.0, lead * FLUSH
+        pace = self.host * self.machine.rng.uniform(1, 1 + self.jitter)  # one block, one pace
+        stamps = []
+        for _ in range(count):
+            start = max(gpu, queued) + FLUSH
+            queued += pace
+            gpu = max(start, queued) + self.seconds
+            stamps.append(gpu - start)
+        self.machine.now = begin + gpu + 50e-6
+        return TimedBlock(tuple(stamps), gpu + 50e-6, pace)
+
+
+@pytest.mark.parametrize("host", [150e-6, 400e-6, 800e-6])
+def test_host_time_of_calls_that_no_graph_holds_is_not_time_of_the_kernel(host):
+    for seed in range(20):
+        machine = Machine(random.Random(seed))
+        sides = (Queued(machine, 5e-6, host, 0.4) for _ in range(2))
+        found = compare(*sides, machine, seed, graphs=False)
+        assert found.candidate_seconds == pytest.approx(5e-6, rel=0.05)
+        assert abs(found.interval.mean) < 0.02
+
+
 def test_a_moment_in_which_the_host_is_slow_makes_no_later_block_wait_longer():
     """One slow block of a round does not count, but a side that is always slow does."""
     machine = Machine(random.Random(0), noise=0.1)  # of many rounds
