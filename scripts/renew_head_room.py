@@ -3,7 +3,7 @@
     python scripts/renew_head_room.py
 
 It writes what `kernel-gym admit` would: this head-room is computed from sizes alone, and no kernel
-runs. Verdicts on other content are left as they are; `kernel-gym admit` makes those anew.
+runs. Verdicts on other content are left as they are; `kernel-gym admit` makes those again.
 """
 
 from __future__ import annotations

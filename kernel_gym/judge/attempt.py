@@ -127,6 +127,13 @@ class Attempt:
         """Adds times to the result of a workload."""
         self.results[index] = self.results[index].model_copy(update=fields)
 
+    def check_deferred(self) -> str:
+        """Checks timed calls. Describes a wrong one, whose workload fails; empty if none is."""
+        wrong = self.deferred.check()
+        if wrong and self.deferred.wrong in self.workloads:
+            self.amend(self.workloads.index(self.deferred.wrong), passed=False, message=wrong)
+        return wrong
+
     def label(self, text: str) -> None:
         """Adds a label, which is counted and decides nothing."""
         if text not in self.labels:

@@ -106,7 +106,7 @@ def time_workloads(attempt: Attempt) -> Verdict | None:
 
 def check_timed(attempt: Attempt) -> Verdict | None:
     """Checks the values of timed calls whose check was deferred (rule 17)."""
-    wrong = attempt.deferred.check()
+    wrong = attempt.check_deferred()
     return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
 
 

@@ -46,6 +46,8 @@ class DeferredChecks:
         self._known = known
         self._calls: list[_Call] = []
         self._bytes = 0
+        self.wrong: Workload | None = None
+        """The workload of the wrong call that was found."""
 
     @property
     def full(self) -> bool:
@@ -78,6 +80,7 @@ class DeferredChecks:
             outputs = tuple(output.to(where) for output in call.outputs)
             check = compare(call.problem, expected, outputs)
             if not check.passed:
+                self.wrong = call.workload
                 return f"wrong values in a timed call on {call.workload}: {check.message}"
         return ""
 

@@ -72,7 +72,7 @@ class PairedMethod:
         _baseline_session(attempt).release_pool()
         if verdict is None:
             return None
-        wrong = attempt.deferred.check()  # wrong values explain more than an impossible time
+        wrong = attempt.check_deferred()  # wrong values explain more than an impossible time
         return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
 
     def time_baseline(
@@ -306,7 +306,6 @@ def compare_sessions(
                 candidate if fresh else baseline, calls, fresh
             ),
             verify=lambda calls: pool.verify(candidate, calls, deferred),
-            graphs=not pool.in_place,
             flush_seconds=2 * description.spec.flush_bytes / description.spec.memory_bandwidth,
             clock=time.perf_counter,
             rng=random.Random(seed),

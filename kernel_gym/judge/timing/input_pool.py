@@ -93,7 +93,7 @@ class InputPool:
         self._nothing = torch.zeros(1, device=where)
         self._rotates = any(self._rotation(name).moves for name in self.sets[0].pieces)
         """Whether some input can be rotated. Otherwise all inputs are drawn again."""
-        if self._rotates and not most and not self.in_place:
+        if self._rotates and not most:
             self._add_copies(task)
         self._columns = {name: self._column(name) for name in self.sets[0].pieces}
         self._intact = 0

@@ -198,8 +198,6 @@ class PairedSetup:
     verify: Callable[[int], Ended | None]
     """Called after some of the candidate's blocks with the number of calls. Returns what is wrong
     with the outputs."""
-    graphs: bool
-    """Whether short calls may be timed by graph replay."""
     flush_seconds: float
     """How long one cache flush takes."""
     clock: Callable[[], float]
@@ -241,6 +239,9 @@ class PairedBenchmark:
             InfraError: The baseline failed.
         """
         pilot = self._pilot()
+        if isinstance(pilot, tuple) and self._needed_lead() > self._lead:
+            self._lead = self._needed_lead()  # the host was behind: stamps may hold its time
+            pilot = self._pilot()
         if not isinstance(pilot, tuple):
             return pilot
         self._choose_method(*pilot)
@@ -306,7 +307,7 @@ class PairedBenchmark:
         return pairs >= TIMING.max_pairs or self._setup.clock() > end or result.interval.settled
 
     def _pilot(self) -> tuple[float, float] | Ended:
-        """Returns the median seconds of a call of each side, after one block that warms it up."""
+        """Returns the least seconds of a call of each side, in one block that warms it up."""
         baseline = self._baseline_block()
         candidate = self._candidate_block(verified=False)
         if not isinstance(candidate, TimedBlock):
@@ -314,7 +315,7 @@ class PairedBenchmark:
         self._host_seconds = max(baseline.host_seconds, candidate.host_seconds)
         self._shortest = min(*baseline.call_seconds, *candidate.call_seconds)
         self._calls_ahead = self._most_calls_ahead(baseline.host_seconds)
-        return statistics.median(baseline.call_seconds), statistics.median(candidate.call_seconds)
+        return min(baseline.call_seconds), min(candidate.call_seconds)
 
     def _choose_method(self, baseline: float, candidate: float) -> None:
         """Chooses graph replay or single calls, and the length of blocks of single calls.
@@ -327,7 +328,7 @@ class PairedBenchmark:
         seconds = max(TIMING.block_seconds, TIMING.candidate_seconds * middle / candidate)
         seconds = min(seconds, TIMING.max_block_factor * TIMING.block_seconds)
         calls = int(setup.longer * seconds / middle)
-        short = setup.graphs and middle < TIMING.graph_below_seconds
+        short = middle < TIMING.graph_below_seconds
         if short and self._capture():
             self._graph = True
             return

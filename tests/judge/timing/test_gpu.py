@@ -118,6 +118,17 @@ def test_answers_remembered_by_address_are_wrong_in_a_timed_call(arena):
     assert kept.check() == ""
 
 
+def test_the_workload_of_a_wrong_timed_call_fails(arena):
+    _, kept = _compare(arena, SOFTMAX, REMEMBERS)
+    attempt = Attempt(SOFTMAX, "", DEVICE, 0, PUBLIC, None, None)
+    attempt.deferred = kept
+    other = replace(_workload(SOFTMAX), distribution="uniform")
+    for workload in (other, _workload(SOFTMAX)):
+        attempt.note(workload, passed=True)
+    text = attempt.check_deferred()
+    assert [(r.passed, r.message) for r in attempt.results] == [(True, ""), (False, text)]
+
+
 @pytest.mark.parametrize("graph_below", [0.0, 100.0], ids=["calls", "replays"])
 def test_no_timed_call_of_a_candidate_sees_data_that_an_earlier_one_saw(
     arena, monkeypatch, graph_below
