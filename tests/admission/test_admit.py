@@ -37,7 +37,7 @@ from tests.admission.outside import copy_problem
 DEVICES = ("sim:gfx942", "sim:gfx950")
 DEVICE = DEVICES[0]
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
-SHARE = 10
+SHARE = 20
 """One of this many problems is admitted again, and all that have changed."""
 runner = CliRunner()
 
@@ -69,11 +69,11 @@ def outside(tmp_path, monkeypatch):
 
 
 def due() -> list[str]:
-    """Returns a tenth, which moves with every change of a problem, and all without a verdict."""
+    """Returns a twentieth, which moves with every change of a problem, and all without a verdict."""
     hashes = {name: content_hash(get_problem(name)) for name in problem_names()}
     turn = int(hashlib.sha256("".join(hashes.values()).encode()).hexdigest(), 16) % SHARE
-    tenth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
-    return sorted(tenth | {n for n in hashes if stored_verdict(get_problem(n)) is None})
+    twentieth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
+    return sorted(twentieth | {n for n in hashes if stored_verdict(get_problem(n)) is None})
 
 
 @pytest.mark.parametrize("name", due())

@@ -49,6 +49,14 @@ FALSE = {
 }
 
 
+ALWAYS = ("swiglu", "cached output", "precision dropped", "timing on one shape")
+"""The claims of each run; the others take two minutes more."""
+
+
+def marked(names):
+    return [n if n in ALWAYS else pytest.param(n, marks=pytest.mark.sweep) for n in names]
+
+
 @pytest.fixture(scope="module")
 def evaluator():
     with Evaluator("sim:gfx942") as opened:
@@ -56,7 +64,7 @@ def evaluator():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRUE)
+@pytest.mark.parametrize("name", marked(TRUE))
 def test_a_true_claim_holds(evaluator, name):
     kernel, baseline = TRUE[name]
     card = judge(read_claim(kernel, HERE / f"{name}.toml", baseline), evaluator)
@@ -72,7 +80,7 @@ def test_a_true_pair_holds(evaluator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FALSE)
+@pytest.mark.parametrize("name", marked(FALSE))
 def test_a_false_claim_does_not_hold_for_its_reason(evaluator, name):
     statement, kernel, baseline, failed = FALSE[name]
     card = judge(read_claim(HERE / kernel, HERE / f"{statement}.toml", baseline), evaluator)

@@ -10,7 +10,7 @@ import pytest
 from tests.test_architecture import ROOT
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_or_recorded_twice_when_the_service_is_killed():
     with socket.socket() as free:
