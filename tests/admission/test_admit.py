@@ -69,7 +69,7 @@ def outside(tmp_path, monkeypatch):
 
 
 def due() -> list[str]:
-    """Returns a twentieth, which moves with every change of a problem, and all without a verdict."""
+    """A twentieth, which moves with every change of a problem, and all without a verdict."""
     hashes = {name: content_hash(get_problem(name)) for name in problem_names()}
     turn = int(hashlib.sha256("".join(hashes.values()).encode()).hexdigest(), 16) % SHARE
     twentieth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
