@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 _aten = torch.ops.aten
+_SUBSTITUTION_STEP_S = 0.3e-6  # a column of a triangular matrix
 _ALIGNMENT_STEP_S = 0.35e-6  # a time step of the CTC loss
 _BAG_STEP_S = 0.8e-6  # a row that a thread adds to its bag
 _BAGS_PER_TURN = 1024 * 4  # groups of threads of the kernel, each with one bag and 64 features
@@ -175,7 +176,7 @@ def _triangular(call: _Call) -> OperatorCost:
     matrices, columns = prod(call.first.shape[:-2]), call.first.shape[-1]
     groups = matrices * ceil(call.result.shape[-1] / 64)
     turns = ceil(groups / (2 * call.compute_units))
-    return OperatorCost(launches=4, waiting=turns * columns * 0.3e-6)
+    return OperatorCost(launches=4, waiting=turns * columns * _SUBSTITUTION_STEP_S)
 
 
 def _distances(call: _Call) -> OperatorCost:
@@ -224,12 +225,12 @@ def _table_gradient(call: _Call) -> OperatorCost:
 
 
 def _scanned(call: _Call) -> OperatorCost:
-    """One workgroup scans a row. A single row of sums has a scan by several workgroups."""
+    """One workgroup scans a row."""
     return OperatorCost(passes=8.0, waiting=call.first.shape[call.args[1]] * _SCAN_STEP_S)
 
 
 def _summed_up(call: _Call) -> OperatorCost:
-    """A single row has a scan by several workgroups."""
+    """A single row of sums or products is scanned by several workgroups."""
     if call.first.numel() == call.first.shape[call.args[1]]:
         return OperatorCost(launches=2, passes=8.0)
     return _scanned(call)
