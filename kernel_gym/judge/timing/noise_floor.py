@@ -15,7 +15,8 @@ from pathlib import Path
 from kernel_gym.devices.base import Device, InfraError, TimedSession
 from kernel_gym.judge.protocol import NOISE
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
-from kernel_gym.judge.timing.paired import Ended, PairedResult, interval, quantile_of_noise
+from kernel_gym.judge.timing.log_ratios import interval, quantile_of_noise
+from kernel_gym.judge.timing.paired import Ended, PairedResult
 from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.task import Task

@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Protocol
 
 from kernel_gym.devices.base import Failed, InfraError, TimedBlock
 from kernel_gym.judge.attempt import Verdict
-from kernel_gym.judge.protocol import CLOCK, RATIO_CLAMP, TIMING
+from kernel_gym.judge.protocol import CLOCK, TIMING
+from kernel_gym.judge.timing.log_ratios import LogRatioInterval, interval
 
 Ended = Failed | Verdict
 """Why a comparison ended without a result: the worker failed, or a timed call was wrong."""
@@ -40,26 +40,6 @@ class Side(Protocol):
 
     def replay_graph(self, lead: int) -> TimedBlock | Failed:
         """Times one replay of the graph, after `lead` more cache flushes."""
-
-
-@dataclass(frozen=True)
-class LogRatioInterval:
-    """Trimmed mean of log(baseline / candidate), and the half-width of its t-interval."""
-
-    mean: float
-    half: float
-
-    @property
-    def settled(self) -> bool:
-        """Whether the interval is narrow enough, or lies beyond the range that is paid.
-
-        Beyond that range its width does not matter. Timing does not stop when the sign of the
-        effect is clear, because the reward would stay noisy.
-        """
-        least, most = map(math.log, RATIO_CLAMP)
-        beyond = self.mean - self.half > most or self.mean + self.half < least
-        width = max(TIMING.half_width, TIMING.half_width_share * abs(self.mean))
-        return beyond or self.half < width
 
 
 @dataclass
@@ -157,34 +137,6 @@ def free_seconds(block: float) -> float:
         block: Seconds of the calls of a block by the judge's clock.
     """
     return min(CLOCK.free_seconds + CLOCK.free_share * block, CLOCK.median_share * block)
-
-
-def interval(effects: Sequence[float]) -> LogRatioInterval:
-    """Computes Yuen's t-interval of the trimmed mean, which single outliers do not affect.
-
-    K. K. Yuen, Biometrika 61(1), 1974. It uses the winsorized deviation, and the degrees of freedom
-    that remain after trimming.
-
-    Args:
-        effects: Log ratios, at least six.
-    """
-    import numpy as np
-
-    ordered, count = np.sort(effects), len(effects)
-    cut = int(TIMING.trimmed_share * count)
-    left = count - 2 * cut
-    trimmed = ordered[cut : count - cut]
-    spread = float(np.clip(ordered, trimmed[0], trimmed[-1]).std(ddof=1))
-    error = spread * math.sqrt(count - 1) / math.sqrt(left * (left - 1))
-    return LogRatioInterval(float(trimmed.mean()), _student(left - 1) * error)
-
-
-@cache
-def _student(freedom: int) -> float:
-    """Returns the quantile of Student's t-distribution for the interval."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 0.5 + TIMING.confidence / 2))
 
 
 @dataclass(frozen=True)
@@ -414,15 +366,3 @@ def _add_pair(result: PairedResult, baseline: BlockSummary, candidate: BlockSumm
     clock_seconds = candidate.clock_call_seconds(baseline)
     result.clock_effects.append(math.log(baseline.call / clock_seconds))
     result.unaccounted_by_pair.append((baseline.unaccounted, candidate.unaccounted))
-
-
-def quantile_of_noise(effects: Mapping[str, Sequence[float]]) -> float:
-    """Returns the 95th percentile of |log ratio| of a kernel and itself: the noise floor (rule 18).
-
-    Args:
-        effects: Log ratios, by workload.
-    """
-    import numpy as np
-
-    everything = [abs(effect) for side in effects.values() for effect in side]
-    return float(np.quantile(everything, 0.95))

@@ -13,7 +13,7 @@ from kernel_gym.judge.attempt import Attempt
 from kernel_gym.judge.correctness import same_twice, share_right
 from kernel_gym.judge.expected import Expected, answer, compare
 from kernel_gym.judge.protocol import TIMING
-from kernel_gym.judge.timing.paired import interval
+from kernel_gym.judge.timing.log_ratios import interval
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
 
