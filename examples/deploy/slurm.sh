@@ -20,10 +20,9 @@ mkdir -p "$FOLDER"
 ray start --head --num-gpus=8 --include-dashboard=false --disable-usage-stats
 echo "http://$(hostname -f):$PORT" > "$FOLDER/address"  # the trainer's KERNEL_GYM_EXECUTOR
 
+trap 'kill -TERM $(jobs -p) || true' TERM # before the start: the signal may come at any time
 kernel-gym serve --executor ray --device cuda:0 --folder "$FOLDER" \
     --host 0.0.0.0 --port "$PORT" --tokens "$FOLDER/tokens.toml" &
-SERVICE=$!
-trap 'kill -TERM $SERVICE' TERM
-wait $SERVICE || true
-wait $SERVICE || true # after the signal: until running evaluations are done
+wait || true
+wait || true # after the signal: until running evaluations are done
 ray stop
