@@ -196,8 +196,8 @@ def test_both_sides_wait_for_the_slower_host_to_get_ahead():
 class Queued(Side):
     """A side whose GPU waits for calls that its host has not queued: the stamps say so."""
 
-    def __init__(self, machine, seconds, host, jitter, captures=True):
-        super().__init__(machine, seconds, captures=captures)
+    def __init__(self, machine, seconds, host, jitter):
+        super().__init__(machine, seconds)
         self.host, self.jitter = host, jitter
 
     def time_calls(self, count, lead=0):
@@ -260,6 +260,16 @@ def test_a_lead_that_a_candidate_asks_for_has_a_bound():
     greedy = Busy(machine, 150e-6, host=20.0)
     compare(Side(machine, 150e-6), greedy, machine)
     assert max(greedy.leads) == TIMING.max_lead
+
+
+def test_a_slow_host_of_the_candidate_makes_no_block_shorter():
+    def calls(host):
+        machine = Machine(random.Random(0), noise=0.0)
+        candidate = Busy(machine, 150e-6, host=host)
+        compare(Busy(machine, 150e-6, host=200e-6), candidate, machine)
+        return candidate.blocks[-1]
+
+    assert calls(20.0) == calls(60e-6) > TIMING.min_calls
 
 
 def test_all_time_that_stamps_do_not_account_for_is_hidden_time():

@@ -1,0 +1,41 @@
+"""The script that renews modelled head-room changes nothing else in a verdict."""
+
+import importlib.util
+
+import pytest
+
+from kernel_gym.tasks import get_problem
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.verdicts import stored_verdict
+from tests.test_architecture import ROOT
+
+PROBLEM = "matmul"
+SIM = "sim:gfx942"
+
+
+@pytest.fixture(scope="module")
+def renewed():
+    path = ROOT / "scripts" / "renew_head_room.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.renewed
+
+
+def test_a_stored_verdict_is_up_to_date(renewed):
+    verdict = stored_verdict(get_problem(PROBLEM))
+    assert renewed(get_problem(PROBLEM), verdict) == verdict
+
+
+def test_only_modelled_head_room_over_pytorch_is_renewed(renewed):
+    verdict = stored_verdict(get_problem(PROBLEM))
+    spoiled = {
+        device: {mode: one.model_copy(update={"head_room": 99.0}) for mode, one in modes.items()}
+        for device, modes in verdict.devices.items()
+    }
+    found = renewed(get_problem(PROBLEM), verdict.model_copy(update={"devices": spoiled})).devices
+    assert found[SIM][Mode.TORCH2TRITON] == verdict.devices[SIM][Mode.TORCH2TRITON]
+    assert found[SIM][Mode.TRITON2TRITON].head_room == 99.0
+    measured = [modes for device, modes in found.items() if not device.startswith("sim:")]
+    assert measured
+    assert all(one.head_room == 99.0 for modes in measured for one in modes.values())
