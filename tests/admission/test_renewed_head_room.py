@@ -33,9 +33,10 @@ def test_only_modelled_head_room_over_pytorch_is_renewed(renewed):
         device: {mode: one.model_copy(update={"head_room": 99.0}) for mode, one in modes.items()}
         for device, modes in verdict.devices.items()
     }
-    found = renewed(get_problem(PROBLEM), verdict.model_copy(update={"devices": spoiled})).devices
-    assert found[SIM][Mode.TORCH2TRITON] == verdict.devices[SIM][Mode.TORCH2TRITON]
-    assert found[SIM][Mode.TRITON2TRITON].head_room == 99.0
-    measured = [modes for device, modes in found.items() if not device.startswith("sim:")]
+    spoiled_verdict = verdict.model_copy(update={"devices": spoiled})
+    renewed_devices = renewed(get_problem(PROBLEM), spoiled_verdict).devices
+    assert renewed_devices[SIM][Mode.TORCH2TRITON] == verdict.devices[SIM][Mode.TORCH2TRITON]
+    assert renewed_devices[SIM][Mode.TRITON2TRITON].head_room == 99.0
+    measured = [modes for device, modes in renewed_devices.items() if not device.startswith("sim:")]
     assert measured
     assert all(one.head_room == 99.0 for modes in measured for one in modes.values())
