@@ -235,7 +235,7 @@ def test_the_right_answer_without_a_kernel_is_a_hack(evaluator):
 
 
 def test_a_device_that_cannot_start_is_a_failure_of_ours(task, monkeypatch):
-    from kernel_gym.devices.sim import device as sim
+    from kernel_gym.devices.sim import session as sim
 
     monkeypatch.setattr(sim, "MEMORY", 1024)  # no workload fits
     with Evaluator(device="sim:gfx942", seed=0) as evaluator:
@@ -322,7 +322,7 @@ def test_hostile_code_costs_its_own_evaluation_only(evaluator, task, case):
 
 
 def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
-    from kernel_gym.devices.sim import device as sim
+    from kernel_gym.devices.sim import session as sim
 
     monkeypatch.setattr(sim, "CALL_TIMEOUT", 2.0)
     result = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")

@@ -42,7 +42,7 @@ MOST_TRIES = 10
 """How often a size of a twin is made smaller."""
 STOPPED, FINISHED = 4, 2
 """By what a size is divided after a call that was stopped, and after a slow one."""
-SECONDS = 30.0
+SECONDS = 20.0
 """Seconds after which no more workloads are tried for a task."""
 ON_GPU = (
     "reads outside of tensors are not seen on a GPU",

@@ -28,7 +28,8 @@ from kernel_gym.devices.answers import (
 from kernel_gym.devices.base import Call, DeviceLostError, Failed
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.device import MEMORY, SimDevice
+from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.devices.sim.session import MEMORY
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.judge.metadata import check_metadata

@@ -14,7 +14,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
-from kernel_gym.devices.sim import device as sim
+from kernel_gym.devices.sim import session as sim
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task, load_suite
 

@@ -35,6 +35,8 @@ class SimWorkerHandle:
 
     def __init__(self, child: Child, device: Child, budget: HostBudget | None) -> None:
         self.dead: Failed | None = None
+        self.host_seconds = 0.0
+        """Host time of all requests so far."""
         self._child, self._budget = child, budget
         self._pid, self._device = inner_pid(child.pid), device
 
@@ -58,8 +60,10 @@ class SimWorkerHandle:
             text = f"the worker broke the protocol: {error}"
             return self.fail(Failed(FailureKind.RUNTIME, text))
         finally:
+            spent = self._since(start)
+            self.host_seconds += spent.host
             if self._budget is not None:
-                self._budget.draw(self._since(start))
+                self._budget.draw(spent)
         if answer is None or (self._budget is not None and self._budget.used_up):
             return self.fail(self._too_slow(request.verb, timeout))
         return parse_failure(answer["error"]) if "error" in answer else answer

@@ -23,6 +23,7 @@ CALL = "call"
 """The dimension that is the number of the template."""
 EXACT = "exact"
 """A further dimension of calls in fp64; not part of workloads."""
+_IMPORT_OF_CALLER = "from kernel_gym.worker.sim.recorded_call import caller as _caller"
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class RecordedProblem(Problem):
         calls = [template.calling() for template in self.templates]
         text = json.dumps(json.dumps({"functions": self.origin.functions, "templates": calls}))
         return (
-            f"{whole}\n\n\nfrom kernel_gym.worker.sim.recorded_call import caller as _caller\n"
+            f"{whole}\n\n\n{_IMPORT_OF_CALLER}\n"
             f"{ENTRY} = _caller(globals(), {text})\n"
         )
 
@@ -331,6 +332,11 @@ def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
     )
     kind, split = Kind(value["kind"]), Split(value["split"])
     return StatedWorkload(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
+
+
+def without_calls(assembled: str) -> str:
+    """Returns the code of an assembled source, without the function that makes the calls."""
+    return assembled.rpartition(_IMPORT_OF_CALLER)[0]
 
 
 def hashed(text: str) -> str:

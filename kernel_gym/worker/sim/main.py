@@ -27,7 +27,8 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
     device = Channel(socket.socket(fileno=fds[1]))
-    session = SimWorker(device, options["arch"], options.get("operators", False))
+    kernels = fds[2] if len(fds) > 2 else None
+    session = SimWorker(device, options["arch"], options.get("operators", False), kernels)
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()
@@ -41,11 +42,18 @@ class SimWorker:
         device: The pipe to the simulated GPU.
         arch: The architecture that it simulates.
         operators: Whether operators of PyTorch are sent to the device, which decides on them.
+        kernels: A file for compiled kernels.
     """
 
-    def __init__(self, device: Channel, arch: str, operators: bool = False) -> None:
+    def __init__(
+        self,
+        device: Channel,
+        arch: str,
+        operators: bool = False,
+        kernels: int | None = None,
+    ) -> None:
         from kernel_gym.devices.sim import memory as sim_memory
-        from kernel_gym.worker.sim import cuda_facade, triton_driver
+        from kernel_gym.worker.sim import compiled, cuda_facade, triton_driver
         from kernel_gym.worker.sim.runtime import SimRuntime
 
         sim_memory.reserve_range()
@@ -59,6 +67,7 @@ class SimWorker:
             torch.autograd.set_multithreading_enabled(False)
             Forwarding(self.runtime).__enter__()
         self.candidate: Candidate | None = None
+        self._kernels = None if kernels is None else compiled.install(kernels)
 
     def answer(self, header: dict[str, Any], buffers: Sequence[bytes]) -> dict[str, Any]:
         """Answers a request of the judge; a failure becomes `{"error": {...}}`."""
@@ -77,6 +86,8 @@ class SimWorker:
         library: bytes,
     ) -> dict[str, Any]:
         """Builds and loads the candidate."""
+        if self._kernels is not None:
+            self._kernels.read()
         if language == "hip":
             from kernel_gym.worker.hip import sim as hip
 
