@@ -29,7 +29,7 @@ compiles them itself."""
 
 @dataclass(frozen=True)
 class KnownKernels:
-    """What workers with one source have compiled.
+    """Kernels that workers with one source have compiled.
 
     Args:
         content: The records.

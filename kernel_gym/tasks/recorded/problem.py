@@ -196,10 +196,7 @@ class RecordedProblem(Problem):
         whole = self.origin.splice(source) if self.origin.splice else source
         calls = [template.calling() for template in self.templates]
         text = json.dumps(json.dumps({"functions": self.origin.functions, "templates": calls}))
-        return (
-            f"{whole}\n\n\n{_IMPORT_OF_CALLER}\n"
-            f"{ENTRY} = _caller(globals(), {text})\n"
-        )
+        return f"{whole}\n\n\n{_IMPORT_OF_CALLER}\n{ENTRY} = _caller(globals(), {text})\n"
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the number of the call, its tensors, the sizes of axes, and gradients."""
@@ -336,7 +333,8 @@ def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
 
 def without_calls(assembled: str) -> str:
     """Returns the code of an assembled source, without the function that makes the calls."""
-    return assembled.rpartition(_IMPORT_OF_CALLER)[0]
+    code, caller, _ = assembled.rpartition(_IMPORT_OF_CALLER)
+    return code if caller else assembled
 
 
 def hashed(text: str) -> str:
