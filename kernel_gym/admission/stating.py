@@ -42,6 +42,10 @@ MOST_TRIES = 10
 """How often a size of a twin is made smaller."""
 STOPPED, FINISHED = 4, 2
 """By what a size is divided after a call that was stopped, and after a slow one."""
+FEW = 64
+"""Elements of an answer that may be right by chance. More values are tried for fewer ones."""
+FURTHER_SEEDS = range(3, 9)
+"""Seeds of those values."""
 SECONDS = 20.0
 """Seconds after which no more workloads are tried for a task."""
 ON_GPU = (
@@ -258,8 +262,10 @@ class _Reference:
                 _, seconds = self._code.call(known, 1)
         if split is not Split.TRAIN:  # the judge audits all of these calls
             try:
-                self._code.call(known, 2, audit=Audit.REVERSED)
+                other, _ = self._code.call(known, 2, audit=Audit.REVERSED)
             except CallFailed:
+                return None
+            if [t.shape for t in other] != [t.shape for t in first]:
                 return None
         known = replace(known, exact=self._exact(known))
         return _Tried(first, known, seconds)
@@ -288,10 +294,28 @@ class _Reference:
             flags["vacuous"] = "the answer is the same without its kernels"
         if not _usual(tried.outputs):
             flags["nan"] = "the answer holds NaN"
+        if not flags and sum(t.numel() for t in tried.outputs) <= FEW:
+            flags |= self._by_chance(tried)
         several = [t for t in tried.outputs if t.numel() > 1]
         if several and all(bool((t == t.flatten()[0]).all()) for t in several):
             flags["constant"] = "all elements of the answer are equal"
         return flags
+
+    def _by_chance(self, tried: _Tried) -> dict[str, str]:
+        """Looks for flags that only some values show, since an answer has few elements."""
+        for seed in FURTHER_SEEDS:
+            try:
+                answer, _ = self._code.call(tried.stated, seed)
+                without: tuple[torch.Tensor, ...] = ()
+                if self._mode is Mode.TRITON2TRITON:
+                    without, _ = self._code.call(tried.stated, seed, noop=True)
+            except CallFailed as error:
+                return {"irreproducible": f"a call on other values failed: {error}"}
+            if [t.shape for t in answer] != [t.shape for t in tried.outputs]:
+                return {"irreproducible": "shapes of the answer depend on values"}
+            if without and all(map(_equal, answer, without)):
+                return {"vacuous": "the answer to some values is the same without its kernels"}
+        return {}
 
     def _blind(self, stated: StatedWorkload) -> dict[str, str]:
         """Tells an answer that ignores its inputs from tests that always pass the same values."""
