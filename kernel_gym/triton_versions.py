@@ -17,6 +17,18 @@ The pass "block ping-pong" of Triton 3.5 to 3.8 lets a wave pass a barrier while
 (triton-lang/triton#11696), so that results on gfx942 are wrong. It is off in all versions.
 """
 
+
+def accept_annotated_globals() -> None:
+    """Lets kernels read globals such as `BLOCK: tl.constexpr = 1024`.
+
+    Earlier versions of Triton took them for constants, and suites of that time use them. Later ones
+    take them with this setting only.
+    """
+    import triton
+
+    triton.knobs.compilation.allow_non_constexpr_globals = True
+
+
 _BLOCK_POINTERS = "block pointers (tl.make_block_ptr, tl.advance, boundary_check)"
 _SINCE = {
     "mul": (3, 6),

@@ -29,7 +29,7 @@ def load(source: str, entry: str) -> Callable[..., Any]:
     module.__file__ = path
     sys.modules[MODULE] = module
     linecache.checkcache(path)
-    exec(compile(source, path, "exec"), module.__dict__)
+    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     function = getattr(module, entry, None)
     if function is None:
         defined = sorted(n for n in module.__dict__ if callable(module.__dict__[n]))

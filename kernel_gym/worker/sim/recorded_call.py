@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.triton_versions import accept_annotated_globals
 
 
 class Caller:
@@ -108,6 +109,7 @@ def caller(scope: dict[str, Any], text: str) -> Caller:
 
     for name, module in (("torch", torch), ("triton", triton), ("tl", tl)):
         scope.setdefault(name, module)  # some implementations rely on the imports of their tests
+    accept_annotated_globals()
     return Caller(scope, described["templates"])
 
 

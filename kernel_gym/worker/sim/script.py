@@ -66,7 +66,7 @@ def _run_python(header: dict[str, Any], runtime: LocalRuntime) -> int:
     sys.modules["__main__"] = module
     linecache.checkcache(path)
     try:
-        exec(compile(header["source"], path, "exec"), module.__dict__)
+        exec(compile(header["source"], path, "exec", dont_inherit=True), module.__dict__)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

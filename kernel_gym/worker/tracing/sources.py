@@ -70,7 +70,8 @@ class Sources:
         sys.modules[module.__name__] = module
         linecache.checkcache(place)
         importlib.invalidate_caches()
-        exec(compile(ast.fix_missing_locations(tree), place, "exec"), module.__dict__)
+        code = compile(ast.fix_missing_locations(tree), place, "exec", dont_inherit=True)
+        exec(code, module.__dict__)
         return module
 
 

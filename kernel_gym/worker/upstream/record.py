@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.triton_versions import accept_annotated_globals
 from kernel_gym.worker.upstream.calls import CallRecorder
 from kernel_gym.worker.upstream.seeds import MovedSeeds
 
@@ -55,6 +56,7 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not options.get("timed"):
         _first_configuration_only()
+    accept_annotated_globals()
     seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
@@ -150,10 +152,11 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     module.__file__ = str(path)
     sys.modules["upstream"] = module
     linecache.checkcache(str(path))
-    exec(compile("".join(lines[:at]), str(path), "exec"), module.__dict__)
+    implementation, tests = "".join(lines[:at]), "\n" * at + "".join(lines[at:])
+    exec(compile(implementation, str(path), "exec", dont_inherit=True), module.__dict__)
     recorder.wrap(module.__dict__, options["functions"])
     known = set(module.__dict__)
-    exec(compile("\n" * at + "".join(lines[at:]), str(path), "exec"), module.__dict__)
+    exec(compile(tests, str(path), "exec", dont_inherit=True), module.__dict__)
     if not recorder.calls:  # some files define tests and leave them to a test runner
         for name in sorted(module.__dict__.keys() - known):
             if name.startswith("test") and isinstance(module.__dict__[name], types.FunctionType):
