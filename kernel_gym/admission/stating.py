@@ -109,21 +109,24 @@ def state_workloads(
         else:
             raise UnsupportedTask(reference.why or "no call of it can be made again")
         train = list(statement.stated)
-        if reference.twins:
-            statement.notes.append(f"{reference.twins} workloads are smaller twins")
         if "nan" not in statement.flags:  # else hardly any other size has an answer without NaN
-            taken = [dict(one.dims) for one in train]
-            proposed = proposals(train, problem.name)
-            statement.stated += reference.further(proposed, taken, Split.UNSEEN)
-            statement.stated += reference.further(odd_sizes(train), taken, Split.ADVERSARIAL)
-            statement.stated += reference.not_contiguous(train)
-        if device.description.clock is Clock.MEASURED:
-            statement.notes += ON_GPU
-        if problem.margin:
-            statement.notes.append("its own code accesses memory just outside of tensors")
-        if not any(one.split is Split.UNSEEN for one in statement.stated):
-            statement.notes.append("no unseen")
+            statement.stated += reference.beyond(train)
+        statement.notes = _notes(device, problem, statement.stated, reference.twins)
         return statement
+
+
+def _notes(
+    device: Device, problem: RecordedProblem, stated: Sequence[StatedWorkload], twins: int
+) -> list[str]:
+    """Names the rules that cannot hold for a task, and what was changed for it."""
+    notes = [f"{twins} workloads are smaller twins"] if twins else []
+    if device.description.clock is Clock.MEASURED:
+        notes += ON_GPU
+    if problem.margin:
+        notes.append("its own code accesses memory just outside of tensors")
+    if not any(one.split is Split.UNSEEN for one in stated):
+        notes.append("no unseen")
+    return notes
 
 
 class _Reference:
@@ -192,14 +195,21 @@ class _Reference:
         self.evidence[_key(tried.stated)] = self._look(tried)
         return tried.stated
 
+    def beyond(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
+        """States unseen and adversarial workloads."""
+        taken = [dict(one.dims) for one in train]
+        unseen = self.further(proposals(train, self._problem.name), taken, Split.UNSEEN)
+        odd = self.further(odd_sizes(train), taken, Split.ADVERSARIAL)
+        return [*unseen, *odd, *self.not_contiguous(train)]
+
     def further(
-        self, proposals: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
+        self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
     ) -> list[StatedWorkload]:
         """States the proposals that the suite's own code answers."""
         most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
         usable_ones: list[StatedWorkload] = []
         failures = 0
-        for kind, dims in proposals:
+        for kind, dims in proposed:
             if len(usable_ones) >= most or failures > 2 * most or self.late:
                 break
             if dims in taken or self._problem.elements(dims) > self._largest:

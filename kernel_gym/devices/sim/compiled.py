@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import math
 import os
 import threading
 from collections import OrderedDict
@@ -94,18 +95,21 @@ class KernelFile:
         os.pwrite(self.descriptor, known.content, LENGTH.size)
         os.pwrite(self.descriptor, LENGTH.pack(len(known.content)), 0)
 
-    def keep(self, seconds: float) -> None:
+    def keep(self, seconds: float, stopped: bool) -> None:
         """Keeps what was compiled in a request.
 
         Args:
             seconds: Host seconds of the request.
+            stopped: Whether it was stopped for its time. A candidate that compiles as much would be
+                stopped, too, so that it gets no kernels.
         """
         if not self._keeps:
             return
         (used,) = LENGTH.unpack(os.pread(self.descriptor, LENGTH.size, 0))
         if used > len(self._known.content):
             content = os.pread(self.descriptor, min(used, SIZE), LENGTH.size)
-            self._known = KnownKernels(content, self._known.seconds + seconds)
+            seconds = math.inf if stopped else self._known.seconds + seconds
+            self._known = KnownKernels(content, seconds)
             self._kernels.keep(self._source, self._known)
 
     def close(self) -> None:

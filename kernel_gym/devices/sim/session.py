@@ -179,7 +179,9 @@ class SimSession:
         before = self._worker.host_seconds
         answer = self._worker.ask(messages.CallOnSimulator(args), CALL_TIMEOUT)
         if self._kernels is not None:
-            self._kernels.keep(self._worker.host_seconds - before)
+            dead = self._worker.dead
+            stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
+            self._kernels.keep(self._worker.host_seconds - before, stopped)
         try:
             result = self._collect(answer, inputs, dims, buffers, believed)
             for address in (*buffers.values(), *self._outputs):

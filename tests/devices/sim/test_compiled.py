@@ -155,12 +155,25 @@ def test_only_requests_that_compile_count(opened):
     kernels = CompiledKernels()
     file = opened(kernels, keeps=True)
     file.fill("source", None)
-    file.keep(5.0)
+    file.keep(5.0, stopped=False)
     assert kernels.of("source") == KnownKernels()
     CompiledLog(file.descriptor).add("key", {"kernel.hsaco": b"code"})
-    file.keep(3.0)
-    file.keep(2.0)
+    file.keep(3.0, stopped=False)
+    file.keep(2.0, stopped=False)
     assert kernels.of("source").seconds == 3.0
+
+
+def test_a_candidate_gets_no_kernels_of_a_request_that_was_stopped(opened):
+    kernels = CompiledKernels()
+    file = opened(kernels, keeps=True)
+    file.fill("source", None)
+    CompiledLog(file.descriptor).add("key", {"kernel.hsaco": b"code"})
+    file.keep(3.0, stopped=True)
+    candidate, baseline = opened(kernels, keeps=False), opened(kernels, keeps=True)
+    candidate.fill("source", HostBudget())
+    baseline.fill("source", None)
+    assert content_of(candidate) == b""
+    assert content_of(baseline) == content_of(file)
 
 
 @pytest.mark.parametrize("length", [SIZE, 1 << 40, (1 << 64) - 1])
@@ -169,7 +182,7 @@ def test_a_false_length_reads_no_more_than_the_file(opened, length):
     file = opened(kernels, keeps=True)
     file.fill("source", None)
     os.pwrite(file.descriptor, LENGTH.pack(length), 0)
-    file.keep(1.0)
+    file.keep(1.0, stopped=False)
     assert len(kernels.of("source").content) == SIZE - LENGTH.size
     opened(kernels, keeps=True).fill("source", None)
 
