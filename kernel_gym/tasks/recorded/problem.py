@@ -199,7 +199,7 @@ class RecordedProblem(Problem):
         return f"{whole}\n\n\n{_IMPORT_OF_CALLER}\n{ENTRY} = _caller(globals(), {text})\n"
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws the number of the call, its tensors, the sizes of axes, and gradients."""
+        """Draws the number of the call, its tensors, the sizes of axes, seeds, and gradients."""
         return draw_inputs(self.templates, workload.dims, generator, self.outputs_at)
 
     def perturbed(
@@ -268,7 +268,7 @@ def draw_inputs(
     generator: torch.Generator,
     outputs_at: Callable[[Dims], tuple[Output, ...]],
 ) -> dict[str, Value]:
-    """Draws the inputs of a call: its number, tensors, sizes, and gradients of its outputs.
+    """Draws the inputs of a call: its number, tensors, sizes, seeds, and gradients of its outputs.
 
     Raises:
         ImpossibleError: There are no such inputs for these sizes.
@@ -286,6 +286,8 @@ def draw_inputs(
         values[_input(dims[CALL], k)] = draw_tensor(form, sizes, dims, generator)
     for axis in template.axes:
         values[axis] = dims[axis]
+    for seed in template.seeds:  # Triton compiles again for 1 and for multiples of 16
+        values[seed] = 2 * int(torch.randint(1, 1 << 30, (), generator=generator)) + 1
     if template.call.backward:
         for output in outputs_at(dims):
             if output.name.startswith("out") and output.dtype.is_floating_point:

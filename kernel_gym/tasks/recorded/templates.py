@@ -17,6 +17,8 @@ from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, ValueClass
 
 LEAST_NUMBER = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
+MOST_SEEDS = 16
+"""Seeds with larger numbers are no seeds."""
 Dims = Mapping[str, int]
 Place = tuple[Any, ...]
 Integers = Mapping[int, ValueClass]
@@ -46,6 +48,8 @@ class CallTemplate:
         grid: The same for the grid of a launch.
         axes: The names of the axes.
         linked: Integers that belong together, at each recorded size.
+        seeds: The names of the seeds among its arguments, which are drawn for each call. They
+            are sizes in the trees.
     """
 
     call: RecordedCall
@@ -53,6 +57,7 @@ class CallTemplate:
     grid: tuple[str, ...] | None
     axes: tuple[str, ...]
     linked: tuple[LinkedIntegers, ...] = ()
+    seeds: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The template as JSON values."""
@@ -61,6 +66,7 @@ class CallTemplate:
             "shapes": [list(shape) for shape in self.shapes],
             "grid": None if self.grid is None else list(self.grid),
             "axes": list(self.axes),
+            "seeds": list(self.seeds),
             "linked": [
                 {
                     "dims": dict(one.dims),
@@ -95,6 +101,7 @@ class CallTemplate:
             None if grid is None else tuple(grid),
             tuple(value["axes"]),
             tuple(map(_linked_from_json, value.get("linked", ()))),
+            tuple(value.get("seeds", ())),
         )
 
 
@@ -169,6 +176,19 @@ def _without_sizes(tree: Any) -> Any:
     return tree
 
 
+def _seed(number: int) -> str:
+    return f"seed{number}"
+
+
+def _seeds(tree: Any) -> set[int]:
+    """The numbers of the seeds in a tree."""
+    if isinstance(tree, dict):
+        number = tree.get("seed")
+        own = {number} if type(number) is int and 0 <= number < MOST_SEEDS else set()
+        return own.union(*map(_seeds, tree.values()))
+    return set().union(*map(_seeds, tree)) if isinstance(tree, list) else set()
+
+
 def _numbers(tree: Any, path: Place = ()) -> Iterator[tuple[Place, int]]:
     if _is_size(tree):
         yield path, tree["number"]
@@ -235,7 +255,8 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
         for sizes, sets in zip(dims, (_sets(call, bound) for call in calls), strict=True)
         if sets
     )
-    return CallTemplate(call, shapes, grid, names, linked), dims
+    seeds = tuple(_seed(number) for number in sorted(_seeds([first.args, first.kwargs])))
+    return CallTemplate(call, shapes, grid, names, linked, seeds), dims
 
 
 def _sets(call: RecordedCall, forms: Sequence[TensorForm]) -> tuple[Integers, ...]:
@@ -298,6 +319,8 @@ def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
     if _is_size(tree):
         text = texts[path]
         return {"number": int(text)} if text.isdigit() else {"size": text}
+    if isinstance(tree, dict) and "seed" in tree and _seeds(tree):
+        return {"size": _seed(tree["seed"])}
     if isinstance(tree, dict):
         return {key: _with_sizes(value, texts, (*path, key)) for key, value in tree.items()}
     if isinstance(tree, list):

@@ -31,17 +31,17 @@ class Caller:
 
         Args:
             number: The template.
-            values: Its tensors, then the sizes of its axes, then gradients of its outputs.
+            values: Its tensors, then the sizes of its axes, seeds, and gradients of its outputs.
 
         Returns:
             The tensors that it returned, those that it changed, and gradients of its inputs.
         """
         template = self._templates[number]
-        call, axes = template["call"], template["axes"]
+        call, names = template["call"], [*template["axes"], *template["seeds"]]
         forms = call["tensors"]
         tensors = list(values[: len(forms)])
-        dims = dict(zip(axes, values[len(forms) :], strict=False))
-        gradients = values[len(forms) + len(axes) :]
+        dims = dict(zip(names, values[len(forms) :], strict=False))
+        gradients = values[len(forms) + len(names) :]
         for index, (form, tensor) in enumerate(zip(forms, tensors, strict=True)):
             if form["device"] == "cpu":
                 tensors[index] = tensor.cpu()

@@ -1,7 +1,8 @@
 """Wraps the functions of a suite, and describes each call of them as JSON.
 
 A description has the arguments as a tree. Its leaves are numbers of tensors, numbers that may be
-sizes, and constants. Tensors are described by shape, strides, dtype and the class of their values.
+sizes, numbers of seeds, and constants. Tensors are described by shape, strides, dtype and the class
+of their values.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -186,6 +188,8 @@ class CallRecorder:
             return {"tensor": self._number(value, tensors)}
         if value is None or isinstance(value, bool | str):
             return {"constant": value}
+        if isinstance(value, _Seed):
+            return {"seed": value.number}
         if isinstance(value, int | float):
             return {"number": value if abs(value) < float("inf") else str(value)}
         if isinstance(value, list | torch.Size | tuple):
@@ -220,6 +224,13 @@ class CallRecorder:
         return len(tensors) - 1
 
 
+@dataclass(frozen=True)
+class _Seed:
+    """A seed of random numbers. The judge draws it for each call."""
+
+    number: int
+
+
 class _Kernel:
     """A `@triton.jit` kernel whose launches are recorded with their grid."""
 
@@ -234,10 +245,31 @@ class _Kernel:
             else:
                 sizes = grid
             plain = [int(size) for size in (sizes if isinstance(sizes, tuple | list) else (sizes,))]
-            run = self.wrapped[grid]
-            return self._recorder.call(self._name, run, args, kwargs, plain)
+
+            def run(*_: Any, **__: Any) -> Any:
+                return self.wrapped[grid](*args, **kwargs)
+
+            return self._recorder.call(self._name, run, *self._with_seeds(args, kwargs), plain)
 
         return launch
+
+    def _with_seeds(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Marks the seeds among the arguments of a launch. They are no constants of the kernel."""
+        function = self.wrapped
+        while not hasattr(function, "params") and hasattr(function, "fn"):
+            function = function.fn
+        params = getattr(function, "params", ())
+        seeds = [p.name for p in params if "seed" in p.name.lower() and not p.is_constexpr]
+        numbers = {name: number for number, name in enumerate(seeds)}
+
+        def marked(name: str, value: Any) -> Any:
+            return _Seed(numbers[name]) if name in numbers and type(value) is int else value
+
+        names = [p.name for p in params][: len(args)]
+        first = [marked(name, value) for name, value in zip(names, args, strict=False)]
+        return [*first, *args[len(names) :]], {k: marked(k, v) for k, v in kwargs.items()}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.wrapped, name)
