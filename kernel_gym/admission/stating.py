@@ -48,6 +48,8 @@ FURTHER_SEEDS = range(3, 9)
 """Seeds of those values."""
 SECONDS = 20.0
 """Seconds after which no more workloads are tried for a task."""
+LONGEST = 60.0
+"""Seconds after which a task is given up none of whose calls has run."""
 ON_GPU = (
     "reads outside of tensors are not seen on a GPU",
     "no audits: races, lost writes and undefined reads are not looked for",
@@ -97,7 +99,8 @@ def state_workloads(
         sound: list[StatedWorkload] = []
         for number, dims in enumerate([*first, *more]):
             enough = number >= MOST_TRAIN and (sound or not statement.stated)
-            if enough or len(sound) >= MOST_TRAIN or (statement.stated and reference.late):
+            late = reference.late if statement.stated else reference.hopeless
+            if enough or len(sound) >= MOST_TRAIN or late:
                 break
             if stated := reference.train(dims):
                 statement.stated.append(stated)
@@ -139,7 +142,7 @@ class _Reference:
         """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
         self._largest = LARGEST if self._may_shrink else LARGEST_ON_GPU
         self._slow = False
-        self._until = time.monotonic() + SECONDS
+        self._began = time.monotonic()
         self.why = ""
         """Why the first call failed."""
         self.twins = 0
@@ -149,7 +152,12 @@ class _Reference:
     @property
     def late(self) -> bool:
         """Whether the time for a task is over."""
-        return time.monotonic() > self._until
+        return time.monotonic() - self._began > SECONDS
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether a task is given up that has no workload yet."""
+        return time.monotonic() - self._began > LONGEST
 
     def __enter__(self) -> _Reference:
         return self
@@ -166,7 +174,7 @@ class _Reference:
         if tried is None and not (large or self._slow):
             return None
         sizes, left = dict(dims), MOST_TRIES
-        while (tried is None or tried.seconds > SLOW) and left:
+        while (tried is None or tried.seconds > SLOW) and left and not self.hopeless:
             smaller, still_large, before = None, False, left
             parts = STOPPED if tried is None else FINISHED
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):

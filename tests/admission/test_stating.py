@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.admission import own_code
+from kernel_gym.admission import own_code, stating
 from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.tasks.importers import recording
 from kernel_gym.tasks.importers.reader import UnsupportedTask
@@ -57,6 +57,22 @@ def stated(bench, ends_not, size):
 def test_a_kernel_that_ends_at_no_size_is_left_out(bench, size):
     with pytest.raises(UnsupportedTask, match="the time limit is exceeded"):
         stated(bench, "True", size)
+
+
+@pytest.mark.timeout(120)
+def test_a_task_is_given_up_if_its_first_call_takes_too_long(bench, monkeypatch):
+    calls = []
+    call = own_code.OwnCode.call
+
+    def counted(self, *args, **options):
+        calls.append(args)
+        return call(self, *args, **options)
+
+    monkeypatch.setattr(own_code.OwnCode, "call", counted)
+    monkeypatch.setattr(stating, "LONGEST", 0.1)
+    with pytest.raises(UnsupportedTask, match="the time limit is exceeded"):
+        stated(bench, "True", 400)
+    assert len(calls) == 1
 
 
 @pytest.mark.timeout(120)
