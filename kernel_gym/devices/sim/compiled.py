@@ -74,8 +74,10 @@ class KernelFile:
         self._kernels, self._keeps = kernels, keeps
         self._source = ""
         self._known = KnownKernels()
-        self.descriptor = os.memfd_create("kernel-gym-compiled", os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, SIZE)
+        memory = os.memfd_create("kernel-gym-compiled", os.MFD_ALLOW_SEALING)
+        self._file = os.fdopen(memory, "r+b", buffering=0)
+        self.descriptor = self._file.fileno()
+        self._file.truncate(SIZE)
         seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
 
@@ -113,8 +115,8 @@ class KernelFile:
             self._kernels.keep(self._source, self._known)
 
     def close(self) -> None:
-        """Closes the file."""
-        os.close(self.descriptor)
+        """Closes the file. It may be closed already."""
+        self._file.close()
 
 
 def _digest(source: str) -> str:

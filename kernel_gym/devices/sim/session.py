@@ -124,6 +124,8 @@ class SimSession:
             self._device.channel.request(header, timeout=LAUNCH_LIMIT)
             ready = self._child.channel.recv(LOAD_TIMEOUT)
         except (TemplateError, ChannelError) as error:
+            if kernels is not None:
+                kernels.close()
             raise InfraError(f"a worker could not be started: {error}") from error
         finally:
             os.close(memory)
