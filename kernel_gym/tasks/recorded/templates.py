@@ -18,7 +18,7 @@ from kernel_gym.tasks.recorded.calls import RecordedCall, TensorForm, ValueClass
 LEAST_NUMBER = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
 MOST_SEEDS = 16
-"""Seeds with larger numbers are no seeds."""
+"""Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
 Place = tuple[Any, ...]
 Integers = Mapping[int, ValueClass]
