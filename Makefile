@@ -52,6 +52,7 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	@echo "Installing kernel-gym ..."
 	$(PIP) --editable '.[dev,train,service]'
+	$(IN)/python -m kernel_gym.torch_device.build
 	touch $@
 
 # The other frameworks: about a hundred packages that only their own tests need.

@@ -1,19 +1,25 @@
 """Builds the device's library against the PyTorch that is installed here.
 
 PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py`
-builds it where it sees PyTorch. Otherwise the first use does, into the user's cache.
+builds it where it sees PyTorch, and `python -m kernel_gym.torch_device.build` (in `make setup`)
+where it did not. Otherwise the first use does, into the user's cache. Processes that need it at
+the same time wait for the first of them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -22,8 +28,6 @@ FLAGS = (
     *("-std=c++20", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
     "-Wno-unused-function",
 )
-TIMEOUT = 600
-"""Seconds for the compiler. It takes about 20 s of processor time."""
 
 
 class DeviceBuildError(RuntimeError):
@@ -75,7 +79,9 @@ def _compiler() -> str | None:
 
 
 def build(folder: Path | None = None) -> Path:
-    """Builds the library and returns its path.
+    """Builds the library unless it is there, and returns its path.
+
+    The compiler has no time limit: it reads these sources alone, and a busy machine is slow.
 
     Args:
         folder: Where to put it; by default the user's cache.
@@ -89,7 +95,29 @@ def build(folder: Path | None = None) -> Path:
     folder = folder or _cache()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / library_name()
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    with _locked(_cache() / "build.lock"):
+        if not target.exists():
+            print(
+                "kernel-gym: building the simulated GPU's device for PyTorch, once: about 20 s "
+                "of processor time ...",
+                file=sys.stderr,
+            )
+            _compile(compiler, torch, target)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a lock over all processes of the machine. It ends with its process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(compiler: str, torch: Path, target: Path) -> None:
+    """Compiles the sources into `target`, which is whole or absent."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / target.name
         command = [
             *(compiler, *FLAGS),
@@ -98,14 +126,17 @@ def build(folder: Path | None = None) -> Path:
             *("-o", str(made), f"-L{torch / 'lib'}", f"-Wl,-rpath,{torch / 'lib'}"),
             *("-ltorch_cpu", "-lc10"),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             error = next((s for s in done.stderr.splitlines() if "error" in s), done.stderr[-500:])
             raise DeviceBuildError(f"the device for PyTorch does not compile: {error}")
         made.replace(target)
-    return target
 
 
 def _cache() -> Path:
     folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(folder) / "kernel-gym" / "torch_device"
+
+
+if __name__ == "__main__":
+    build(HERE if os.access(HERE, os.W_OK) else None)

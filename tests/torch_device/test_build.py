@@ -1,5 +1,6 @@
 """The library of the device: one for each PyTorch, and a reason where there is none."""
 
+import os
 import subprocess
 import sys
 
@@ -65,3 +66,30 @@ print(hasattr(everywhere, "torch_device_install"), hasattr(everywhere, "_ZN3c106
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("False False\n", 0), done.stderr
+
+
+def test_processes_that_need_it_at_once_compile_it_once(tmp_path):
+    """Four processes meet at an empty cache; a compiler that counts its calls stands for g++."""
+    compiler = tmp_path / "g++"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        f"echo called >>{tmp_path}/calls\n"
+        'while [ "$1" != "-o" ]; do shift; done\n'
+        'echo library >"$2"\n'
+    )
+    compiler.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "CXX": "g++"}
+    environment["XDG_CACHE_HOME"] = str(tmp_path)
+    program = "from kernel_gym.torch_device import build; "
+    program += "print(build.build().read_text().strip())"
+    command = [sys.executable, "-c", program]
+    processes = [
+        subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    answers = [process.communicate() for process in processes]
+    assert [out for out, _ in answers] == ["library\n"] * 4
+    assert (tmp_path / "calls").read_text() == "called\n"
+    assert sum("building the simulated GPU's device" in err for _, err in answers) == 1
