@@ -82,6 +82,7 @@ def run_command(
                 stderr=errors,
                 cwd=folder,
                 process_group=0,  # so that a time-out reaches its children
+                close_fds=False,  # a shell's `3>file` and the pipes of `make -j` are the command's
             )
         except OSError as error:
             raise CommandError(NOT_RUNNABLE, f"{words[0]}: {error.strerror}") from None

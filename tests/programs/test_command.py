@@ -32,6 +32,27 @@ def test_a_program_runs_with_its_own_files_and_arguments(tmp_path):
     assert "us in operators and copies" in done.stderr
 
 
+def test_open_descriptors_pass_to_the_command(tmp_path):
+    """`POPCORN_FD=3 python eval.py 3>result` and the job server of `make -j` need them."""
+    with (tmp_path / "result").open("w") as file:
+        program = f"import os; os.write({file.fileno()}, b'written')"
+        done = subprocess.run(
+            [sys.executable, "-m", "kernel_gym", "sim", "--", "python", "-c", program],
+            pass_fds=[file.fileno()],
+            capture_output=True,
+            text=True,
+        )
+    assert (tmp_path / "result").read_text() == "written", done.stderr
+
+
+def test_a_compiled_kernel_is_launched_without_its_trailing_constexprs(tmp_path):
+    direct = COPY.replace("copy[(4,)](x", "copy.warmup(x").replace("=256)", "=256, grid=(1,))")
+    direct = direct.replace("torch.testing", "compiled[(4, 1, 1)](x, out, 1000)\ntorch.testing")
+    write(tmp_path, "direct.py", direct.replace("copy.warmup", "compiled = copy.warmup"))
+    done = run(tmp_path, "--", "python", "direct.py")
+    assert done.stdout.splitlines() == ["copied"], done.stderr
+
+
 def test_children_count_in_the_sum_and_out_holds_json_and_a_page(tmp_path):
     write(tmp_path, "copy.py", COPY.replace("import sys", "import os, sys", 1))
     (tmp_path / "copy.py").rename(tmp_path / "one.py")  # the library has a module copy

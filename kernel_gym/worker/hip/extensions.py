@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -18,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils.cpp_extension as torch_extensions
 
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.hip.drop_in.folders import compiler_folder
@@ -47,6 +48,9 @@ def install(runtime: SimRuntime) -> None:
     Args:
         runtime: The GPU of this process.
     """
+    # Not at the top: the import of that module calls this function (late_extensions.py).
+    import torch.utils.cpp_extension as torch_extensions
+
     if not _originals:
         _originals.update(load=torch_extensions.load, load_inline=torch_extensions.load_inline)
         for function in (load, load_inline):
@@ -58,10 +62,10 @@ def load(name: str, sources: str | Sequence[str], *args: Any, **options: Any) ->
     """Builds and loads an extension; those without device code are left to PyTorch.
 
     Args:
-        name: Of the extension.
+        name: Name of the extension.
         sources: Paths of its files.
-        args: As for PyTorch's function, see `_named`.
-        options: The same by name.
+        args: The further arguments of PyTorch's function, by position.
+        options: The further arguments of PyTorch's function, by name.
 
     Returns:
         The module, or the path of the library with `is_python_module=False`.
@@ -73,7 +77,7 @@ def load(name: str, sources: str | Sequence[str], *args: Any, **options: Any) ->
     if not any(str(file).endswith(DEVICE_SOURCES) for file in files):
         return _originals["load"](name, sources, *args, **options)
     options |= _named(args)
-    folder = options.get("build_directory") or torch_extensions._get_build_directory(name, False)
+    folder = options.get("build_directory") or _build_folder(name)
     flags = [f"-I{path}" for path in options.get("extra_include_paths") or ()]
     host = [*flags, *_words(options.get("extra_cflags"))]
     device = [*flags, *_words(options.get("extra_cuda_cflags"))]
@@ -98,9 +102,7 @@ def load_inline(
     """
     if not cuda_sources:
         return _originals["load_inline"](name, cpp_sources, functions=functions, **options)
-    folder = Path(
-        options.pop("build_directory", None) or torch_extensions._get_build_directory(name, False)
-    )
+    folder = Path(options.pop("build_directory", None) or _build_folder(name))
     host = "\n".join(["#include <torch/extension.h>", *_texts(cpp_sources)])
     if functions:
         named = functions if isinstance(functions, dict) else {f: f for f in functions}
@@ -113,6 +115,12 @@ def load_inline(
         path.write_text(text, encoding="utf-8")
     kept = {key: value for key, value in options.items() if key.startswith(("extra_", "is_"))}
     return load(name, [str(path) for path in files], build_directory=str(folder), **kept)
+
+
+def _build_folder(name: str) -> str:
+    import torch.utils.cpp_extension as torch_extensions
+
+    return torch_extensions._get_build_directory(name, False)
 
 
 def _named(args: Sequence[Any]) -> dict[str, Any]:
@@ -150,22 +158,48 @@ def _common(name: str) -> list[str]:
 
 
 def _once(words: list[str], inputs: Sequence[Path], folder: Path, suffix: str) -> Path:
-    """Runs the compiler, unless it has run with these words over these files."""
+    """Runs the compiler, unless it has run with these words over these files and their headers.
+
+    Returns:
+        The file that the compiler wrote. Beside it lies the list of the headers that it read.
+    """
     digest = hashlib.sha256("\0".join([*words, torch.__version__]).encode())
     for path in inputs:
         digest.update(path.read_bytes())
     output = folder / f"{digest.hexdigest()[:16]}{suffix}"
-    if not output.exists():
+    headers = output.with_suffix(f"{suffix}.headers")
+    if not (output.exists() and headers.exists() and _are_unchanged(headers)):
         compiler = compiler_folder()
         if compiler is None:
             raise ExtensionError("the HIP runtime is not built: pip install kernel-gym")
         own = output.with_suffix(f".{os.getpid()}{suffix}")
-        command = [str(compiler / "hipcc"), *words, "-o", str(own)]
+        rules = own.with_suffix(".d")
+        command = [str(compiler / "hipcc"), *words, "-MD", "-MF", str(rules), "-o", str(own)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise ExtensionError(f"the extension does not build:\n{done.stderr.strip()}")
+        headers.write_text(json.dumps(_read_files(rules)), encoding="utf-8")
         own.replace(output)
     return output
+
+
+def _read_files(rules: Path) -> dict[str, str]:
+    """Returns the digest of each file that a compiler read, from the rules for make of `-MD`."""
+    if not rules.exists():  # the linker reads no headers
+        return {}
+    text = rules.read_text(encoding="utf-8").replace("\\\n", " ")
+    rules.unlink()
+    names = [name for line in text.splitlines() for name in shlex.split(line.partition(": ")[2])]
+    return {name: _digest_of(Path(name)) for name in names}
+
+
+def _are_unchanged(headers: Path) -> bool:
+    files = json.loads(headers.read_text(encoding="utf-8"))
+    return all(_digest_of(Path(name)) == digest for name, digest in files.items())
+
+
+def _digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "absent"
 
 
 def _imported(name: str, library: Path) -> Any:

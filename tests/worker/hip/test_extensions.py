@@ -85,3 +85,58 @@ def test_an_inline_extension_works_on_tensors_of_an_enabled_gpu(tmp_path):
         [sys.executable, "-c", INLINE, str(tmp_path)], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+HEADER = """
+import sys
+from pathlib import Path
+from kernel_gym.worker.hip import extensions
+folder = Path(sys.argv[1])
+source, header, nested = folder / "source.hip", folder / "first.h", folder / "second.h"
+source.write_text('#include "first.h"\\nextern "C" int answer() { return ANSWER; }\\n')
+header.write_text('#include "second.h"\\n')
+outputs = []
+for text in ("#define ANSWER 1", "#define ANSWER 2", "#define ANSWER 2"):
+    nested.write_text(text)
+    object_file = extensions._once(["-fPIC", "-c", str(source)], [source], folder, ".o")
+    outputs.append((object_file.read_bytes(), object_file.stat().st_mtime_ns))
+assert outputs[0][0] != outputs[1][0], "the edited header was ignored"
+assert outputs[1] == outputs[2], "nothing changed and the compiler ran again"
+"""
+
+
+def test_an_edited_header_builds_the_extension_again(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", HEADER, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("part", ["fp8", "bf16"])
+def test_headers_are_found_by_the_names_of_hip_6(tmp_path, part):
+    source = tmp_path / "source.hip"
+    source.write_text(f"#include <hip/amd_detail/amd_hip_{part}.h>\n")
+    program = """
+import sys
+from pathlib import Path
+from kernel_gym.worker.hip.extensions import _once
+source = Path(sys.argv[1])
+_once(["-c", str(source)], [source], source.parent, ".o")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(source)], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_its_error_can_be_read_in_a_process_that_built_nothing():
+    """A pool's parent unpickles the error and so imports the module first."""
+    program = """
+import pickle, sys
+import kernel_gym.sim
+kernel_gym.sim.enable(threads=1)
+import torch
+assert "kernel_gym.worker.hip.extensions" not in sys.modules
+text = b"ckernel_gym.worker.hip.extensions\\nExtensionError\\n(Vtext\\ntR."
+assert str(pickle.loads(text)) == "text"
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
