@@ -30,7 +30,7 @@ from kernel_gym.records import Outcome
 from kernel_gym.rewards.correctness import ran
 from kernel_gym.storage.run_store import METRICS, RunStore, TurnRecord
 from kernel_gym.tasks import Task, get_task
-from kernel_gym.tasks.importers.imported import compiled_speedup
+from kernel_gym.tasks.sources import source_of
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Split
 
 FACTORS: dict[str, Callable[[Task], str]] = {
@@ -81,7 +81,8 @@ def run_metrics(store: RunStore) -> dict[str, Any]:
 
 def _compiled(tasks: Sequence[str], device: str) -> dict[str, float]:
     """Eager seconds over those of `torch.compile` by task, where that was measured."""
-    speedups = {task: compiled_speedup(task, device) for task in tasks}
+    sources = {task: source for task in tasks if (source := source_of(task)) is not None}
+    speedups = {task: source.compiled_speedup(task, device) for task, source in sources.items()}
     return {task: speedup for task, speedup in speedups.items() if speedup is not None}
 
 

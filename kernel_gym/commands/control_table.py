@@ -7,8 +7,9 @@ import statistics
 
 from kernel_gym.tasks import get_problem, problem_names
 from kernel_gym.tasks.controls.answers import CONTROLS
+from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Mode, modes_of
-from kernel_gym.tasks.verdicts import FAILS, AdmissionVerdict, Status, stored_verdict
+from kernel_gym.tasks.verdicts import FAILS, AdmissionVerdict, stored_verdict
 
 _INTRODUCTION = """\
 # Tasks and their negative controls

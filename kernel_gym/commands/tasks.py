@@ -252,7 +252,7 @@ def _require_known(key: str, values: Any) -> None:
     """Raises UnknownName for a filter that no task can match."""
     from kernel_gym.tasks import CATEGORIES, Mode, UnknownName
     from kernel_gym.tasks.models import FAMILIES
-    from kernel_gym.tasks.verdicts import Status
+    from kernel_gym.tasks.status import Status
 
     known = {"category": CATEGORIES, "mode": [*Mode], "family": FAMILIES, "status": [*Status]}[key]
     for value in values:

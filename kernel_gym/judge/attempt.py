@@ -14,7 +14,6 @@ from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import KernelFacts, Outcome, Stage, WorkloadResult
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.problem import Value
-from kernel_gym.tasks.recorded.problem import RecordedProblem
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split, Workload
 
@@ -63,7 +62,7 @@ class Attempt:
     def __post_init__(self) -> None:
         """Chooses who knows the answers to timed calls."""
         known = None
-        if isinstance(self.task.problem, RecordedProblem):
+        if self.task.problem.worker_reference is not None:
             known = functools.partial(_answer_of_worker, self.task, self.baseline)
         self.deferred = DeferredChecks(known)
 
@@ -79,7 +78,7 @@ class Attempt:
         seed = self.data_seed(purpose, workload.key)
         where = self.device.description.torch_device
         make = None
-        if isinstance(self.task.problem, RecordedProblem):
+        if self.task.problem.worker_reference is not None:
             make = functools.partial(
                 expect_of_worker, self.task, workload, seed, self.baseline, where
             )

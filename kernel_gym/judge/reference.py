@@ -19,7 +19,6 @@ from kernel_gym.judge.expected import Expected
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.tasks.problem import Value
-from kernel_gym.tasks.recorded.problem import EXACT, RecordedProblem
 from kernel_gym.tasks.sampling import CPU, make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
@@ -63,18 +62,19 @@ def answer_of_worker(
     Raises:
         InfraError: The suite's own code failed: the task is broken, not the candidate.
     """
-    problem = task.problem
-    assert isinstance(problem, RecordedProblem)
+    reference = task.problem.worker_reference
+    assert reference is not None
     dims = dict(workload.dims)
-    outputs = problem.outputs_at(dims)
+    outputs = task.problem.outputs_at(dims)
     plain = answers(task, inputs, dims, baseline)
-    if problem.is_exact(dims):
-        oracle = answers(task, in_double(inputs), {**dims, EXACT: 1}, baseline)
+    exact = reference.exact_dims(dims)
+    if exact is not None:
+        oracle = answers(task, in_double(inputs), exact, baseline)
         return Expected(inputs, oracle, plain, outputs)
     # The first call has tuned the kernels. Moved values do not change how much work a call has.
-    moved, seconds = timed_answers(task, problem.perturbed(inputs, seed), dims, baseline)
+    moved, seconds = timed_answers(task, reference.perturbed(inputs, seed), dims, baseline)
     if coarse := _largest_rounding(inputs):
-        far = answers(task, problem.perturbed(inputs, seed, coarse=True), dims, baseline)
+        far = answers(task, reference.perturbed(inputs, seed, coarse=True), dims, baseline)
         scale = torch.finfo(torch.float16).eps / coarse
         moved = tuple(map(_plus_scaled, moved, plain, far, [scale] * len(far)))
     oracle = tuple(t.double() if t.dtype.is_floating_point else t for t in plain)

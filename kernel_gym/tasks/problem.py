@@ -17,8 +17,11 @@ from typing import Any
 
 import torch
 
+from kernel_gym.tasks.content import defining_texts
 from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES
+from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.shapes import shape_of
+from kernel_gym.tasks.worker_reference import WorkerReference
 from kernel_gym.tasks.workload import Split, Workload
 
 Value = torch.Tensor | int | float
@@ -41,10 +44,6 @@ CATEGORIES = (
     "Random-and-layout",
     "Reduce-and-scan",
 )
-
-_SHARED = "kernel_gym.tasks.shared."
-_TEXTS = frozenset({".py", ".hip"})
-"""The suffixes of the files of a folder that define a problem. Its verdict is no such file."""
 
 
 class Scale(StrEnum):
@@ -193,6 +192,9 @@ class Problem(ABC):
     """Whether it is made of recorded calls (`kernel_gym/tasks/recorded`): a reference worker runs
     the suite's own code for oracle and baseline."""
 
+    rewritten: bool = False
+    """Whether its PyTorch is somebody's, which the project wrote anew as a list of operators."""
+
     claimed: bool = False
     """Whether its kernels come from somebody who may gain by them: the baseline of a claim. They
     run as confined as a candidate."""
@@ -284,6 +286,20 @@ class Problem(ABC):
         """Returns what a worker loads for a candidate's source."""
         return source
 
+    def unassembled(self, text: str) -> str:
+        """Returns the part of an assembled text that is the candidate's own."""
+        return text
+
+    @property
+    def worker_reference(self) -> WorkerReference | None:
+        """The reference that a confined worker runs; None where the judge runs `reference`."""
+        return None
+
+    @property
+    def prompt_parts(self) -> PromptParts | None:
+        """The parts of prompts that the problem states itself; None if axes and arguments do."""
+        return None
+
     @property
     def implementation(self) -> str:
         """The own code of an imported suite, or empty."""
@@ -362,24 +378,6 @@ class Problem(ABC):
         Each file stands after its name. Modules of base classes and modules of `tasks/shared/` that
         the problem uses follow.
         """
-        files = self._files()
-        for name, path in files.items():
-            yield f"{name}\n{path.read_text(encoding='utf-8')}"
-        for module in self._modules():
-            if Path(sys.modules[module].__file__ or "") not in files.values():
-                yield inspect.getsource(sys.modules[module])
-
-    def _files(self) -> dict[str, Path]:
-        """Returns the files of the folder that define the problem, by their names in it."""
-        if self.folder is None:
-            return {}
-        paths = sorted(self.folder.rglob("*"))
-        return {p.relative_to(self.folder).as_posix(): p for p in paths if p.suffix in _TEXTS}
-
-    def _modules(self) -> list[str]:
-        """Returns the modules of the statement: of its classes, and the shared ones they use."""
         line = type(self).__mro__
         own = [kind.__module__ for kind in line[: line.index(Problem)]]
-        values = [value for name in own for value in vars(sys.modules[name]).values()]
-        used = {str(getattr(value, "__module__", "")) for value in values}
-        return [*dict.fromkeys(own), *sorted(name for name in used if name.startswith(_SHARED))]
+        yield from defining_texts(self.folder, own)

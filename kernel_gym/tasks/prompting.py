@@ -8,9 +8,6 @@ import torch
 
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
-from kernel_gym.tasks.recorded.calls import TensorForm
-from kernel_gym.tasks.recorded.problem import RecordedProblem
-from kernel_gym.tasks.recorded.templates import is_contiguous
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.signature import (
     c_prototype,
@@ -44,14 +41,6 @@ _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
 checked and timed on unseen workloads.
 - No files, network, threads, processes, or state carried from one call to the next."""
-
-_SUITE_RULES = """\
-- Submit one Python module with the functions above. They may be called in any order, with other \
-values, strides and sizes.
-- The work happens in your own `@triton.jit` kernels. On the host, allocation, views and usual \
-operators of PyTorch around kernels are allowed, and their time counts. The host may read at most \
-4096 bytes of device memory in a call.
-- Arguments that the suite's own code does not change must not be written."""
 
 _SCORING = """\
 Every element is compared with an fp64 oracle; the tolerance follows from the rounding of the \
@@ -118,8 +107,8 @@ def _role(task: Task) -> str:
 
 
 def _operation(task: Task) -> str:
-    if task.problem.recorded:
-        return f"{task.problem.name}: {task.problem.summary}\n\n{task.problem.definition}".strip()
+    if (parts := task.problem.prompt_parts) is not None:
+        return parts.operation
     axes = "\n".join(
         f"- {a.name}: {a.low} to {a.high}" + (f", a multiple of {a.multiple}" * (a.multiple > 1))
         for a in task.problem.axes
@@ -137,32 +126,14 @@ def _output_dtypes(problem: Problem) -> list[torch.dtype]:
 
 
 def _signature(task: Task) -> str:
-    if isinstance(task.problem, RecordedProblem):
-        return _calls(task.problem)
+    if (parts := task.problem.prompt_parts) is not None:
+        return parts.signature
     hip = task.language == "hip"
     text = c_prototype(task.problem) if hip else python_prototype(task.problem)
     lines = [f"```{'cpp' if hip else 'python'}", text, "```", "Arguments:"]
     lines += [f"- {describe_argument(arg)}" for arg in task.problem.args]
     lines += ["Outputs:"] + [f"- {describe_tensor(out)}" for out in task.problem.outputs]
     return "\n".join(lines)
-
-
-def _calls(problem: RecordedProblem) -> str:
-    """Lists the calls that are made of an imported task's functions."""
-    names = ", ".join(f"`{name}`" for name in problem.origin.functions)
-    lines = [f"Define {names}, each with the parameters and results of the suite's own code."]
-    for number, template in enumerate(problem.templates):
-        tensors = [
-            f"{form.dtype}[{', '.join(shape)}]{_layout(form)}"
-            for form, shape in zip(template.call.tensors, template.shapes, strict=True)
-        ]
-        lines.append(f"- call {number}: {template.call.function} with {', '.join(tensors)}")
-    return "\n".join(lines)
-
-
-def _layout(form: TensorForm) -> str:
-    dense = is_contiguous(form.shape, form.strides)
-    return "" if dense else " (not contiguous)"
 
 
 def _sources(task: Task) -> list[tuple[str, str]]:
@@ -180,8 +151,8 @@ def _sources(task: Task) -> list[tuple[str, str]]:
 
 
 def _rules(task: Task) -> str:
-    if task.problem.recorded:
-        return f"{_SUITE_RULES}\n{_COMMON_RULES}"
+    if (parts := task.problem.prompt_parts) is not None:
+        return f"{parts.rules}\n{_COMMON_RULES}"
     rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
     return f"{rules}\n{_COMMON_RULES}"
 

@@ -1,8 +1,8 @@
 """Looks up problems and tasks by name.
 
-Problems come from four places: the package, the folders in the environment variable
-`KERNEL_GYM_TASKS_PATH`, which worker processes inherit, seeds (`generated:seed=1,depth=3`), and
-imported suites (`tritonbench-g/softmax_triton1`).
+Problems come from the package, from the folders in the environment variable
+`KERNEL_GYM_TASKS_PATH`, which worker processes inherit, from seeds (`generated:seed=1,depth=3`),
+and from registered sources (`kernel_gym/tasks/sources.py`), such as imported suites.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from pathlib import Path
 import kernel_gym.tasks.problems as package
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.generated.problem import CACHED, generated_problem
-from kernel_gym.tasks.importers.imported import imported_problem, imported_task
 from kernel_gym.tasks.names import (
     PREFIX,
     PROBLEMS,
     Mode,
     UnknownName,
-    is_imported,
     is_problem,
     names_in,
     problem_folders,
@@ -30,6 +28,7 @@ from kernel_gym.tasks.names import (
 )
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.problems import TASKS_PATH
+from kernel_gym.tasks.sources import source_of
 from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.tuning import Tuning
 
@@ -76,8 +75,8 @@ def get_problem(name: str) -> Problem:
             return generated_problem(name)
         except ValueError as error:
             raise UnknownName("problem", name, (), str(error)) from error
-    if is_imported(name):
-        return imported_problem(name)
+    if (source := source_of(name)) is not None:
+        return source.problem(name)
     if not is_problem(name):
         raise UnknownName("problem", name, problem_names())
     return _import_problem(name, problem_folders())
@@ -122,8 +121,8 @@ def get_task(task_id: str) -> Task:
     """
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
-    if is_imported(task_id):
-        return imported_task(task_id)
+    if (source := source_of(task_id)) is not None:
+        return source.task(task_id)
     return _find_task(task_id, problem_folders())
 
 

@@ -22,22 +22,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.families import operator_family
-from kernel_gym.tasks.importers.imported import entry_of
-from kernel_gym.tasks.importers.manifest import ImportStatus, manifest_path
 from kernel_gym.tasks.names import (
     RULES,
     SUITES,
     UnknownName,
-    imported_ids,
-    imported_suites,
     is_task,
     require_suite,
     suite_names,
     task_ids,
 )
 from kernel_gym.tasks.registry import get_task
+from kernel_gym.tasks.sources import source_of_suite
+from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.verdicts import Status, status_of
+from kernel_gym.tasks.verdicts import status_of
 
 
 class SuiteError(InputError, ValueError):
@@ -113,8 +111,8 @@ def chosen_tasks(rule: Rule) -> tuple[Task, ...]:
 
 def usable_ids(suite: str) -> list[str]:
     """Returns the tasks of an imported suite that some device supports."""
-    known = (ImportStatus.ADMITTED, ImportStatus.FLAGGED)
-    return [name for name in imported_ids(suite) if entry_of(name).status() in known]
+    source = source_of_suite(suite)
+    return source.usable_ids(suite) if source else []
 
 
 def suites() -> list[str]:
@@ -142,9 +140,9 @@ def load_suite(name_or_path: str | Path) -> Suite:
         return Suite(task.id, task.problem.summary, (task,))
     if text.endswith(".toml"):
         return _resolve(Path(text), _parse(Path(text), _load(Path(text))))
-    if text in imported_suites():
+    if (source := source_of_suite(text)) is not None and (path := source.suite_path(text)):
         rule = Rule(suite=(text,))
-        return _resolve(manifest_path(text), _SuiteFile(name=text, summary=text, where=rule))
+        return _resolve(path, _SuiteFile(name=text, summary=text, where=rule))
     if text in _rules():
         return _resolve(RULES, _rules()[text])
     return load_suite(SUITES / f"{text}.toml")

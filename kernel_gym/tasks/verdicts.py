@@ -7,13 +7,12 @@ changes. `kernel-gym admit` writes verdicts, and rules of suites select by them.
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from kernel_gym.tasks.importers.imported import entry_of
-from kernel_gym.tasks.importers.manifest import ImportStatus
 from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.sources import source_of
+from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Mode, Task
 
 FILE = "admission.json"
@@ -23,24 +22,6 @@ HEAD_ROOM = 1.25
 """Least ratio of baseline time to roofline time. A task with a smaller ratio is saturated."""
 FAILS = "fails"
 """The result of a control that is refused, as it must be."""
-
-
-class Status(StrEnum):
-    """Whether a task is part of the suites."""
-
-    ADMITTED = "admitted"
-    SATURATED = "saturated"
-    """On no device that was tried is there head-room over the baseline."""
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-    """There is no verdict on the present content."""
-
-
-_IMPORTED: dict[ImportStatus | None, Status] = {
-    ImportStatus.ADMITTED: Status.ADMITTED,
-    ImportStatus.FLAGGED: Status.REFUSED,
-    ImportStatus.UNSUPPORTED: Status.REFUSED,
-}
 
 
 class ModeVerdict(BaseModel):
@@ -117,8 +98,8 @@ def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
 
 
 def status_of(task: Task) -> Status:
-    """Returns the status of a task from the stored verdict, or from the manifest of its suite."""
-    if task.problem.suite:
-        return _IMPORTED.get(entry_of(task.id).status(), Status.UNKNOWN)
+    """Returns the status of a task from the stored verdict, or from the source that has it."""
+    if (source := source_of(task.id)) is not None:
+        return source.status(task.id)
     verdict = stored_verdict(task.problem)
     return Status.UNKNOWN if verdict is None else verdict.status(task.mode)

@@ -21,12 +21,12 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.small_floats import runs_on
+from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Mode, modes_of
 from kernel_gym.tasks.verdicts import (
     FAILS,
     AdmissionVerdict,
     ModeVerdict,
-    Status,
     content_hash,
     status_of,
     store_verdict,

@@ -103,7 +103,7 @@ def test_a_function_of_pytorch_has_an_exact_oracle(imports):
     assert set(entries) == {"gated", "matmul_w8a8", "spectrum"}
     assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
     task = get_task("kernelbenchx/gated")
-    assert all(task.problem.is_exact(dims) for dims in task.problem.train["sim"])
+    assert all(task.problem.exact_dims(dims) for dims in task.problem.train["sim"])
     assert task.start_source is None
 
 

@@ -20,8 +20,9 @@ from kernel_gym.tasks import (
 from kernel_gym.tasks.families import FAMILIES as OPERATORS
 from kernel_gym.tasks.families import operator_family
 from kernel_gym.tasks.models import FAMILIES
+from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.suite import Rule, chosen_tasks, suite_rule
-from kernel_gym.tasks.verdicts import Status, status_of
+from kernel_gym.tasks.verdicts import status_of
 
 BY_RULE = [name for name in suites() if suite_rule(name) is not None]
 

@@ -152,7 +152,7 @@ class SimSession:
             outputs = launcher_outputs(self._task.problem)
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
         if self._kernels is not None:
-            self._kernels.fill(source, self._budget)
+            self._kernels.fill(self._task.problem.unassembled(source), self._budget)
         answer = self._worker.ask(request, LOAD_TIMEOUT)
         return answer if isinstance(answer, Failed) else None
 

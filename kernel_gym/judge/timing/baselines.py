@@ -12,7 +12,6 @@ from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Workload
 
 
@@ -30,7 +29,7 @@ def _is_ours(task: Task) -> bool:
     The PyTorch of a claim was rewritten by us, and that of a traced problem was written by us as a
     list of operators.
     """
-    if task.problem.claimed or isinstance(task.problem, TracedProblem):
+    if task.problem.claimed or task.problem.rewritten:
         return task.baseline_source is None
     return not task.problem.suite
 

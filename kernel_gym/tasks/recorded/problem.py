@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +13,11 @@ from typing import Any
 import torch
 
 from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
+from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
+from kernel_gym.tasks.recorded.prompting import RULES, describe_calls
 from kernel_gym.tasks.recorded.templates import CallTemplate, Integers, size_of
+from kernel_gym.tasks.worker_reference import WorkerReference
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 ENTRY = "kernel_gym_call"
@@ -65,7 +67,7 @@ class Origin:
     """The suite's own code as a candidate writes it; by default the implementation."""
 
 
-class RecordedProblem(Problem):
+class RecordedProblem(Problem, WorkerReference):
     """Calls of functions of a suite, with fresh values, and with other sizes where those can vary.
 
     Args:
@@ -166,9 +168,20 @@ class RecordedProblem(Problem):
             for o in outputs
         )
 
-    def is_exact(self, dims: Dims) -> bool:
-        """Whether the suite's own code gives an fp64 oracle for a workload."""
-        return self._stated[_key(dims)].exact
+    @property
+    def worker_reference(self) -> WorkerReference:
+        """The suite's own code, which a confined worker runs."""
+        return self
+
+    def exact_dims(self, dims: Dims) -> Dims | None:
+        """Returns the dimensions of the call in fp64, if the suite's own code takes such inputs."""
+        return {**dims, EXACT: 1} if self._stated[_key(dims)].exact else None
+
+    @property
+    def prompt_parts(self) -> PromptParts:
+        """The suite's words, the calls that are made, and the rules for code of a suite."""
+        operation = f"{self.name}: {self.summary}\n\n{self.definition}".strip()
+        return PromptParts(operation, describe_calls(self.origin.functions, self.templates), RULES)
 
     def stated_workloads(self, split: Split) -> list[Workload]:
         """Returns all workloads of a split."""
@@ -197,6 +210,11 @@ class RecordedProblem(Problem):
         calls = [template.calling() for template in self.templates]
         text = json.dumps(json.dumps({"functions": self.origin.functions, "templates": calls}))
         return f"{whole}\n\n\n{_IMPORT_OF_CALLER}\n{ENTRY} = _caller(globals(), {text})\n"
+
+    def unassembled(self, text: str) -> str:
+        """Returns the code of an assembled text, without the function that makes the calls."""
+        code, caller, _ = text.rpartition(_IMPORT_OF_CALLER)
+        return code if caller else text
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws the number of the call, its tensors, the sizes of axes, seeds, and gradients."""
@@ -331,17 +349,6 @@ def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
     )
     kind, split = Kind(value["kind"]), Split(value["split"])
     return StatedWorkload(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
-
-
-def without_calls(assembled: str) -> str:
-    """Returns the code of an assembled source, without the function that makes the calls."""
-    code, caller, _ = assembled.rpartition(_IMPORT_OF_CALLER)
-    return code if caller else assembled
-
-
-def hashed(text: str) -> str:
-    """Returns a short hash of a text, for names."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _key(dims: Dims) -> str:

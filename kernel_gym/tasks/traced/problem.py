@@ -26,6 +26,7 @@ class TracedProblem(Problem):
     """
 
     startless = True
+    rewritten = True
     tiny_inputs = False
     text: str = ""
     """The text of the module, if it is in no file."""
