@@ -1,6 +1,7 @@
 """The floors of the package: imports run down only. And the sizes of modules and functions."""
 
 import ast
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -218,3 +219,28 @@ def test_a_public_class_has_a_name_of_its_own():
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+PROBLEM_ROOMS = ("tasks", "imports", "authoring", "referee")
+"""The rooms of problems: elsewhere a problem is asked for what differs, by a method."""
+PROBLEM_CLASSES = ("RecordedProblem", "TracedProblem", "GeneratedProblem", "ClaimedProblem")
+DEVICE_CLASSES = ("GpuDevice", "SimDevice", "GpuBackend", "SimBackend")
+
+
+def texts_outside(*rooms: str) -> Iterator[tuple[str, str]]:
+    """Yields the name and the text of each module outside of some rooms."""
+    for room in set(ROOMS) - set(rooms):
+        for path in modules(room):
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def test_no_room_asks_for_the_class_of_a_problem():
+    asked = re.compile(rf"isinstance\([^()]*({'|'.join(PROBLEM_CLASSES)})")
+    assert [name for name, text in texts_outside(*PROBLEM_ROOMS) if asked.search(text)] == []
+
+
+def test_no_room_looks_at_the_name_or_class_of_a_device():
+    """`docs/tutorials/bring-a-device.md` promises it. Facts of a description serve instead."""
+    named = r"(starts|ends)with\(\(?[\"'](sim|cuda|rocm)|removeprefix\([\"'](sim|cuda|rocm)"
+    asked = re.compile(rf"{named}|isinstance\([^()]*({'|'.join(DEVICE_CLASSES)})")
+    assert [name for name, text in texts_outside("devices") if asked.search(text)] == []

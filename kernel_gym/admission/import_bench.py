@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from kernel_gym.admission.opened import OpenedDevice
-from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.devices import backend_of
+from kernel_gym.devices.base import NotOfferedError
 from kernel_gym.inert import inert_line
-from kernel_gym.sandbox.confine import WorkerLimits
-from kernel_gym.sandbox.spawn import Child, shared_template
+from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.importers.manifest import DeviceVerdict
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 120.0
 """Seconds of the wall for a program on the files of one task. It ends earlier by its own clock."""
-LAUNCH_LIMIT = 20.0
-"""Seconds of one launch."""
-MEMORY = 2 << 30
-"""Bytes of device memory of a program on a simulated device."""
-GPU_MEMORY = 16 << 30
-"""The same on a GPU, where tests have the sizes of the suite."""
 
 
 class ImportBench:
@@ -54,12 +48,12 @@ class ImportBench:
         self._opened.close()
 
     def open(self) -> None:
-        """Opens a real GPU, so that an error comes before any task.
+        """Opens a device that has a process of its own, so that an error comes before any task.
 
         Raises:
             InfraError: It cannot be used.
         """
-        if not self.device.startswith("sim:"):
+        if not backend_of(self.device).threads:
             self._opened.open()
 
     def admit(self, task: Task) -> DeviceVerdict:
@@ -151,32 +145,11 @@ class ImportBench:
         Args:
             alone: Whether nobody else may use a real GPU meanwhile, since times matter.
         """
-        from kernel_gym.devices.base import Exclusivity
-        from kernel_gym.devices.gpu.device import GpuDevice
-
         output = os.memfd_create("kernel-gym-output")
-        with contextlib.ExitStack() as stack:
-            stack.callback(os.close, output)
-            if self.device.startswith("sim:"):
-                memory = sim_memory.create_file()
-                stack.callback(os.close, memory)
-                child = self._simulated(output, memory)
-            else:
-                device: Any = self.evaluator.device
-                if not isinstance(device, GpuDevice):
-                    raise UnsupportedTask(f"no suite is imported on {self.device}")
-                how = Exclusivity.ALONE if alone else Exclusivity.SHARED
-                stack.enter_context(device.held(how))
-                child = device.run_upstream(output, GPU_MEMORY, self._timeout)
-            stack.callback(child.close)
-            yield child
-
-    def _simulated(self, output: int, memory: int) -> Child:
-        device = {
-            "arch": self.device.removeprefix("sim:"),
-            "threads": os.cpu_count() or 1,
-            "memory": MEMORY,
-            "launch_limit": LAUNCH_LIMIT,
-        }
-        limits = WorkerLimits(memory=6 << 30, cpu_seconds=int(self._timeout) * 8)
-        return shared_template().fork("upstream", [output, memory], device, limits)
+        try:
+            with self.evaluator.device.upstream(output, self._timeout, alone) as child:
+                yield child
+        except NotOfferedError as error:
+            raise UnsupportedTask(str(error)) from None
+        finally:
+            os.close(output)

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Protocol, runtime_checkable
 
 from kernel_gym.admission.recorded import BROKEN, UnsoundWorkloadsError
+from kernel_gym.devices import backend_of
 from kernel_gym.devices.base import InfraError
 from kernel_gym.tasks.importers.checkout import commit_of, licence_of
 from kernel_gym.tasks.importers.manifest import (
@@ -208,8 +209,8 @@ def _imported(
 
 
 def _share(one: str, other: str) -> bool:
-    """Whether two devices share recorded workloads: a simulated one has twins, a GPU has none."""
-    return one.startswith("sim:") == other.startswith("sim:")
+    """Whether two devices share recorded workloads: both have small twins, or neither has."""
+    return backend_of(one).full_size == backend_of(other).full_size
 
 
 def verdict_on(

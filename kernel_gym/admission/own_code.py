@@ -17,7 +17,6 @@ from kernel_gym.devices.base import (
     InfraError,
     Session,
 )
-from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.judge.reference import in_double
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
@@ -98,7 +97,8 @@ class OwnCode:
                 call, seconds = self._called(inputs, dims, noop, audit)
             except InfraError as error:
                 self.close()
-                whose = isinstance(self._device, SimDevice) or isinstance(error, DeviceLostError)
+                facts = self._device.description
+                whose = facts.device_per_session or isinstance(error, DeviceLostError)
                 if whose or "does not fit" in str(error):
                     raise CallFailed(str(error)) from None
                 raise
@@ -146,9 +146,8 @@ class OwnCode:
         if self._session is not None:
             return self._session
         task = Task(self._problem, self._mode)
-        limits = {"launch_limit": LONGEST_LAUNCH} if isinstance(self._device, SimDevice) else {}
         device: Any = self._device
-        session: BelievedSession = device.open(task, resident=True, **limits)
+        session: BelievedSession = device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
         failed = session.load(self._problem.assembled(self._problem.implementation))
         if failed is not None:
             session.close()

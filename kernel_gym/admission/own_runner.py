@@ -24,6 +24,7 @@ from kernel_gym.analysis.arena_report import (
     suite_speedup,
 )
 from kernel_gym.analysis.suite_metrics import arena_score
+from kernel_gym.devices import backend_of
 from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
@@ -149,10 +150,10 @@ def own_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False)
     """
     task = _own_task(name)
     files = _with_helpers(task)
-    simulated = bench.device.startswith("sim:")
-    if simulated and not slow:
+    twins = not backend_of(bench.device).full_size  # a suite's own sizes are slow there
+    if twins and not slow:
         raise InputError(f"{name}: {_cost(task, bench)}")
-    seconds = SLOW_SECONDS if simulated else PERFORMANCE_SECONDS
+    seconds = SLOW_SECONDS if twins else PERFORMANCE_SECONDS
     sides: list[tuple[TimedCase, ...]] = []
     problems = []
     for whole in (files, {**files, str(task.entry.details["file"]): source.encode()}):

@@ -18,7 +18,6 @@ from kernel_gym.admission.own_code import CallFailed, OwnCode
 from kernel_gym.admission.proposals import chosen, odd_sizes, proposals
 from kernel_gym.devices.base import Audit, Device
 from kernel_gym.judge.correctness import same_twice
-from kernel_gym.records import Clock
 from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale
@@ -123,7 +122,7 @@ def _notes(
 ) -> list[str]:
     """Names the rules that cannot hold for a task, and what was changed for it."""
     notes = [f"{twins} workloads are smaller twins"] if twins else []
-    if device.description.clock is Clock.MEASURED:
+    if not device.description.audits:
         notes += ON_GPU
     if problem.margin:
         notes.append("its own code accesses memory just outside of tensors")

@@ -11,7 +11,6 @@ from kernel_gym.admission.full_size import too_large
 from kernel_gym.admission.head_room import ReferenceFailed
 from kernel_gym.admission.opened import OpenedDevice
 from kernel_gym.admission.values import SEED, ValueReport, check_values
-from kernel_gym.records import Clock
 from kernel_gym.tasks.importers.manifest import CompiledBaseline, DeviceVerdict, ImportStatus
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
@@ -60,13 +59,13 @@ def admit_traced(task: Task, opened: OpenedDevice) -> DeviceVerdict:
     device = opened.evaluator.device
     refused, compiled = report.refused, None
     try:
-        if device.description.clock is Clock.MEASURED:
+        if device.description.scale is Scale.FULL:
             if large := too_large(problem, device.description):
                 return _unsupported(large)
             wrong = opened.compiled.refusals(problem, device)
             refused = (*refused, *(f"at full size the reference fails {text}" for text in wrong))
         room = opened.rooms.of_reference(problem)
-        if device.description.clock is Clock.MEASURED:
+        if device.description.scale is Scale.FULL:
             compiled = opened.compiled.measure(problem, device)
     except MissingMemory as error:
         return _unsupported(f"needs more memory than there is: {error}")

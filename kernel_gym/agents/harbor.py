@@ -26,7 +26,6 @@ from kernel_gym.tasks.task import Mode
 _FILES = Path(__file__).parent / "files" / "harbor"
 _EXAMPLES = Path(kernel_gym.__file__).parent / "policies" / "examples"
 ORGANISATION = "kernel-gym"
-SIMULATED = "sim:"
 _HIP_COMPILER = (
     "RUN apt-get update \\\n"
     f"    && {FIX.replace('install', 'install -y --no-install-recommends')} \\\n"
@@ -57,7 +56,7 @@ def write_harbor(tasks: Sequence[Task], out: Path, device: str) -> list[Path]:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ExportError(f"{out}: found files, expected an empty folder or none")
-    if not device.startswith(SIMULATED):
+    if device not in fixed_names():
         raise ExportError(f"--device {device}: verifiers have no GPU; name a simulated device")
     fitting = [(task, _fitting(task, device)) for task in tasks]
     return [_write(task, out / folder_name(task), fit) for task, fit in fitting]
@@ -66,7 +65,7 @@ def write_harbor(tasks: Sequence[Task], out: Path, device: str) -> list[Path]:
 def _fitting(task: Task, device: str) -> str:
     """The device, or another simulated one that has the 8-bit floats of a task."""
     for name in (device, *fixed_names()):
-        if name.startswith(SIMULATED) and runs_on(task.problem, describe(name).arch):
+        if name != "auto" and runs_on(task.problem, describe(name).arch):
             return name
     raise ExportError(f"{task.id}: no simulated device has its 8-bit floats; leave it out")
 

@@ -45,18 +45,18 @@ def import_checkout(
     from kernel_gym.admission.bench_process import BenchProcess
     from kernel_gym.admission.import_bench import ImportBench
     from kernel_gym.admission.importing import import_suite
-    from kernel_gym.devices import resolve
+    from kernel_gym.devices import backend_of, resolve
     from kernel_gym.tasks.importers.readers import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
         device = resolve(device)
-        simulated = device.startswith("sim:")
+        threads = backend_of(device).threads
         processors = os.cpu_count() or 1
-        number = workers or (processors if simulated else SHARED_GPU)
+        number = workers or (processors if threads else SHARED_GPU)
         compilers = max(1, processors // number)
         benches: list[ImportBench | BenchProcess] = [
-            ImportBench(device) if simulated else BenchProcess(device, compilers)
+            ImportBench(device) if threads else BenchProcess(device, compilers)
             for _ in range(number)
         ]
         for bench in benches:

@@ -19,6 +19,7 @@ import torch
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.placement import ArenaPiece, InputMemory, Placed
 from kernel_gym.records import KernelFacts
+from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -33,6 +34,7 @@ __all__ = [
     "FailureKind",
     "InfraError",
     "MemoryUsedUpError",
+    "NotOfferedError",
     "OutputTensor",
     "Session",
     "SketchedCall",
@@ -52,6 +54,10 @@ class DeviceLostError(InfraError):
 
 class MemoryUsedUpError(InfraError):
     """The judge or a baseline got no memory on the device. Anybody may hold it."""
+
+
+class NotOfferedError(RuntimeError):
+    """The device does not do what it was asked for. The message names the device."""
 
 
 class Exclusivity(StrEnum):
@@ -276,7 +282,12 @@ class Device(Protocol):
         """Whether a trusted source for a task could use the device now."""
 
     def open(
-        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+        self,
+        task: Task,
+        trusted: bool = False,
+        seed: int = 0,
+        resident: bool = False,
+        launch_limit: float | None = None,
     ) -> Session:
         """Opens a session for sources that solve a task.
 
@@ -286,9 +297,24 @@ class Device(Protocol):
             seed: For random choices of the device while it times. The worker must not learn it.
             resident: Whether the worker stays for many evaluations, as a baseline's does. The code
                 of an imported suite is resident and not trusted.
+            launch_limit: Seconds after which a device that can stop a launch does so; None for its
+                own limit.
 
         Raises:
             InfraError: A worker could not be started.
+        """
+
+    def upstream(self, output: int, seconds: float, alone: bool) -> AbstractContextManager[Child]:
+        """Starts a confined process with the device for a program on files of a suite.
+
+        Args:
+            output: A descriptor that takes what it prints.
+            seconds: Seconds of the wall that it may take.
+            alone: Whether nobody else may use the device meanwhile, since times matter.
+
+        Raises:
+            NotOfferedError: The device runs no such programs.
+            InfraError: The process could not be started.
         """
 
     def free_unused_memory(self) -> None:

@@ -50,6 +50,8 @@ class DeviceDescription:
     """The compiler's name of the architecture, such as `gfx942` or `sm_90a`."""
     audits: bool = False
     """Whether launches can be audited for races and undefined reads."""
+    device_per_session: bool = False
+    """Whether each session has a device of its own, so that its source causes its failures."""
     cross_compiles: bool = False
     """Whether candidates can be compiled for other architectures as well."""
     total_memory: int = 0

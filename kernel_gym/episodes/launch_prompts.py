@@ -6,8 +6,10 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
+from kernel_gym.devices import device_status
 from kernel_gym.episodes.edits import launches, relaunched, space_of
 from kernel_gym.profiles import profile_of
+from kernel_gym.records import Clock
 from kernel_gym.tasks import Task
 
 
@@ -58,7 +60,7 @@ class ProfiledPrompt(LaunchPrompt):
     """
 
     def __init__(self, device: str) -> None:
-        if not device.startswith("sim:"):
+        if device_status(device).clock is not Clock.MODELLED:
             raise ValueError(
                 f"prompt 'profiled': found device {device!r}, expected a simulated one such as "
                 "'sim:gfx942', whose profiles do not change"

@@ -45,6 +45,8 @@ ROOM_SHARE = 1 / 8
 """Share of a GPU's memory that an evaluation may need."""
 HELD_BYTES = 2 << 30
 """Bytes that PyTorch may keep unused in the judge's process on a crowded GPU."""
+UPSTREAM_BYTES = 16 << 30
+"""Bytes of the GPU for a program of a suite, whose tests have the sizes of the suite."""
 FULL = "the GPU's memory is used up; run fewer evaluators on it"
 
 
@@ -151,7 +153,12 @@ class GpuDevice:
         return failed is None
 
     def open(
-        self, task: Task, trusted: bool = False, seed: int = 0, resident: bool = False
+        self,
+        task: Task,
+        trusted: bool = False,
+        seed: int = 0,
+        resident: bool = False,
+        launch_limit: float | None = None,
     ) -> GpuSession:
         """Opens a session. A candidate gets a fresh worker, trusted sources use one again.
 
@@ -160,6 +167,7 @@ class GpuDevice:
             trusted: Whether the source is the project's own.
             seed: Not used, as times are measured.
             resident: Whether the source is a suite's own code. Trusted workers stay anyway.
+            launch_limit: Not used: a launch on a GPU cannot be stopped.
 
         Raises:
             InfraError: A worker could not be started.
@@ -206,17 +214,20 @@ class GpuDevice:
         properties = reported(self.vendor, self._properties)
         return Host(self.arena, self.vendor, self.description.arch, properties)
 
-    def run_upstream(self, output: int, memory: int, seconds: float) -> Child:
+    @contextlib.contextmanager
+    def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
         """Forks a process for a program on files of a suite, see `kernel_gym.worker.upstream`.
 
         Args:
             output: A descriptor that takes what it prints.
-            memory: Bytes of the GPU that it may use.
             seconds: Seconds of the wall that it may take.
+            alone: Whether nobody else may use the GPU meanwhile, since times matter.
         """
-        return start_upstream(
-            output, self._environment(), device_files(self.vendor, self._file), memory, seconds
-        )
+        files = device_files(self.vendor, self._file)
+        with self.held(Exclusivity.ALONE if alone else Exclusivity.SHARED):
+            child = start_upstream(output, self._environment(), files, UPSTREAM_BYTES, seconds)
+            with contextlib.closing(child):
+                yield child
 
     def _start(
         self, trusted: bool = False, operators: Operators = Operators.NONE

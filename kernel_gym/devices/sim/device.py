@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterator
 
 import torch
 
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
+from kernel_gym.devices.sim.memory import create_file
 from kernel_gym.devices.sim.session import LAUNCH_LIMIT, SimSession
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.records import Clock
+from kernel_gym.sandbox.confine import WorkerLimits
+from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
+
+UPSTREAM_BYTES = 2 << 30
+"""Bytes of device memory of a program of a suite."""
+UPSTREAM_HOST_BYTES = 6 << 30
+"""Bytes of host memory of such a program."""
+UPSTREAM_LAUNCH_LIMIT = 20.0
+"""Seconds of one launch of such a program."""
 
 
 class SimDevice:
@@ -63,7 +75,7 @@ class SimDevice:
         trusted: bool = False,
         seed: int = 0,
         resident: bool = False,
-        launch_limit: float = LAUNCH_LIMIT,
+        launch_limit: float | None = None,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -72,14 +84,39 @@ class SimDevice:
             trusted: Whether the source is the project's own.
             seed: Decides which workgroups the timing model samples. The worker does not know it.
             resident: Whether the worker stays: it has no budget of seconds.
-            launch_limit: Host seconds until a launch is stopped.
+            launch_limit: Host seconds until a launch is stopped; None for those of a candidate.
 
         Raises:
             InfraError: A process could not be started.
         """
         kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
         arch = self.description.arch
-        return SimSession(task, self._threads, trusted, seed, arch, resident, launch_limit, kernels)
+        limit = LAUNCH_LIMIT if launch_limit is None else launch_limit
+        return SimSession(task, self._threads, trusted, seed, arch, resident, limit, kernels)
+
+    @contextlib.contextmanager
+    def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
+        """Forks a process for a program on files of a suite, with a simulated GPU in it.
+
+        Args:
+            output: A descriptor that takes what it prints.
+            seconds: Seconds of the wall that it may take.
+            alone: Not used: modelled times do not depend on others.
+        """
+        device = {
+            "arch": self.description.arch,
+            "threads": os.cpu_count() or 1,
+            "memory": UPSTREAM_BYTES,
+            "launch_limit": UPSTREAM_LAUNCH_LIMIT,
+        }
+        limits = WorkerLimits(memory=UPSTREAM_HOST_BYTES, cpu_seconds=int(seconds) * 8)
+        memory = create_file()
+        try:
+            child = shared_template().fork("upstream", [output, memory], device, limits)
+            with contextlib.closing(child):
+                yield child
+        finally:
+            os.close(memory)
 
     def free_unused_memory(self) -> None:
         """Does nothing: sessions hold all memory."""
@@ -107,4 +144,5 @@ def describe_simulated(arch: str) -> DeviceDescription:
         torch_device=torch.device("cpu"),
         arch=arch,
         audits=True,
+        device_per_session=True,
     )

@@ -10,7 +10,14 @@ import contextlib
 import torch
 
 from kernel_gym.devices import Backend, DeviceStatus
-from kernel_gym.devices.base import Call, Failed, FailureKind, OutputTensor, TimingMethod
+from kernel_gym.devices.base import (
+    Call,
+    Failed,
+    FailureKind,
+    NotOfferedError,
+    OutputTensor,
+    TimingMethod,
+)
 from kernel_gym.devices.description import DeviceDescription
 from kernel_gym.hardware import MI300X
 from kernel_gym.records import Clock
@@ -80,9 +87,13 @@ class ToyDevice:
         """Always."""
         return True
 
-    def open(self, task, trusted=False, seed=0, resident=False):
+    def open(self, task, trusted=False, seed=0, resident=False, launch_limit=None):
         """Opens a session."""
         return ToySession(task, TRUSTED_SECONDS if trusted else CANDIDATE_SECONDS)
+
+    def upstream(self, output, seconds, alone):
+        """Runs no programs of suites: its candidates are Python functions."""
+        raise NotOfferedError("toy:0 runs no programs of suites")
 
     def free_unused_memory(self):
         """Holds none."""

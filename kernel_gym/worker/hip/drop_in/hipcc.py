@@ -20,6 +20,7 @@ from kernel_gym.worker.hip.drop_in.folders import (
     header_folder,
     library_folder,
 )
+from kernel_gym.worker.sim.settings import DEFAULT, DEVICE, PREFIX
 
 _SOURCES = (".hip", ".cpp", ".cc", ".cxx", ".cu", ".C", ".c++")
 _NO_LINK = ("-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--genco", "--cuda-device-only")
@@ -121,7 +122,7 @@ def _arch(words: Sequence[str]) -> str:
         arch = word.removeprefix("--offload-arch=").partition(":")[0]
         if arch in TARGETS:
             return arch
-    return os.environ.get("KERNEL_GYM_SIM_DEVICE", "sim:gfx942").removeprefix("sim:")
+    return os.environ.get(DEVICE, DEFAULT).removeprefix(PREFIX)
 
 
 def _changed_headers(chain: HipToolchain) -> tuple[str, ...]:
