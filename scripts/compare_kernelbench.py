@@ -1,7 +1,7 @@
 """Verdicts of kernel-gym and of KernelBench's own evaluator on the same candidates.
 
 Thirty problems in KernelBench's layout have a right, a wrong and a cheating candidate each: those
-of `tests/tasks/importers/twenty_modules.py`. A cheat computes with PyTorch beside a kernel that
+of `tests/imports/readers/twenty_modules.py`. A cheat computes with PyTorch beside a kernel that
 does nothing useful. KernelBench's evaluator runs unchanged: under `kernel-gym sim` on a simulated
 GPU, and directly on a real one, where it measures times as its scripts do.
 
@@ -54,7 +54,7 @@ Lines = list[dict[str, Any]]
 def candidates() -> Candidates:
     """Returns module and source by `problem/kind`."""
     sys.path.insert(0, str(ROOT))
-    from tests.tasks.importers.twenty_modules import THIRTY
+    from tests.imports.readers.twenty_modules import THIRTY
 
     rows = {}
     for name, row in THIRTY.items():
@@ -129,10 +129,10 @@ def import_problems(rows: Candidates, device: str, folder: Path) -> None:
     """Makes tasks of the problems. On a GPU they are traced only, since verdicts need no more."""
     import torch
 
-    from kernel_gym.admission.import_bench import ImportBench
-    from kernel_gym.admission.importing import import_suite
-    from kernel_gym.tasks.importers.kernelbench import TRITON
-    from kernel_gym.tasks.importers.manifest import DeviceVerdict, ImportStatus
+    from kernel_gym.imports.bench.import_bench import ImportBench
+    from kernel_gym.imports.bench.importing import import_suite
+    from kernel_gym.imports.manifest import DeviceVerdict, ImportStatus
+    from kernel_gym.imports.readers.kernelbench import TRITON
     from kernel_gym.tasks.names import IMPORTS
     from kernel_gym.tasks.task import Task
 

@@ -42,11 +42,11 @@ def import_checkout(
     json: bool,
 ) -> None:
     """Imports the suites of a checkout and prints the verdicts on their tasks."""
-    from kernel_gym.admission.bench_process import BenchProcess
-    from kernel_gym.admission.import_bench import ImportBench
-    from kernel_gym.admission.importing import import_suite
     from kernel_gym.devices import backend_of, resolve
-    from kernel_gym.tasks.importers.readers import get_reader, readers_of
+    from kernel_gym.imports.bench.bench_process import BenchProcess
+    from kernel_gym.imports.bench.import_bench import ImportBench
+    from kernel_gym.imports.bench.importing import import_suite
+    from kernel_gym.imports.readers.known import get_reader, readers_of
 
     rows: list[dict[str, Any]] = []
     with one_line_errors(), ExitStack() as stack:
@@ -83,8 +83,8 @@ def imports(
 
     Example: kernel-gym imports tritonbench-g
     """
-    from kernel_gym.tasks.importers.imported import changed_files
-    from kernel_gym.tasks.importers.manifest import read_manifest
+    from kernel_gym.imports.imported import changed_files
+    from kernel_gym.imports.manifest import read_manifest
     from kernel_gym.tasks.names import imports_folder
 
     folder = out or imports_folder()
@@ -120,8 +120,8 @@ def own_runner(
 
     Example: kernel-gym own-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
     """
-    from kernel_gym.admission import own_runner as own
-    from kernel_gym.admission.import_bench import TIMEOUT, ImportBench
+    from kernel_gym.imports.bench import own_runner as own
+    from kernel_gym.imports.bench.import_bench import TIMEOUT, ImportBench
 
     source = file.read_text(encoding="utf-8")
     seconds = own.SLOW_SECONDS if slow else own.PERFORMANCE_SECONDS if performance else TIMEOUT

@@ -19,8 +19,8 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.authoring.request import TracingRequest
-    from kernel_gym.authoring.write import Written
+    from kernel_gym.imports.authoring.request import TracingRequest
+    from kernel_gym.imports.authoring.write import Written
 
 
 def new(
@@ -54,8 +54,8 @@ def new(
     if from_profile:
         _show_profile(Path(target), json)
         return
-    from kernel_gym.authoring.tracer import CodeError
-    from kernel_gym.authoring.write import write_problem
+    from kernel_gym.imports.authoring.tracer import CodeError
+    from kernel_gym.imports.authoring.write import write_problem
 
     with one_line_errors():
         request = _request(target, inputs, shapes, init, sizes, fixed)
@@ -77,7 +77,12 @@ def new(
 def _request(
     target: str, inputs: str | None, shapes: str | None, init: str | None, sizes: str, fixed: str
 ) -> TracingRequest:
-    from kernel_gym.authoring.request import TracingRequest, parse_shapes, parse_sizes, read_files
+    from kernel_gym.imports.authoring.request import (
+        TracingRequest,
+        parse_shapes,
+        parse_sizes,
+        read_files,
+    )
 
     if (inputs is None) == (shapes is None):
         raise typer.BadParameter("expected one of --inputs and --shapes")
@@ -101,7 +106,7 @@ def _name(text: str, out: Path) -> str:
     Raises:
         typer.BadParameter: It is no identifier, or taken.
     """
-    from kernel_gym.authoring.request import snake
+    from kernel_gym.imports.authoring.request import snake
     from kernel_gym.tasks.names import PROBLEMS, names_in
 
     name = snake(text)
@@ -162,8 +167,8 @@ def _show(written: Written, rows: list[dict[str, Any]]) -> None:
 
 
 def _show_profile(script: Path, json: bool) -> None:
-    from kernel_gym.authoring.profile import profile_script
-    from kernel_gym.authoring.tracer import CodeError
+    from kernel_gym.imports.authoring.profile import profile_script
+    from kernel_gym.imports.authoring.tracer import CodeError
 
     with one_line_errors(), messages.status("running the script"):
         try:

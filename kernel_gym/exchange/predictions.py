@@ -9,14 +9,14 @@ from typing import Any
 
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.exchange.files import Row
+from kernel_gym.imports.imported import entry_of
+from kernel_gym.imports.manifest import read_manifest
+from kernel_gym.imports.predictions import kernelbench_key
+from kernel_gym.imports.readers.definitions import read_definition
+from kernel_gym.imports.solutions import solution_json
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.importers.definitions import read_definition
-from kernel_gym.tasks.importers.imported import entry_of
-from kernel_gym.tasks.importers.manifest import read_manifest
-from kernel_gym.tasks.importers.predictions import kernelbench_key
-from kernel_gym.tasks.importers.solutions import solution_json
 
 
 def _by_file(details: Mapping[str, Any], instruction: str, source: str) -> Row:

@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode
-from kernel_gym.policies.base import PolicyError, Scripted
-from kernel_gym.policies.registry import register_policy
-from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
-from kernel_gym.tasks import Task
-from kernel_gym.tasks.importers.predictions import (
+from kernel_gym.imports.predictions import (
     UNUSABLE,
     prediction_for,
     read_predictions,
 )
+from kernel_gym.policies.base import PolicyError, Scripted
+from kernel_gym.policies.registry import register_policy
+from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
+from kernel_gym.tasks import Task
 
 
 @register_policy("baseline")

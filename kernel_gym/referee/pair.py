@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
-from kernel_gym.authoring.request import FoundSizes, TracingRequest
-from kernel_gym.authoring.tracer import CodeError, Tracer
+from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
+from kernel_gym.imports.authoring.tracer import CodeError, Tracer
+from kernel_gym.imports.traced.graph import Node, Traced
 from kernel_gym.referee.reference import ConfinedReference
 from kernel_gym.referee.statement import DTYPES, ClaimError, InputPart, OutputPart, Statement
 from kernel_gym.tasks.shapes import shape_of
-from kernel_gym.tasks.traced.graph import Node, Traced
 
 ENTRY = "claimed"
 _HIGHEST = 1 << 20

@@ -12,18 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from kernel_gym.authoring.request import FoundSizes, TracingRequest
-from kernel_gym.authoring.tracer import CodeError, Tracer
+from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
+from kernel_gym.imports.authoring.tracer import CodeError, Tracer
+from kernel_gym.imports.traced.code import write, written_arguments
+from kernel_gym.imports.traced.exact import InDouble, widened
+from kernel_gym.imports.traced.file import NotInShapes, sizes_of_shapes
+from kernel_gym.imports.traced.graph import Node, TracedGraph, is_random
+from kernel_gym.imports.traced.running import cost_of, run_graph
+from kernel_gym.imports.traced.template import Unexplained, structure, unify
 from kernel_gym.inert import inert_line
 from kernel_gym.referee.statement import ClaimError, InputPart
 from kernel_gym.tasks.problem import Dims, Value
 from kernel_gym.tasks.shapes import shape_of
-from kernel_gym.tasks.traced.code import write, written_arguments
-from kernel_gym.tasks.traced.exact import InDouble, widened
-from kernel_gym.tasks.traced.file import NotInShapes, sizes_of_shapes
-from kernel_gym.tasks.traced.graph import Node, TracedGraph, is_random
-from kernel_gym.tasks.traced.running import cost_of, run_graph
-from kernel_gym.tasks.traced.template import Unexplained, structure, unify
 
 MOST_OPERATIONS = 1 << 42
 """Most operations of one run: about a minute of a CPU."""

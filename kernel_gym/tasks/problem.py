@@ -189,7 +189,7 @@ class Problem(ABC):
     """Whether accesses just outside an allocation are let through, as on a real GPU: the own kernel
     of an imported suite makes some."""
     recorded: bool = False
-    """Whether it is made of recorded calls (`kernel_gym/tasks/recorded`): a reference worker runs
+    """Whether it is made of recorded calls (`kernel_gym/imports/recorded`): a reference worker runs
     the suite's own code for oracle and baseline."""
 
     rewritten: bool = False

@@ -18,9 +18,9 @@ ROLES = {
     "worker": Role("kernel_gym.worker.sim.main"),
     "compiler": Role("kernel_gym.worker.hip.compiler"),
     "gpu": Role("kernel_gym.worker.gpu.main"),
-    "tracer": Role("kernel_gym.worker.tracing.main"),
+    "tracer": Role("kernel_gym.imports.tracing.main"),
     "script": Role("kernel_gym.worker.sim.script"),
-    "upstream": Role("kernel_gym.worker.upstream.main"),
+    "upstream": Role("kernel_gym.imports.upstream.main"),
     "device": Role("kernel_gym.devices.sim.server", confined=False),
 }
 LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")

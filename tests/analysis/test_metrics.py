@@ -11,10 +11,7 @@ from kernel_gym.analysis.compare import compare
 from kernel_gym.analysis.metrics import attempts, fast_p_compiled
 from kernel_gym.cli import app
 from kernel_gym.commands.metrics_table import _estimates
-from kernel_gym.records import Outcome, Stage
-from kernel_gym.storage.run_store import RunStore, StoreError
-from kernel_gym.tasks.importers import imported
-from kernel_gym.tasks.importers.manifest import (
+from kernel_gym.imports.manifest import (
     CompiledBaseline,
     DeviceVerdict,
     ImportStatus,
@@ -22,6 +19,9 @@ from kernel_gym.tasks.importers.manifest import (
     ManifestEntry,
     write_manifest,
 )
+from kernel_gym.imports.readers import imported
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.storage.run_store import RunStore, StoreError
 from kernel_gym.tasks.names import IMPORTS, Mode
 from kernel_gym.tasks.workload import Split
 from tests.records import failure, passing, workload

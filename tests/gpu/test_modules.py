@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from kernel_gym.admission.bench_process import BenchProcess
-from kernel_gym.admission.importing import import_suite
 from kernel_gym.devices import resolve
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.imports.bench.bench_process import BenchProcess
+from kernel_gym.imports.bench.importing import import_suite
+from kernel_gym.imports.imported import compiled_speedup
+from kernel_gym.imports.manifest import ImportStatus, read_manifest
+from kernel_gym.imports.readers.kernelbench import TRITON
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.importers.imported import compiled_speedup
-from kernel_gym.tasks.importers.kernelbench import TRITON
-from kernel_gym.tasks.importers.manifest import ImportStatus, read_manifest
 from kernel_gym.tasks.names import IMPORTS
-from tests.tasks.importers.twenty_modules import THIRTY
+from tests.imports.readers.twenty_modules import THIRTY
 
 pytestmark = [
     pytest.mark.gpu,

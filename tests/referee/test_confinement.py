@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.authoring import tracer
 from kernel_gym.devices.base import Failed, InfraError
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.imports.authoring import tracer
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.referee.claim import read_claim
 from kernel_gym.referee.statement import ClaimError

@@ -216,7 +216,7 @@ class GpuDevice:
 
     @contextlib.contextmanager
     def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
-        """Forks a process for a program on files of a suite, see `kernel_gym.worker.upstream`.
+        """Forks a process for a program on files of a suite, see `kernel_gym.imports.upstream`.
 
         Args:
             output: A descriptor that takes what it prints.

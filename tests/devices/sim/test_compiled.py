@@ -5,7 +5,6 @@ import os
 import pytest
 import torch
 
-from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.devices.base import Call, Failed
 from kernel_gym.devices.budget import HOST_SECONDS, HostBudget
 from kernel_gym.devices.sim.compiled import (
@@ -15,11 +14,12 @@ from kernel_gym.devices.sim.compiled import (
     KernelFile,
     KnownKernels,
 )
+from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.protocol.compiled import LENGTH, SIZE
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Split
 from kernel_gym.worker.sim.compiled import CompiledLog
-from tests.tasks.importers.recorded import recorded_task
+from tests.imports.readers.recorded import recorded_task
 
 COUNTING = """
 import torch

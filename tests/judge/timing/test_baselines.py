@@ -6,11 +6,11 @@ import pytest
 
 from kernel_gym.devices import open_device
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
+from kernel_gym.imports.traced.problem import TracedProblem
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.traced.problem import TracedProblem
 from kernel_gym.tasks.workload import Kind, Split, Workload
 
 

@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from kernel_gym import evaluator as evaluators
-from kernel_gym.admission.recorded import admit_recorded
-from kernel_gym.admission.stating import ON_GPU, state_workloads
 from kernel_gym.devices.base import Exclusivity, Failed
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.gpu.host import Host
@@ -16,21 +14,23 @@ from kernel_gym.devices.gpu.session import GpuSession
 from kernel_gym.devices.gpu.vendors import CUDA, data_sheet
 from kernel_gym.devices.operators import operators_for
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.imports.bench.recorded import admit_recorded
+from kernel_gym.imports.bench.stating import ON_GPU, state_workloads
+from kernel_gym.imports.manifest import ImportStatus
+from kernel_gym.imports.readers.base import UnsupportedTask
+from kernel_gym.imports.recorded.calls import parse_calls
+from kernel_gym.imports.recorded.problem import CALL, RecordedProblem
+from kernel_gym.imports.recorded.templates import templates_of
+from kernel_gym.imports.upstream.calls import CallRecorder
 from kernel_gym.judge.timing import gpu as measured
 from kernel_gym.records import Clock, Outcome
-from kernel_gym.tasks.importers.manifest import ImportStatus
-from kernel_gym.tasks.importers.reader import UnsupportedTask
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Scale
-from kernel_gym.tasks.recorded.calls import parse_calls
-from kernel_gym.tasks.recorded.problem import CALL, RecordedProblem
-from kernel_gym.tasks.recorded.templates import templates_of
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
-from kernel_gym.worker.upstream.calls import CallRecorder
+from tests.imports.readers.recorded import origin_of
 from tests.judge.timing.on_host import Worker
-from tests.tasks.importers.recorded import origin_of
 
 SOURCE = """
 import torch

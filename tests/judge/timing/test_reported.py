@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernel_gym.admission.import_bench import ImportBench
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.records import Outcome
-from tests.tasks.importers.recorded import recorded_task
+from tests.imports.readers.recorded import recorded_task
 
 TURNS = """
 import torch

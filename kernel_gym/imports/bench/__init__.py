@@ -1,0 +1,1 @@
+"""Where imports run: code of suites in confined processes, and the admission of their tasks."""

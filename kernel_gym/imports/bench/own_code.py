@@ -1,0 +1,156 @@
+"""Calls a suite's own code in a reference worker, before its task is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+
+from kernel_gym.devices.base import (
+    Audit,
+    Call,
+    Device,
+    DeviceLostError,
+    Exclusivity,
+    Failed,
+    InfraError,
+    Session,
+)
+from kernel_gym.imports.readers.base import UnsupportedTask
+from kernel_gym.imports.recorded.problem import EXACT, RecordedProblem, StatedWorkload
+from kernel_gym.judge.reference import in_double
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Value
+from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.workload import Workload
+
+LONGEST_LAUNCH = 5.0
+"""Seconds of the wall until a launch on a simulated device is stopped: it is too slow. A call on a
+GPU has the session's own limit."""
+
+
+class CallFailed(Exception):
+    """The suite's own code did not answer. The text says why."""
+
+
+class BelievedSession(Session, Protocol):
+    """A session that also tells the outputs of a suite's own code."""
+
+    @property
+    def device_seconds(self) -> float:
+        """Processor seconds of a simulated GPU so far; 0 on others."""
+
+    def call(
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        noop: bool = False,
+        audit: Audit = Audit.OFF,
+        believed: bool = False,
+    ) -> Call | Failed:
+        """Calls the code once; with `believed`, the outputs are those that the worker states."""
+
+
+class OwnCode:
+    """A session with the suite's own code. It is opened again when a call has ended it.
+
+    Args:
+        device: The device.
+        problem: The problem, with templates and without workloads.
+        mode: The mode of the task.
+    """
+
+    def __init__(self, device: Device, problem: RecordedProblem, mode: Mode) -> None:
+        self._device, self._problem, self._mode = device, problem, mode
+        self._session: BelievedSession | None = None
+
+    def call(
+        self,
+        stated: StatedWorkload,
+        seed: int,
+        noop: bool = False,
+        exact: bool = False,
+        audit: Audit = Audit.OFF,
+    ) -> tuple[tuple[torch.Tensor, ...], float]:
+        """Makes one call and returns its outputs and the processor seconds of the device.
+
+        Args:
+            stated: The workload.
+            seed: The seed of the data.
+            noop: Kernels do nothing.
+            exact: Inputs are in fp64.
+            audit: Faults to look for, where the device can.
+
+        Raises:
+            CallFailed: The code did not answer.
+            ImpossibleError: There are no fresh values for such sizes.
+            InfraError: The device failed.
+        """
+        with self._device.held(Exclusivity.SHARED):
+            inputs = self.inputs(stated, seed)
+            dims = dict(stated.dims)
+            if exact:
+                inputs, dims = in_double(inputs), {**dims, EXACT: 1}
+            try:
+                call, seconds = self._called(inputs, dims, noop, audit)
+            except InfraError as error:
+                self.close()
+                facts = self._device.description
+                whose = facts.device_per_session or isinstance(error, DeviceLostError)
+                if whose or "does not fit" in str(error):
+                    raise CallFailed(str(error)) from None
+                raise
+        if isinstance(call, Failed):
+            self.close()
+            raise CallFailed(call.message)
+        wrong = next((o.problem for o in call.outputs if o.tensor is None), "")
+        if wrong or call.modified_inputs:
+            what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"
+            raise CallFailed(what)
+        if not exact and not self._can_be_timed():
+            raise CallFailed("too large: two sets of its inputs do not fit the shared memory")
+        return tuple(o.tensor for o in call.outputs if o.tensor is not None), seconds
+
+    def inputs(self, stated: StatedWorkload, seed: int) -> dict[str, Value]:
+        """Draws the inputs of a workload, where the judge draws them."""
+        own = self._problem
+        problem = RecordedProblem(own.origin, own.templates, [stated], own.margin)
+        workload = Workload(stated.dims, stated.split, stated.kind, "recorded")
+        return make_inputs(problem, workload, seed, self._device.description.torch_device)
+
+    def close(self) -> None:
+        """Ends the session, if there is one."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    def _called(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], noop: bool, audit: Audit
+    ) -> tuple[Call | Failed, float]:
+        session = self._open()
+        began = session.device_seconds
+        call = session.call(inputs, dims, noop, audit, believed=True)
+        if isinstance(call, Call) and call.retuned:
+            began = session.device_seconds
+            call = session.call(inputs, dims, noop, audit, believed=True)
+        return call, session.device_seconds - began
+
+    def _can_be_timed(self) -> bool:
+        """Whether two sets of the inputs and outputs of the last call fit, if a pool holds them."""
+        timed = self._session.timed if self._session is not None else None
+        return timed is None or 2 * timed.memory.used <= timed.memory.size
+
+    def _open(self) -> BelievedSession:
+        if self._session is not None:
+            return self._session
+        task = Task(self._problem, self._mode)
+        device: Any = self._device
+        session: BelievedSession = device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
+        failed = session.load(self._problem.assembled(self._problem.implementation))
+        if failed is not None:
+            session.close()
+            raise UnsupportedTask(f"it does not load: {failed.message}")
+        self._session = session
+        return session

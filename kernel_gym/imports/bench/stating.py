@@ -1,0 +1,399 @@
+"""States the workloads of recorded calls: runs the suite's own code on them in a reference worker.
+
+A workload is kept if the code runs without a fault and answers in time. Its outputs are then what a
+candidate has to return. Sizes vary along the axes of a template. If the recorded sizes are too slow
+on the device, smaller twins along the same axes stand for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from kernel_gym.devices.base import Audit, Device
+from kernel_gym.imports.bench.own_code import CallFailed, OwnCode
+from kernel_gym.imports.bench.proposals import chosen, odd_sizes, proposals
+from kernel_gym.imports.readers.base import UnsupportedTask
+from kernel_gym.imports.recorded.draw import ImpossibleError
+from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
+from kernel_gym.imports.recorded.templates import strided
+from kernel_gym.judge.correctness import same_twice
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Check, Output, Scale
+from kernel_gym.tasks.workload import Kind, Split
+
+MOST_TRAIN = 4
+MOST_UNSEEN = 6
+MOST_ADVERSARIAL = 2
+SLOW = 0.7
+"""Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
+MOST_SLOW = 3.0
+"""The same for a call whose sizes cannot be smaller."""
+LARGEST = 1 << 22
+"""Elements of the tensors of a call. The host draws them many times, so larger ones get a twin."""
+LARGEST_ON_GPU = 1 << 27
+"""Elements of the tensors of a call on a GPU whose sizes are not the suite's."""
+MOST_TRIES = 10
+"""How often a size of a twin is made smaller."""
+STOPPED, FINISHED = 4, 2
+"""By what a size is divided after a call that was stopped, and after a slow one."""
+FEW = 64
+"""Elements of an answer that may be right by chance. More values are tried for fewer ones."""
+FURTHER_SEEDS = range(3, 9)
+"""Seeds of those values."""
+SECONDS = 20.0
+"""Seconds after which no more workloads are tried for a task."""
+LONGEST = 60.0
+"""Seconds after which a task is given up none of whose calls has run."""
+ON_GPU = (
+    "reads outside of tensors are not seen on a GPU",
+    "no audits: races, lost writes and undefined reads are not looked for",
+    "a launch that takes too long ends the recording: its first workgroups are not seen",
+)
+"""Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
+
+
+@dataclass
+class TaskStatement:
+    """The workloads of a task, and what was seen of its own code."""
+
+    stated: list[StatedWorkload] = field(default_factory=list)
+    flags: dict[str, str] = field(default_factory=dict)
+    """Evidence by flag: what a control has found."""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    outputs: tuple[torch.Tensor, ...]
+    stated: StatedWorkload
+    seconds: float
+
+
+def state_workloads(
+    device: Device,
+    problem: RecordedProblem,
+    mode: Mode,
+    recorded: Sequence[Mapping[str, int]],
+) -> TaskStatement:
+    """States train, unseen and adversarial workloads.
+
+    Args:
+        device: The device.
+        problem: The problem, with templates and without workloads.
+        mode: The mode of the task.
+        recorded: The dimensions of the recorded calls, each with its template.
+
+    Raises:
+        UnsupportedTask: The suite's own code answers none of them.
+    """
+    with _Reference(device, problem, mode) as reference:
+        statement = TaskStatement()
+        first = chosen(problem, recorded, MOST_TRAIN)
+        more = [one for one in chosen(problem, recorded, 4 * MOST_TRAIN) if one not in first]
+        sound: list[StatedWorkload] = []
+        for number, dims in enumerate([*first, *more]):
+            enough = number >= MOST_TRAIN and (sound or not statement.stated)
+            late = reference.late if statement.stated else reference.hopeless
+            if enough or len(sound) >= MOST_TRAIN or late:
+                break
+            if stated := reference.train(dims):
+                statement.stated.append(stated)
+                sound += [] if reference.evidence[_key(stated)] else [stated]
+        if sound:
+            statement.stated = sound
+        elif statement.stated:
+            statement.flags = reference.evidence[_key(statement.stated[0])]
+        else:
+            raise UnsupportedTask(reference.why or "no call of it can be made again")
+        train = list(statement.stated)
+        if "nan" not in statement.flags:  # else hardly any other size has an answer without NaN
+            statement.stated += reference.beyond(train)
+        statement.notes = _notes(device, problem, statement.stated, reference.twins)
+        return statement
+
+
+def _notes(
+    device: Device, problem: RecordedProblem, stated: Sequence[StatedWorkload], twins: int
+) -> list[str]:
+    """Names the rules that cannot hold for a task, and what was changed for it."""
+    notes = [f"{twins} workloads are smaller twins"] if twins else []
+    if not device.description.audits:
+        notes += ON_GPU
+    if problem.margin:
+        notes.append("its own code accesses memory just outside of tensors")
+    if not any(one.split is Split.UNSEEN for one in stated):
+        notes.append("no unseen")
+    return notes
+
+
+class _Reference:
+    """States workloads by calls of the suite's own code."""
+
+    def __init__(self, device: Device, problem: RecordedProblem, mode: Mode) -> None:
+        self._code = OwnCode(device, problem, mode)
+        self._problem, self._mode = problem, mode
+        self._may_shrink = device.description.scale is Scale.SIM
+        """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
+        self._largest = LARGEST if self._may_shrink else LARGEST_ON_GPU
+        self._slow = False
+        self._began = time.monotonic()
+        self.why = ""
+        """Why the first call failed."""
+        self.twins = 0
+        self.evidence: dict[str, dict[str, str]] = {}
+        """Objections to each train workload: flags, each with its observation."""
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for a task is over."""
+        return time.monotonic() - self._began > SECONDS
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether a task is given up that has no workload yet."""
+        return time.monotonic() - self._began > LONGEST
+
+    def __enter__(self) -> _Reference:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._code.close()
+
+    def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
+        """States a recorded call, or a twin of it."""
+        if not self._may_shrink:
+            return self._kept(dims, self._try(dict(dims), Kind.TRAIN, Split.TRAIN))
+        large = self._problem.elements(dims) > LARGEST
+        tried = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if tried is None and not (large or self._slow):
+            return None
+        sizes, left = dict(dims), MOST_TRIES
+        while (tried is None or tried.seconds > SLOW) and left and not self.hopeless:
+            smaller, still_large, before = None, False, left
+            parts = STOPPED if tried is None else FINISHED
+            for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
+                if sizes[name] < parts or not left:
+                    continue
+                left -= 1
+                fewer = sizes | {name: sizes[name] // parts}
+                still_large = self._problem.elements(fewer) > LARGEST
+                smaller = None if still_large else self._try(fewer, Kind.TRAIN, Split.TRAIN)
+                if smaller is not None or still_large or self._slow:
+                    sizes = fewer
+                    break
+            if left == before or (smaller is None and not (still_large or self._slow)):
+                break  # no size can be smaller, or none helps
+            tried = smaller
+        if tried is None and large:  # no size of it can be smaller
+            sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        return self._kept(dims, tried)
+
+    def _kept(self, dims: Mapping[str, int], tried: _Tried | None) -> StatedWorkload | None:
+        """Looks at a call, unless it failed or is too slow."""
+        if tried is None or tried.seconds > MOST_SLOW:
+            self.why = self.why or "slow: no smaller twin of its calls runs"
+            return None
+        self.twins += dict(tried.stated.dims) != dict(dims)
+        self.evidence[_key(tried.stated)] = self._look(tried)
+        return tried.stated
+
+    def beyond(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
+        """States unseen and adversarial workloads."""
+        taken = [dict(one.dims) for one in train]
+        unseen = self.further(proposals(train, self._problem.name), taken, Split.UNSEEN)
+        odd = self.further(odd_sizes(train), taken, Split.ADVERSARIAL)
+        return [*unseen, *odd, *self.not_contiguous(train)]
+
+    def further(
+        self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
+    ) -> list[StatedWorkload]:
+        """States the proposals that the suite's own code answers."""
+        most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
+        usable_ones: list[StatedWorkload] = []
+        failures = 0
+        for kind, dims in proposed:
+            if len(usable_ones) >= most or failures > 2 * most or self.late:
+                break
+            if dims in taken or self._problem.elements(dims) > self._largest:
+                continue
+            taken.append(dims)
+            tried = self._try(dims, kind, split)
+            usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
+            failures += not usable
+            if usable and tried is not None:
+                usable_ones.append(tried.stated)
+        return usable_ones
+
+    def not_contiguous(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
+        """States one call on matrices that are not contiguous, if the suite's own code takes them.
+
+        It does if it gives the answer that it gives on contiguous ones of the same values.
+        """
+        templates = self._problem.templates
+        for one in train[:MOST_ADVERSARIAL]:
+            other = strided(templates[one.dims[CALL]])
+            if other is None or self.late:
+                continue
+            dims = {**one.dims, CALL: templates.index(other)}
+            tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
+            if tried is None or tried.seconds > SLOW:
+                continue
+            try:
+                plain, _ = self._code.call(one, 1)
+            except CallFailed:
+                continue
+            if _same_answer(plain, tried.outputs):
+                return [tried.stated]
+        return []
+
+    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
+        """Makes a call three times: to learn its outputs, again, and on other values."""
+        self._slow = False
+        known = StatedWorkload(dims, kind, split, (), False)
+        try:
+            first, seconds = self._code.call(known, 1)
+            if self._problem.templates[dims[CALL]].call.backward:
+                known = replace(known, outputs=self._named(dims, first, 0))
+                whole, seconds = self._code.call(known, 1)
+                known = replace(known, outputs=self._named(dims, whole, len(whole) - len(first)))
+                first = whole
+            else:
+                known = replace(known, outputs=self._named(dims, first, 0))
+        except ImpossibleError as error:
+            self.why = self.why or f"no fresh values: {error}"
+            return None
+        except CallFailed as error:
+            self._slow = any(words in str(error) for words in ("in time", "within", "time limit"))
+            self.why = self.why or f"it does not run: {error}"
+            return None
+        if not any(t.numel() for t in first):
+            self.why = self.why or "no output: it returns and changes no tensor"
+            return None
+        if seconds > SLOW:  # the first call compiles and tunes
+            with suppress(CallFailed):
+                _, seconds = self._code.call(known, 1)
+        if split is not Split.TRAIN:  # the judge audits all of these calls
+            try:
+                other, _ = self._code.call(known, 2, audit=Audit.REVERSED)
+            except CallFailed:
+                return None
+            if [t.shape for t in other] != [t.shape for t in first]:
+                return None
+        known = replace(known, exact=self._exact(known))
+        return _Tried(first, known, seconds)
+
+    def _look(self, tried: _Tried) -> dict[str, str]:
+        """Returns what makes verdicts on a workload mean little, by flag."""
+        try:
+            again, _ = self._code.call(tried.stated, 1)
+            other, _ = self._code.call(tried.stated, 2)
+            without = again
+            if self._mode is Mode.TRITON2TRITON:
+                without, _ = self._code.call(tried.stated, 1, noop=True)
+        except CallFailed as error:
+            return {"irreproducible": f"the second call failed: {error}"}
+        if any(
+            [t.shape for t in found] != [t.shape for t in again]
+            for found in (tried.outputs, other, without)
+        ):
+            return {"irreproducible": "shapes of the answer depend on values"}
+        flags = {}
+        if not _same_answer(tried.outputs, again):
+            flags["irreproducible"] = "two calls on the same data differ"
+        if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
+            flags |= self._blind(tried.stated)
+        if self._mode is Mode.TRITON2TRITON and all(map(_equal, tried.outputs, without)):
+            flags["vacuous"] = "the answer is the same without its kernels"
+        if not _usual(tried.outputs):
+            flags["nan"] = "the answer holds NaN"
+        if not flags and sum(t.numel() for t in tried.outputs) <= FEW:
+            flags |= self._by_chance(tried)
+        several = [t for t in tried.outputs if t.numel() > 1]
+        if several and all(bool((t == t.flatten()[0]).all()) for t in several):
+            flags["constant"] = "all elements of the answer are equal"
+        return flags
+
+    def _by_chance(self, tried: _Tried) -> dict[str, str]:
+        """Looks for flags that only some values show, since an answer has few elements."""
+        for seed in FURTHER_SEEDS:
+            try:
+                answer, _ = self._code.call(tried.stated, seed)
+                without: tuple[torch.Tensor, ...] = ()
+                if self._mode is Mode.TRITON2TRITON:
+                    without, _ = self._code.call(tried.stated, seed, noop=True)
+            except CallFailed as error:
+                return {"irreproducible": f"a call on other values failed: {error}"}
+            if [t.shape for t in answer] != [t.shape for t in tried.outputs]:
+                return {"irreproducible": "shapes of the answer depend on values"}
+            if without and all(map(_equal, answer, without)):
+                return {"vacuous": "the answer to some values is the same without its kernels"}
+        return {}
+
+    def _blind(self, stated: StatedWorkload) -> dict[str, str]:
+        """Tells an answer that ignores its inputs from tests that always pass the same values."""
+        one, other = (self._code.inputs(stated, seed) for seed in (1, 2))
+        tensors = [(a, other[name]) for name, a in one.items() if isinstance(a, torch.Tensor)]
+        if all(isinstance(b, torch.Tensor) and _equal(a, b) for a, b in tensors):
+            return {"fixed-inputs": "its tests pass the same values at each size"}
+        return {"seed-blind": "other values give the same answer"}
+
+    def _exact(self, stated: StatedWorkload) -> bool:
+        """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
+        if self._mode is Mode.TRITON2TRITON:
+            return False
+        floating = [o for o in stated.outputs if o.dtype.is_floating_point]
+        if not floating:
+            return False
+        try:
+            answer, _ = self._code.call(stated, 1, exact=True)
+        except CallFailed:
+            return False
+        pairs = zip(stated.outputs, answer, strict=False)
+        same = len(answer) == len(stated.outputs)
+        return same and all(
+            t.dtype == (torch.float64 if o.dtype.is_floating_point else o.dtype) for o, t in pairs
+        )
+
+    def _named(
+        self, dims: Mapping[str, int], outputs: Sequence[torch.Tensor], gradients: int
+    ) -> tuple[Output, ...]:
+        changed = sum(f.mutated for f in self._problem.templates[dims[CALL]].call.tensors)
+        plain = len(outputs) - changed - gradients
+        names = [f"out{i}" for i in range(plain)] + [f"changed{i}" for i in range(changed)]
+        names += [f"gradient{i}" for i in range(gradients)]
+        return tuple(
+            Output(
+                name,
+                tensor.dtype,
+                Check.CLOSE if tensor.dtype.is_floating_point else Check.EXACT,
+                ", ".join(map(str, tensor.shape)),
+            )
+            for name, tensor in zip(names, outputs, strict=True)
+        )
+
+
+def _key(stated: StatedWorkload) -> str:
+    return str(sorted(stated.dims.items()))
+
+
+def _usual(outputs: Sequence[torch.Tensor]) -> bool:
+    floating = [t for t in outputs if t.dtype.is_floating_point]
+    return not any(bool(torch.isnan(t.float()).any()) for t in floating)
+
+
+def _same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    if [(t.shape, t.dtype) for t in one] != [(t.shape, t.dtype) for t in other]:
+        return False
+    return all(same_twice(a, b, a.double()) for a, b in zip(one, other, strict=True))
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    first, second = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
+    return torch.equal(first, second) if one.numel() else True

@@ -1,0 +1,123 @@
+"""HIP tasks of AgentKernelArena: a PyTorch module, and a HIP file that an extension is built from.
+
+A candidate is a launcher in HIP that the prompt shows, as in our own HIP tasks. Extensions are no
+candidates: their host code would be compiled against PyTorch in each evaluation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.imports.readers.base import (
+    ConfinedRunner,
+    FoundTask,
+    Unsupported,
+    UnsupportedTask,
+    read_bytes,
+    read_text,
+)
+from kernel_gym.imports.readers.cases import constructed, generator_of
+from kernel_gym.imports.readers.halves import parsed
+from kernel_gym.imports.readers.recording import RECORDING_SECONDS, SEED
+from kernel_gym.imports.recorded.calls import parse_calls
+from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Problem
+
+STYLE = "module"
+ENTRY = "model_new"
+MODULES = "pytorch_code_module"
+MOST_CASES = 12
+
+
+def module_entry(
+    checkout: Path, folder: Path, task: str, category: str, text: str
+) -> FoundTask | Unsupported:
+    """Returns a task with a PyTorch module.
+
+    Raises:
+        CheckoutError: Its file cannot be read.
+    """
+    paths = sorted((checkout / folder / MODULES).glob("*.py"))
+    if not paths:
+        return Unsupported(task, category, "HIP: it has no PyTorch module beside its kernel")
+    name = paths[0].relative_to(checkout).as_posix()
+    classes = _modules(parsed(name, read_text(checkout, name)))
+    if not classes:
+        return Unsupported(task, category, "HIP: its PyTorch file defines no module")
+    stem = paths[0].stem
+    chosen = [one for one in classes if stem.endswith(one.name)] or classes[-1:]
+    details = {
+        "style": STYLE,
+        "file": name,
+        "class": chosen[-1].name,
+        "parameters": _parameters(chosen[-1]),
+        "instruction": text,
+    }
+    return FoundTask(task, category, Mode.TORCH2HIP, (name,), details)
+
+
+def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    """Records the inputs of a module and traces it at many sizes.
+
+    Raises:
+        UnsupportedTask: It cannot be imported.
+    """
+    name = found.details["file"]
+    options = {
+        "style": "cases",
+        "file": name,
+        "most": MOST_CASES,
+        "seconds": RECORDING_SECONDS,
+        "seed": SEED,
+    }
+    answer = bench.run("record", {name: read_bytes(checkout, name)}, options)
+    calls, _ = parse_calls(answer)
+    made = generator_of(calls, constructed(answer), found.details["parameters"])
+    return bench.trace(
+        {"module.py": read_text(checkout, name), "inputs.py": made.text},
+        f"module.py:{found.details['class']}",
+        "inputs.py:make_inputs",
+        "inputs.py:make_init",
+        ENTRY,
+        made.points,
+    )
+
+
+def module_problem(
+    suite: str, checkout: Path, found: FoundTask, data: Mapping[str, Any]
+) -> Problem:
+    """Makes the problem from the text that tracing has left.
+
+    Raises:
+        UnsupportedTask: What was prepared is of another version.
+    """
+    if "text" not in data:
+        raise UnsupportedTask("what was prepared lacks its text: import it again")
+    kind = type(load_text(found.name, str(data["text"])))
+    own = {
+        "name": f"{suite}/{found.name}",
+        "suite": suite,
+        "entry": ENTRY,
+        "code": read_text(checkout, found.details["file"]),
+        "source": "AgentKernelArena, github.com/AMD-AGI/AgentKernelArena",
+    }
+    return type(kind.__name__, (kind,), own)()
+
+
+def _modules(tree: ast.Module) -> list[ast.ClassDef]:
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and any("Module" in ast.unparse(b) for b in node.bases)
+    ]
+
+
+def _parameters(node: ast.ClassDef) -> list[str]:
+    """Returns the names of the parameters of a constructor."""
+    functions = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    first = next(functions, None)
+    return [argument.arg for argument in first.args.args[1:]] if first else []

@@ -1,0 +1,326 @@
+"""Reads FastKernels: modules of models, with the shapes that were captured in runs of them.
+
+A checkout must have the registry of shapes, `shape_registry.yaml`, which later commits left out. A
+task is a module of the registry at the lowest two levels. Equal sizes in its shapes are one axis.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernel_gym.imports.readers.base import (
+    CheckoutError,
+    ConfinedRunner,
+    FoundTask,
+    Unsupported,
+    UnsupportedTask,
+    read_text,
+)
+from kernel_gym.imports.readers.halves import parsed
+from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
+from kernel_gym.imports.traced.graph import DTYPES
+from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Problem
+
+PACKAGE = "fastkernels"
+LEVELS = ("L1", "L2")
+_REGISTRY = f"{PACKAGE}/bench/kernels/benchmark_scenarios/small/shape_registry.yaml"
+_TRACED = "problem.py"
+_MOST_FILES = 60
+IMAGE = 4
+"""Sizes in the shape of images: batch, channels, height, width."""
+_HALVES = {"float16", "bfloat16"}
+Scenario = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FastKernelsReader:
+    """Reads one language of the modules.
+
+    Attributes:
+        suite: The name of the suite.
+        mode: The mode of its tasks.
+    """
+
+    suite: str
+    mode: Mode
+
+    def detect(self, checkout: Path) -> bool:
+        """Whether the registry of shapes is there."""
+        return (checkout / _REGISTRY).is_file()
+
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
+        """Yields one task for each operation of the registry that is a kernel or a block."""
+        for stem, scenarios in sorted(_registry(checkout).items()):
+            module = _module(checkout, stem)
+            if module is None:
+                continue
+            level = module.split("/")[-2]
+            name = f"{level}/{stem}"
+            try:
+                yield _entry(checkout, module, stem, name, level, scenarios, self.mode)
+            except CheckoutError as error:
+                yield Unsupported(name, level, str(error))
+
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+        """Traces the module at captured shapes and others."""
+        files = {name: read_text(checkout, name) for name in found.files[1:]}
+        scenario, target = found.details["scenario"], found.details["class"]
+        files[_TRACED] = traced_text(scenario, found.files[1], target)
+        return bench.trace(
+            files,
+            f"{_TRACED}:Model",
+            f"{_TRACED}:make_inputs",
+            f"{_TRACED}:make_init",
+            ENTRY,
+            [_sizes(scenario)],
+        )
+
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+        """Makes the problem from the text that tracing has left."""
+        try:
+            text, adapter = str(data["text"]), str(data["adapter"])
+        except KeyError as error:
+            raise UnsupportedTask(f"what was prepared lacks {error}: import it again") from None
+        kind = type(load_text(found.name, text))
+        own = {
+            "name": f"{self.suite}/{found.name}",
+            "suite": self.suite,
+            "entry": ENTRY,
+            "code": read_text(checkout, found.files[1]),
+            "source": "FastKernels, github.com/Snowflake-AI-Research/fastkernels",
+            "adapter": adapter,
+            "assembled": with_adapter,
+        }
+        return type(kind.__name__, (kind,), own)()
+
+
+@functools.lru_cache(maxsize=2)
+def _registry(checkout: Path) -> dict[str, list[Scenario]]:
+    try:
+        value = yaml.safe_load(read_text(checkout, _REGISTRY))
+    except yaml.YAMLError as error:
+        raise CheckoutError(f"{_REGISTRY}: found no YAML: {str(error)[:200]}") from error
+    if not isinstance(value, dict):
+        raise CheckoutError(f"{_REGISTRY}: found a {type(value).__name__}, expected operations")
+    return {
+        str(stem): [one for one in row.get("scenarios") or [] if isinstance(one, dict)]
+        for stem, row in value.items()
+        if isinstance(row, dict)
+    }
+
+
+def _module(checkout: Path, stem: str) -> str | None:
+    """Returns the file of an operation: its PyTorch reference, or the baseline."""
+    for kind in ("reference", "baseline"):
+        for level in LEVELS:
+            name = f"{PACKAGE}/tasks/{kind}/{level}/{stem}.py"
+            if (checkout / name).is_file() and "load_inline" not in read_text(checkout, name):
+                return name
+    return None
+
+
+def _entry(
+    checkout: Path,
+    module: str,
+    stem: str,
+    name: str,
+    level: str,
+    scenarios: list[Scenario],
+    mode: Mode,
+) -> FoundTask | Unsupported:
+    tree = parsed(module, read_text(checkout, module))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    chosen = class_of(stem, classes)
+    if chosen is None:
+        return Unsupported(name, level, f"{module}: found no class like {stem!r}")
+    taken, needed = _parameters(chosen)
+    usable = [one for one in (_scenario(s, taken) for s in scenarios) if one is not None]
+    if not usable:
+        return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
+    scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
+    given = scenario["init"] | _from_shape(scenario, needed - scenario["init"].keys())
+    scenario = {**scenario, "init": given}
+    if missing := sorted(needed - given.keys()):
+        return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
+    files = (_REGISTRY, *_closure(checkout, module))
+    return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
+
+
+def class_of(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
+    """Returns the class of an operation, or None.
+
+    It is named like the operation, or with a part of its first word, as `YOLOConv` of
+    `yolov10_conv`, or without it, as `FeedForward` of `flux_feedforward`. An only class needs no
+    name. A class of which another one consists is a part of the operation.
+    """
+    first, _, rest = stem.partition("_")
+    tail = rest.replace("_", "")
+    heads = [first[:count] for count in range(len(first), 0, -1)]
+    lower = {name.lower(): node for name, node in classes.items()}
+    for head in heads:
+        if node := lower.get(head + tail):
+            return node
+    if tail in lower and not _is_part(lower[tail], classes):
+        return lower[tail]
+    return next(iter(classes.values())) if len(classes) == 1 else None
+
+
+def _is_part(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
+    """Whether another class names a class."""
+    others = (one for other in classes.values() if other is not node for one in ast.walk(other))
+    return any(isinstance(one, ast.Name) and one.id == node.name for one in others)
+
+
+_WIDTHS = frozenset(
+    "hidden_size in_features out_features dim embed_dim embedding_dim hidden_features "
+    "num_embeddings context_dim".split()
+)
+"""Parameters of classes that are the last size of an input, or may be as large."""
+
+
+def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
+    """Returns parameters that the registry leaves out and the first shape shows.
+
+    The first shape is that of the first real input. Images have their channels first, so that
+    their `dim` is the second size.
+    """
+    tensors = [one for one in scenario["inputs"].values() if isinstance(one, dict)]
+    real = [one for one in tensors if "float" in one["dtype"]]
+    shape = (real or tensors)[0]["shape"]
+    values = dict.fromkeys(missing & _WIDTHS, shape[-1] if shape else 1)
+    names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
+    channels = (names | {"dim"} if len(shape) == IMAGE else names) & missing
+    return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
+
+
+def _parameters(model: ast.ClassDef) -> tuple[set[str], set[str]]:
+    """Returns the parameters of a class, and those of them without a default."""
+    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    init = next(methods, None)
+    if init is None:
+        return set(), set()
+    names = [one.arg for one in init.args.args if one.arg != "self"]
+    optional = names[len(names) - len(init.args.defaults) :] if init.args.defaults else []
+    return {*names, *(one.arg for one in init.args.kwonlyargs)}, set(names) - set(optional)
+
+
+def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
+    """Returns the arguments of the class and the inputs of a captured call, or None."""
+    inputs, init = row.get("inputs"), row.get("init_args") or {}
+    if not isinstance(inputs, dict) or not isinstance(init, dict):
+        return None
+    for one in inputs.values():
+        if isinstance(one, dict) and not (
+            isinstance(one.get("shape"), list) and one.get("dtype") in DTYPES
+        ):
+            return None
+    if not any(isinstance(one, dict) for one in inputs.values()):
+        return None
+    alone = {k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in init.items()}
+    return {"init": {k: v for k, v in alone.items() if k in taken}, "inputs": inputs}
+
+
+def _sizes(scenario: Scenario) -> dict[str, int]:
+    """Returns a name for each size in the shapes; equal sizes are one."""
+    shapes = [one["shape"] for one in scenario["inputs"].values() if isinstance(one, dict)]
+    return {f"size_{n}": n for shape in shapes for n in shape if type(n) is int and n > 1}
+
+
+def traced_text(scenario: Scenario, module: str, target: str) -> str:
+    """Returns a module with the sizes of a scenario, around the suite's class."""
+    sizes = _sizes(scenario)
+    tensors = {k: v for k, v in scenario["inputs"].items() if isinstance(v, dict)}
+    dtypes = {one["dtype"] for one in tensors.values()} & _HALVES
+    default = min(dtypes) if dtypes else "float32"
+    given = ", ".join(f"{k!r}: {_named(v, sizes)}" for k, v in scenario["init"].items())
+    inputs = (
+        f"    {k!r}: {_drawn(v, sizes) if k in tensors else repr(v)},"
+        for k, v in scenario["inputs"].items()
+    )
+    lines = [
+        "import torch",
+        f"from {module.removesuffix('.py').replace('/', '.')} import {target}",
+        "",
+        *(f"{name} = {size}" for name, size in sizes.items()),
+        "",
+        "",
+        f"class Model({target}):",
+        "    def __init__(self, **given):",
+        f"        torch.set_default_dtype(torch.{default})",
+        "        try:",
+        "            super().__init__(**given)",
+        "        finally:",
+        "            torch.set_default_dtype(torch.float32)",
+        "",
+        "",
+        "def make_init():",
+        f"    return {{{given}}}",
+        "",
+        "",
+        "def make_inputs():",
+        "    return {",
+        *(f"    {line}" for line in inputs),
+        "    }",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _named(value: Any, sizes: Mapping[str, int]) -> str:
+    """Returns an argument with the names of sizes in place of numbers."""
+    if isinstance(value, list):
+        return f"[{', '.join(_named(one, sizes) for one in value)}]"
+    known = f"size_{value}"
+    return known if type(value) is int and known in sizes else repr(value)
+
+
+def _drawn(spec: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+    shape = f"({''.join(f'{_named(n, sizes)}, ' for n in spec['shape'])})"
+    dtype = spec["dtype"]
+    if dtype == "bool" or not dtype.startswith(("float", "bfloat")):
+        return f"torch.randint(0, 2, {shape}, dtype=torch.{dtype})"
+    return f"torch.randn({shape}).to(torch.{dtype})"
+
+
+def _closure(checkout: Path, module: str) -> list[str]:
+    """Returns a module and the modules of its package that it imports, directly or not."""
+    files: list[str] = []
+    waiting = [module]
+    while waiting and len(files) < _MOST_FILES:
+        name = waiting.pop(0)
+        if name in files:
+            continue
+        files.append(name)
+        parts = name.split("/")[:-1]
+        waiting += [f"{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
+        for node in ast.walk(parsed(name, read_text(checkout, name))):
+            waiting += _imported(node, name)
+        waiting = [one for one in waiting if (checkout / one).is_file()]
+    return files
+
+
+def _imported(node: ast.AST, file: str) -> list[str]:
+    """Returns the files that a statement of a file may import, which need not exist."""
+    names = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        above = file.split("/")[: -node.level] if node.level else []
+        module = ".".join([*above, *filter(None, [node.module])])
+        names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    paths = [n.replace(".", "/") for n in names if n.split(".")[0] == PACKAGE]
+    return [file for path in paths for file in (f"{path}.py", f"{path}/__init__.py")]
+
+
+TRITON = FastKernelsReader("fastkernels", Mode.TORCH2TRITON)
+HIP = FastKernelsReader("fastkernels-hip", Mode.TORCH2HIP)

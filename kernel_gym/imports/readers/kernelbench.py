@@ -1,0 +1,110 @@
+"""Reads KernelBench: one PyTorch module and its input generator in each file.
+
+A candidate defines the class `ModelNew` with the constructor and `forward` of `Model` (in Triton),
+or the launcher that the prompt shows (in HIP).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.imports.readers.base import (
+    CheckoutError,
+    ConfinedRunner,
+    FoundTask,
+    Unsupported,
+    UnsupportedTask,
+    read_text,
+)
+from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.problem import Problem
+
+ENTRY = "model_new"
+"""The name of the function that a candidate may define in place of the class."""
+CLASS = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
+_FOLDER = "KernelBench"
+_LEVEL = re.compile(r"level[1-4]")
+_FILE = re.compile(r"(\d+)_[\w.,() -]+\.py")
+
+
+@dataclass(frozen=True)
+class KernelBenchReader:
+    """Reads one language of KernelBench's tasks.
+
+    Attributes:
+        suite: The name of the suite.
+        mode: The mode of its tasks.
+    """
+
+    suite: str
+    mode: Mode
+
+    def detect(self, checkout: Path) -> bool:
+        """Whether the folder holds the first level of KernelBench."""
+        return (checkout / _FOLDER / "level1").is_dir()
+
+    def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
+        """Yields the tasks by level and number."""
+        folders = sorted(p for p in (checkout / _FOLDER).iterdir() if _LEVEL.fullmatch(p.name))
+        for folder in folders:
+            paths = [path for path in folder.glob("*.py") if _FILE.fullmatch(path.name)]
+            for path in sorted(paths, key=lambda path: int(path.name.split("_")[0])):
+                name = f"{folder.name}/{path.stem}"
+                try:
+                    text = read_text(checkout, str(path.relative_to(checkout)))
+                except CheckoutError as error:
+                    yield Unsupported(name, folder.name, str(error))
+                    continue
+                if "from_pretrained" in text:
+                    yield Unsupported(
+                        name, folder.name, "needs weights from the network: they are not there"
+                    )
+                    continue
+                files = (str(path.relative_to(checkout)),)
+                yield FoundTask(name, folder.name, self.mode, files)
+
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+        """Traces the module at many sizes."""
+        text = read_text(checkout, found.files[0])
+        return bench.trace(
+            {"problem.py": text},
+            "problem.py:Model",
+            "problem.py:get_inputs",
+            "problem.py:get_init_inputs",
+            ENTRY,
+        )
+
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+        """Makes the problem from the text that tracing has left."""
+        try:
+            text, adapter = str(data["text"]), str(data["adapter"])
+        except KeyError as error:
+            raise UnsupportedTask(f"what was prepared lacks {error}: import it again") from None
+        problem = load_text(found.name, text)
+        kind = type(problem)
+        own = {
+            "name": f"{self.suite}/{found.name}",
+            "suite": self.suite,
+            "entry": ENTRY,
+            "code": read_text(checkout, found.files[0]),
+            "source": "KernelBench, github.com/ScalingIntelligence/KernelBench",
+            "adapter": adapter,
+            "assembled": with_adapter,
+        }
+        return type(kind.__name__, (kind,), own)()
+
+
+def with_adapter(self: Any, source: str) -> str:
+    """Returns a candidate's source with the code that calls its `ModelNew`, if it has one."""
+    if self.adapter and CLASS.search(source):
+        return f"{source}\n{self.adapter}"
+    return source
+
+
+TRITON = KernelBenchReader("kernelbench", Mode.TORCH2TRITON)
+HIP = KernelBenchReader("kernelbench-hip", Mode.TORCH2HIP)

@@ -1,0 +1,174 @@
+"""Runs a checked graph on tensors, in the process of the caller.
+
+Graphs hold operators that touch only their tensors, so that their cost alone must be bounded: see
+`cost_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.utils._pytree import tree_leaves
+
+from kernel_gym.imports.traced.code import written_arguments
+from kernel_gym.imports.traced.counting import CountedOperations
+from kernel_gym.imports.traced.graph import (
+    DTYPES,
+    FORMATS,
+    VALUES,
+    GraphError,
+    Node,
+    TracedGraph,
+    operator,
+    references,
+)
+
+_AS_CALLED: Mapping[str, Callable[..., Any]] = {
+    "aten.scaled_dot_product_attention.default": functional.scaled_dot_product_attention,
+    "aten.rms_norm.default": torch.rms_norm,
+}
+"""Functions that are one kernel on a GPU. The timing model knows them by these names."""
+Arguments = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class GraphCost:
+    """The cost of one run of a graph.
+
+    Attributes:
+        operations: FLOPs of products, and one operation for each element of other results.
+        peak_bytes: The most bytes that arguments and results hold at the same time.
+    """
+
+    operations: int
+    peak_bytes: int
+
+
+def run_graph(graph: TracedGraph, arguments: Arguments) -> tuple[torch.Tensor, ...]:
+    """Runs a graph.
+
+    Args:
+        graph: A graph that `parse_trace` returned.
+        arguments: The tensors by name, all on one device. They are not changed.
+
+    Raises:
+        GraphError: A node cannot be run, or an output is no tensor.
+        RuntimeError: An operator refuses its arguments.
+    """
+    states = list(_steps(graph, arguments))  # all are the same dictionary
+    outputs = tuple(states[-1][number] for number in graph.outputs)
+    if not all(isinstance(output, torch.Tensor) for output in outputs):
+        raise GraphError("an output is no tensor")
+    return outputs
+
+
+def cost_of(graph: TracedGraph, arguments: Arguments) -> GraphCost:
+    """Returns what a run costs, from a run on meta tensors, which computes and holds nothing.
+
+    Raises:
+        GraphError: A node cannot be run.
+        RuntimeError: An operator refuses its arguments.
+    """
+    meta = {name: value.to("meta") for name, value in arguments.items()}
+    peak = 0
+    with torch.no_grad(), CountedOperations() as counted:
+        for live in _steps(graph, meta):
+            peak = max(peak, _held(live))
+    return GraphCost(counted.operations, peak)
+
+
+def _held(live: Mapping[int, Any]) -> int:
+    tensors = (leaf for leaf in tree_leaves(dict(live)) if isinstance(leaf, torch.Tensor))
+    storages = {s._cdata: s.nbytes() for t in tensors if (s := t.untyped_storage())}
+    return sum(storages.values())
+
+
+def _steps(graph: TracedGraph, arguments: Arguments) -> Iterator[dict[int, Any]]:
+    """Yields the values that are still needed, after each node."""
+    device = next((value.device for value in arguments.values()), torch.device("cpu"))
+    written = set(written_arguments(graph.nodes))
+    last = {number: number for number in range(len(graph.nodes))}
+    for number, node in enumerate(graph.nodes):
+        for source in references([*node.args, *node.kwargs.values()]):
+            last[source] = number
+    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
+    ending: dict[int, list[int]] = {}
+    for number, end in last.items():
+        ending.setdefault(end, []).append(number)
+    live: dict[int, Any] = {}
+    for number, node in enumerate(graph.nodes):
+        value = _value(node, live, arguments, device)
+        live[number] = value.clone() if node.name in written else value
+        yield live
+        for ended in ending.get(number, ()):
+            del live[ended]
+
+
+def _value(
+    node: Node, live: Mapping[int, Any], arguments: Arguments, device: torch.device
+) -> torch.Tensor | Any:
+    if node.op == "argument":
+        if node.name is None or node.name not in arguments:
+            raise GraphError(f"found no argument {node.name!r}, expected {[*arguments]}")
+        return arguments[node.name]
+    args = _decoded(node.args, live)
+    if node.op == "item":
+        return args[0][args[1]]
+    if node.op == "constant":
+        return _constant(node, device)
+    if node.op in VALUES:
+        raise GraphError(f"found a node {node.op!r}, expected an operator")
+    kwargs = {name: _decoded(value, live) for name, value in node.kwargs.items()}
+    return _called(node.op, args, kwargs, device)
+
+
+def _called(op: str, args: list[Any], kwargs: dict[str, Any], device: torch.device) -> Any:
+    """Calls an operator. Devices are not recorded: all tensors are on that of the arguments."""
+    overload = operator(op)
+    stated = overload._schema.arguments
+    for place, argument in enumerate(stated[: len(args)]):
+        if args[place] is None and "Device" in str(argument.type):
+            args[place] = device
+    makes = not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves((args, kwargs)))
+    if makes and any(argument.name == "device" for argument in stated[len(args) :]):
+        kwargs["device"] = device
+    return _AS_CALLED.get(op, overload)(*args, **kwargs)
+
+
+def _constant(node: Node, device: torch.device) -> torch.Tensor:
+    if node.data is None or node.dtype is None:
+        raise GraphError(
+            "it holds a tensor that was made outside of the function: make it inside, from sizes "
+            "and numbers"
+        )
+    data = torch.tensor(_decoded(node.data, {}), dtype=getattr(torch, node.dtype), device=device)
+    return data.reshape(node.shape or ())
+
+
+def _decoded(value: Any, live: Mapping[int, Any]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(one, live) for one in value]
+    if isinstance(value, dict):
+        return _special(value, live)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise GraphError(f"found an argument of type {type(value).__name__}")
+
+
+def _special(value: Mapping[str, Any], live: Mapping[int, Any]) -> Any:
+    if "v" in value:
+        return live[value["v"]]
+    if "float" in value:
+        return float(str(value["float"]))
+    if "torch" not in value:
+        raise GraphError("found an unknown argument of an operator")
+    name = value["torch"]
+    if name is None:
+        return None
+    if name not in DTYPES | FORMATS:
+        raise GraphError(f"found {str(name)[:40]!r}, expected a dtype or a memory format")
+    return getattr(torch, name)

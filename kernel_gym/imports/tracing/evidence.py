@@ -1,0 +1,32 @@
+"""Statistics of the values that a user's module starts with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from kernel_gym.imports.tracing.built import Built
+
+
+def spreads(built: Built) -> dict[str, dict[str, Any]]:
+    """Returns mean, standard deviation, least and largest element of each value."""
+    statistics = {}
+    for name, value in built.values.items():
+        if not value.numel() or value.is_complex():
+            continue
+        wide = value.detach().double()
+        statistics[name] = {
+            "mean": float(wide.mean()),
+            "std": float(wide.std(correction=0)),
+            "least": float(wide.min()),
+            "most": float(wide.max()),
+            "shape": list(value.shape),
+            "constant": _constant(wide),
+        }
+    return statistics
+
+
+def _constant(value: torch.Tensor) -> bool:
+    """Whether all elements are equal."""
+    return bool((value == value.reshape(-1)[0]).all())

@@ -1,0 +1,122 @@
+"""The process that runs one program on files of a suite, confined as a candidate's worker.
+
+On a simulated device the process also is the device. On a real GPU the program uses that GPU.
+
+Nothing is judged here: what the suite's code does is recorded, and admission tries it afterwards.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_gym.protocol.request import Request
+from kernel_gym.sandbox.channel import Channel
+from kernel_gym.worker import preload
+from kernel_gym.worker.sim.local import LocalRuntime
+from kernel_gym.worker.sim.runtime import DeviceError
+
+MOST_FILES = 64 << 20
+"""Most bytes of the files of one task."""
+MAX_TRACE = 2000
+PROGRAMS: Mapping[str, str] = {"record": "kernel_gym.imports.upstream.record"}
+"""The module of each program. It has `run(folder, options)`, which returns JSON values."""
+
+
+def main(fds: list[int], options: dict[str, Any]) -> None:
+    """Serves one request.
+
+    Args:
+        fds: The caller, the output of the program, and on a simulated device its memory.
+        options: `memory`: bytes of the device. A simulated device also has `arch`, `threads` and
+            `launch_limit`.
+    """
+    torch.set_num_threads(1)
+    caller = Channel(socket.socket(fileno=fds[0]), buffers=MOST_FILES)
+    os.dup2(fds[1], 1)
+    os.dup2(fds[1], 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    message = caller.recv()
+    folder = Path(os.environ["TMPDIR"]) / "checkout"
+    _write(folder, message.header["files"], message.buffers)
+    os.chdir(folder)
+    try:
+        if "arch" in options:
+            simulate(options, fds[2], message.header["options"].get("launch_seconds"))
+        else:
+            use_gpu(options["memory"])
+        program = importlib.import_module(PROGRAMS[message.header["program"]])
+        answer = {"answer": program.run(folder, message.header["options"])}
+    except BaseException as error:  # code of a suite may raise anything, SystemExit included
+        answer = {"error": f"{type(error).__name__}: {error}"[:MAX_TRACE], "trace": _trace(error)}
+    caller.send(answer)
+
+
+def simulate(options: Mapping[str, Any], memory: int, stopped: float | None) -> None:
+    """Makes a simulated GPU the device of PyTorch and Triton.
+
+    Args:
+        options: See `main`.
+        memory: The descriptor of its memory.
+        stopped: Seconds after which a launch is stopped and counts as done; None for never.
+    """
+    runtime = (LocalRuntime if stopped is None else ImpatientRuntime)(
+        threads=options["threads"],
+        memory=options["memory"],
+        launch_limit=stopped or options["launch_limit"],
+        arch=options["arch"],
+        file=memory,
+        bounds="warn",  # as on a real GPU, where such accesses go unnoticed
+    )
+    runtime.install()
+
+
+def use_gpu(memory: int) -> None:
+    """Creates the context on the real GPU that this process sees.
+
+    No launch can be stopped there. The caller ends the process when its time is over.
+
+    Args:
+        memory: Bytes of the GPU that PyTorch may allocate.
+    """
+    preload.seed_cache()
+    torch.cuda.init()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total))
+
+
+class ImpatientRuntime(LocalRuntime):
+    """A simulated GPU on which a launch that takes too long is stopped and counts as done.
+
+    A recorder needs the arguments of a call and which of them it changes. The first workgroups of
+    a launch show that.
+    """
+
+    def _ask(self, request: Request) -> dict[str, Any]:
+        try:
+            return super()._ask(request)
+        except DeviceError:
+            if not self.gpu.fault or self.gpu.fault["kind"] != "time_limit":
+                raise
+            self.gpu.fault = None
+            return {}
+
+
+def _write(folder: Path, names: list[str], contents: tuple[bytes, ...]) -> None:
+    folder.mkdir(parents=True)
+    for name, content in zip(names, contents, strict=True):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-MAX_TRACE:]

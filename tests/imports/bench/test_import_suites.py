@@ -1,0 +1,351 @@
+"""Tiny suites in each layout are imported on the simulator, and candidates are judged on them."""
+
+import json
+import os
+import pickle
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.errors import InputError
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.imports.bench.import_bench import ImportBench
+from kernel_gym.imports.bench.own_runner import our_score, own_times, own_verdict
+from kernel_gym.imports.manifest import read_manifest
+from kernel_gym.imports.recorded.problem import RecordedProblem
+from kernel_gym.records import Outcome
+from kernel_gym.tasks import get_task, load_suite, prompt
+from kernel_gym.tasks.names import IMPORTS
+from kernel_gym.tasks.sampling import make_inputs
+from kernel_gym.tasks.workload import Split
+from tests.imports.readers import suites
+
+DEVICE = "sim:gfx942"
+pytestmark = pytest.mark.timeout(600)  # three suites are imported
+
+
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory):
+    """The folder of imports, with all tiny suites in it."""
+    folder = tmp_path_factory.mktemp("imports")
+    before = os.environ.get(IMPORTS)
+    os.environ[IMPORTS] = str(folder / "imports")
+    for make in (suites.tritonbench, suites.kernelbenchx, suites.arena):
+        checkout = make(folder / make.__name__)
+        result = CliRunner().invoke(app, ["import", str(checkout), "--json"])
+        assert result.exit_code == 0, result.output
+    yield folder
+    if before is None:
+        del os.environ[IMPORTS]
+    else:
+        os.environ[IMPORTS] = before
+
+
+@pytest.fixture(scope="module")
+def evaluator(imports):
+    with Evaluator(DEVICE, seed=3) as opened:
+        yield opened
+
+
+def verdicts(suite):
+    tasks = read_manifest(suite).tasks
+    return {name: (str(entry.status(DEVICE)), entry) for name, entry in tasks.items()}
+
+
+def test_a_task_with_real_tests_is_admitted_and_others_say_why(imports):
+    entries = verdicts("tritonbench-g")
+    good = entries["add"][1].verdicts[DEVICE]
+    assert entries["add"][0] == "admitted", good.reason
+    assert good.speedup == pytest.approx(1, abs=0.05)
+    assert set(good.controls.values()) == {"fails"}
+    reasons = {name: entry.reason.partition(":")[0] for name, (_, entry) in entries.items()}
+    assert reasons["broken"] == reasons["whole"] == reasons["pointer"] == "unreadable"
+    assert reasons["itself"] == "tests itself"
+    assert reasons["gone"] == "missing"
+    assert "no GPU here" in entries["raises"][1].verdicts[DEVICE].reason
+    assert entries["blind"][0] == "flagged"
+    assert "fixed-inputs" in entries["blind"][1].verdicts[DEVICE].flags
+    fixed = entries["lengths"][1].verdicts[DEVICE]
+    assert fixed.flags == ("fixed-inputs",), fixed.reason
+
+
+def test_few_integers_are_those_that_the_tests_draw_with_other_seeds(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["picks"][0] == "admitted", entries["picks"][1].verdicts[DEVICE].reason
+    problem = get_task("tritonbench-g/picks").problem
+    (template,) = problem.templates
+    assert [len(one.sets) for one in template.linked] == [4, 4]
+    for workload in problem.stated_workloads(Split.TRAIN):
+        drawn = [make_inputs(problem, workload, seed) for seed in range(8)]
+        n = workload.dims["d0"] - 1
+        picked = {tuple(one["c0_t1"].tolist()) for one in drawn}
+        assert 1 < len(picked) <= 4
+        assert max(map(max, picked)) < n
+        assert all(one["c0_t0"].tolist() == [3 * i for i in range(n + 1)] for one in drawn)
+
+
+def test_the_values_of_all_calls_of_one_size_are_seen(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["signs"][0] == "admitted", entries["signs"][1].verdicts[DEVICE].reason
+
+
+def test_launches_are_the_calls_of_functions_that_draw_their_inputs(imports):
+    entries = verdicts("tritonbench-g")
+    assert entries["draws"][0] == "admitted", entries["draws"][1].verdicts[DEVICE].reason
+    (template,) = get_task("tritonbench-g/draws").problem.templates
+    assert template.call.function == "relu_kernel"
+    assert template.grid is not None
+
+
+def test_a_function_of_pytorch_has_an_exact_oracle(imports):
+    entries = verdicts("kernelbenchx")
+    assert set(entries) == {"gated", "matmul_w8a8", "spectrum"}
+    assert entries["gated"][0] == "admitted", entries["gated"][1].verdicts[DEVICE].reason
+    task = get_task("kernelbenchx/gated")
+    assert all(task.problem.exact_dims(dims) for dims in task.problem.train["sim"])
+    assert task.start_source is None
+
+
+def test_complex_answers_are_compared_as_pairs_of_real_numbers(imports):
+    entries = verdicts("kernelbenchx")
+    assert entries["spectrum"][0] == "admitted", entries["spectrum"][1].verdicts[DEVICE].reason
+    (output,) = get_task("kernelbenchx/spectrum").problem.outputs_at({"call": 0, "d0": 4, "d1": 8})
+    assert output.shape.endswith(", 2")
+
+
+def calls(name, split):
+    problem = get_task(name).problem
+    stated = problem.stated_workloads(split)
+    return [problem.templates[one.dims["call"]].call.tensors[0].strides for one in stated]
+
+
+def test_matrices_are_not_contiguous_in_a_call_where_the_own_code_takes_them(imports):
+    assert any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.ADVERSARIAL))
+    assert not any(s[0] == 1 for s in calls("kernelbenchx/gated", Split.TRAIN))
+    assert not any(s[0] == 1 for s in calls("tritonbench-g/rows", Split.ADVERSARIAL))
+    assert verdicts("tritonbench-g")["rows"][0] == "admitted"
+    assert "float32[d0, d1] (not contiguous)" in prompt(get_task("kernelbenchx/gated"), "a device")
+
+
+def test_both_contracts_of_the_arena_and_its_pytest_files(imports):
+    entries = verdicts("agentkernelarena")
+    statuses = {name.rpartition("/")[2]: status for name, (status, _) in entries.items()}
+    assert statuses == {
+        "one": "admitted",
+        "two": "admitted",
+        "test_add": "admitted",
+        "bad": "unsupported",
+        "gone": "unsupported",
+        "SiLU": "unsupported",
+        "Scale": "admitted",
+    }, entries["torch2hip/gpumode/Scale"][1].verdicts[DEVICE].reason
+    assert entries["hip2hip/gpumode/SiLU"][1].reason.startswith("HIP")
+
+
+def test_inputs_of_a_module_become_axes_and_hip_launchers_are_judged(evaluator):
+    task = get_task("agentkernelarena/torch2hip/gpumode/Scale")
+    assert {axis.name for axis in task.problem.axes} == {"d0", "d1"}
+    assert [arg.shape for arg in task.problem.args] == ["d0, d1", "d1"]
+    assert evaluator.evaluate(task, suites.SCALE_HIP).outcome is Outcome.PASSED
+    wrong = suites.SCALE_HIP.replace("weight[i % d1]", "1.0f")
+    assert evaluator.evaluate(task, wrong).outcome is Outcome.WRONG_VALUES
+
+
+def test_an_imported_problem_is_found_again_by_another_process(imports):
+    problem = get_task("tritonbench-g/add").problem
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    with pytest.raises(TypeError, match="only imported tasks"):
+        pickle.dumps(RecordedProblem(problem.origin, problem.templates, ()))
+
+
+def test_imported_suites_are_listed(imports):
+    rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
+    assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
+    names = {task.id.partition("/")[2] for task in load_suite("tritonbench-g").tasks}
+    assert names == {"add", "draws", "picks", "rows", "signs"}
+
+
+def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):
+    text = prompt(get_task("tritonbench-g/add"), "a device")
+    assert "Add a square." in text
+    assert "call 0: add with float32[d0], float32[d0]" in text
+
+
+EXIT = "import posix\ndef add(x, y):\n    posix._exit(0)\n"
+FORGED = """
+def add(x, y):
+    print('```json\\n{"speedup": 99.0, "call": true, "exec": true}\\n```')
+    return x
+"""
+PATCHED = """
+import torch
+setattr(torch, "allclose", lambda *a, **k: True)
+setattr(torch.testing, "assert_close", lambda *a, **k: None)
+def add(x, y):
+    return torch.zeros_like(x)
+"""
+SLOW_ROWS = suites.ADD.replace(
+    "    n = x.numel()\n",
+    "    n = x.numel()\n    if n > 600:\n        raise RuntimeError('slow')\n",
+)
+LOW_PRECISION = suites.ADD.replace("x + y * y", "(x + y * y).to(tl.float16).to(tl.float32)")
+TORCH_ONLY = "def add(x, y):\n    return x + y * y\n"
+REFERENCE = (
+    suites.ADD.replace("x + y * y", "x") + "\nresult_gold = {}\ndef test_add():\n    return {}\n"
+)
+HARD_CODED = suites.ADD.replace(
+    "    n = x.numel()\n", "    n = x.numel() if x.numel() in (512, 1000, 2048) else 0\n"
+).replace("(triton.cdiv(n, 256),)", "(max(1, triton.cdiv(n, 256)),)")
+LAUNDERED = (
+    suites.ADD.replace(
+        "    n = x.numel()\n", "    n = x.numel()\n    x, y = x + y * y, torch.zeros_like(y)\n"
+    ).replace("def add(", "def own_add(")
+    + "\ndef add(x, y):\n    return x + y * y\n"
+)
+EXPLOITS = {
+    "ends the process": (EXIT, {Outcome.RUNTIME_ERROR}),
+    "forged result": (FORGED, {Outcome.WRONG_METADATA, Outcome.WRONG_VALUES}),
+    "patched comparison": (PATCHED, {Outcome.WRONG_VALUES}),
+    "crash on slow rows": (SLOW_ROWS, {Outcome.RUNTIME_ERROR}),
+    "low precision": (LOW_PRECISION, {Outcome.WRONG_VALUES}),
+    "PyTorch only": (TORCH_ONLY, {Outcome.HACK}),
+    "edited reference": (REFERENCE, {Outcome.WRONG_VALUES}),
+    "hard-coded shapes": (HARD_CODED, {Outcome.UNSEEN_FAILED, Outcome.WRONG_VALUES}),
+    "PyTorch beside a kernel": (LAUNDERED, {Outcome.HACK}),
+}
+
+
+@pytest.mark.parametrize("name", EXPLOITS)
+def test_published_exploits_are_not_paid(evaluator, name):
+    source, outcomes = EXPLOITS[name]
+    evaluation = evaluator.evaluate(get_task("tritonbench-g/add"), source)
+    assert evaluation.outcome in outcomes, evaluation.message
+    assert evaluation.speedup is None
+
+
+def test_a_function_of_pytorch_is_no_kernel_for_its_own_task(evaluator):
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), suites.TANH)
+    assert evaluation.outcome is Outcome.HACK
+
+
+def test_a_product_that_does_not_quantise_is_not_paid(evaluator):
+    task = get_task("kernelbenchx/matmul_w8a8")
+    assert evaluator.evaluate(task, suites.W8A8_KERNEL).outcome is Outcome.PASSED
+    quantising = "    x, w = tl.floor(x / a + 0.5), tl.floor(w / b + 0.5)\n"
+    plain = suites.W8A8_KERNEL.replace(quantising, "    a, b = 1.0, 1.0\n")
+    assert plain != suites.W8A8_KERNEL
+    evaluation = evaluator.evaluate(task, plain)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.speedup is None
+
+
+OWN_RUNNER = {
+    "right": (suites.ADD, True, True, ""),
+    "wrong values": (suites.ADD.replace("x + y * y", "x"), True, False, "exit code 1"),
+    "ends the process": ("import os\nos._exit(0)\n", False, False, "it ended the process"),
+    "no Python": ("def add(:\n", False, False, ""),
+}
+
+
+@pytest.mark.parametrize("name", OWN_RUNNER)
+def test_the_own_runner_of_the_arena_is_a_second_gate(imports, name):
+    source, compiled, correct, message = OWN_RUNNER[name]
+    with ImportBench(DEVICE) as bench:
+        verdict = own_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
+    assert (verdict.compiled, verdict.correct) == (compiled, correct), verdict.message
+    assert message in verdict.message
+    assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
+
+
+def test_a_task_without_a_runner_has_no_second_gate(imports):
+    with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no runner"):
+        own_verdict("tritonbench-g/add", suites.ADD, bench)
+
+
+ARENA_TASKS = {name: f"agentkernelarena/triton2triton/vllm/{name}" for name in ("one", "two")}
+SLOWER = suites.ADD.replace(
+    "    return out\n", "    add_kernel[(1,)](x, y, out, n, BLOCK=256)\n    return out\n"
+)
+
+
+@pytest.mark.parametrize("name", ARENA_TASKS)
+def test_the_performance_command_of_the_arena_is_scored_by_its_formula(imports, name):
+    with ImportBench(DEVICE) as bench:
+        same = own_times(ARENA_TASKS[name], suites.ADD, bench, slow=True)
+        slower = own_times(ARENA_TASKS[name], SLOWER, bench, slow=True)
+        outcome, ours = our_score(ARENA_TASKS[name], suites.ADD, bench.evaluator)
+    assert (same.cases, same.methods, same.speedup.problem) == (2, ("cuda_event_fallback",), "")
+    assert same.speedup.ratio == pytest.approx(1, abs=0.1)
+    assert same.score == pytest.approx(120 + 100 * same.speedup.ratio)
+    assert slower.speedup.ratio < 0.8
+    assert outcome == "passed"
+    assert ours == pytest.approx(220, abs=6)
+
+
+def test_the_performance_command_is_refused_on_a_simulator_unless_asked(imports, tmp_path):
+    path = tmp_path / "my.py"
+    path.write_text(suites.ADD)
+    command = ["own-runner", ARENA_TASKS["one"], str(path), "--performance"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code != 0
+    assert "calls each case at least 3 times" in " ".join(refused.output.split())
+    row = json.loads(CliRunner().invoke(app, [*command, "--slow", "--json"]).stdout)
+    assert row["own_score"] == pytest.approx(120 + 100 * row["own_speedup"])
+    assert row["outcome"] == "passed"
+
+
+def test_a_candidate_that_fails_while_it_is_timed_has_no_ratio(imports):
+    crash = suites.ADD.replace("    n = x.numel()\n", "    n = x.numel()\n    assert n != 4096\n")
+    with ImportBench(DEVICE) as bench:
+        times = own_times(ARENA_TASKS["one"], crash, bench, slow=True)
+    assert times.speedup.ratio == 0
+    assert times.speedup.problem.startswith("performance: ")
+    assert times.score == 120
+
+
+def test_a_better_kernel_is_paid_and_its_transfer_is_known(evaluator):
+    faster = suites.ADD.replace("256", "1024")
+    evaluation = evaluator.evaluate(get_task("tritonbench-g/add"), faster)
+    assert evaluation.outcome is Outcome.PASSED, evaluation.message
+    assert evaluation.unseen_speedup is not None
+
+
+def test_a_kernel_for_a_function_of_pytorch_passes(evaluator):
+    kernel = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gated_kernel(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    e = tl.exp(-2 * tl.abs(x))
+    t = (1 - e) / (1 + e)
+    tl.store(out_ptr + offsets, tl.where(x < 0, -t, t) * scale, mask=offsets < n)
+
+
+def gated(x, scale=1.0):
+    out = torch.empty_like(x)
+    gated_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), scale, BLOCK=256)
+    return out
+"""
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), kernel)
+    assert evaluation.outcome is Outcome.PASSED, evaluation.message
+    dense = kernel.replace("torch.empty_like(x)", "torch.empty(x.shape, device=x.device)")
+    evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), dense)
+    assert evaluation.outcome is Outcome.WRONG_VALUES
+    assert evaluation.workloads[-1].split is Split.ADVERSARIAL
+
+
+def test_only_kernels_are_taken_where_the_tests_are_in_the_same_file(evaluator):
+    name = "agentkernelarena/triton2triton/rocmbench/easy/test_add"
+    kernel = suites.ADD.partition("def add(")[0]
+    evil = kernel + "\nadd_kernel = None\nraise SystemExit(0)\n"
+    assert evaluator.evaluate(get_task(name), evil).outcome is Outcome.PASSED
+    wrong = kernel.replace("x + y * y", "x")
+    assert evaluator.evaluate(get_task(name), wrong).outcome is Outcome.WRONG_VALUES
+    missing = "import triton\n"
+    assert evaluator.evaluate(get_task(name), missing).outcome is Outcome.COMPILE_ERROR

@@ -1,0 +1,165 @@
+"""A tiny checkout in the layout of FastKernels, with its registry of shapes."""
+
+import ast
+
+import pytest
+
+from kernel_gym.imports.bench.import_bench import ImportBench
+from kernel_gym.imports.bench.importing import import_suite
+from kernel_gym.imports.manifest import ImportStatus
+from kernel_gym.imports.readers.base import FoundTask, Unsupported
+from kernel_gym.imports.readers.fastkernels import (
+    TRITON,
+    _from_shape,
+    _imported,
+    class_of,
+    traced_text,
+)
+from kernel_gym.tasks import get_task
+from kernel_gym.tasks.names import IMPORTS
+
+MODULE = '''
+import torch
+import torch.nn as nn
+from fastkernels.infra.numbers import HALF
+
+
+class RowGate(nn.Module):
+    """Gates the first half of a row by the second."""
+
+    def __init__(self, hidden_size: int, eps: float = 1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(hidden_size))
+
+    def forward(self, x, scale):
+        first, second = x.chunk(2, dim=-1)
+        return first * torch.sigmoid(second) * self.weight * HALF
+'''
+REGISTRY = """
+row_gate:
+  scenarios:
+  - name: tokens-64/a
+    init_args: {training: false, hidden_size: 96}
+    inputs:
+      x: {shape: [64, 192], dtype: float32}
+      scale: 2
+other:
+  scenarios:
+  - name: tokens-1/b
+    inputs: {x: {shape: [1, 8], dtype: float32}}
+shapeless:
+  scenarios:
+  - name: tokens-1/c
+    inputs: {x: 3}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    files = {
+        "__init__.py": "",
+        "infra/__init__.py": "",
+        "infra/numbers.py": "HALF = 0.5\n",
+        "tasks/__init__.py": "",
+        "tasks/reference/__init__.py": "",
+        "tasks/reference/L1/__init__.py": "",
+        "tasks/reference/L1/row_gate.py": MODULE,
+        "tasks/reference/L1/other.py": "class A: pass\nclass B: pass\n",
+        "tasks/reference/L1/shapeless.py": "class Shapeless: pass\n",
+        "bench/kernels/benchmark_scenarios/small/shape_registry.yaml": REGISTRY,
+    }
+    for name, text in files.items():
+        path = tmp_path / "checkout" / "fastkernels" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "checkout"
+
+
+def test_operations_with_shapes_are_listed_with_their_imports(checkout):
+    assert TRITON.detect(checkout)
+    other, gate, shapeless = TRITON.entries(checkout)
+    assert isinstance(gate, FoundTask)
+    assert gate.details["class"] == "RowGate"
+    assert "fastkernels/infra/numbers.py" in gate.files
+    assert isinstance(other, Unsupported)
+    assert "found no class like 'other'" in other.reason
+    assert isinstance(shapeless, Unsupported)
+    assert "found no inputs with shapes" in shapeless.reason
+
+
+@pytest.mark.parametrize(
+    ("stem", "text", "name"),
+    [
+        ("row_gate", "class A: pass\nclass RowGate: pass", "RowGate"),
+        ("yolov10_conv", "class YOLOConv: pass\nclass B:\n    a = YOLOConv", "YOLOConv"),
+        ("flux_feedforward", "class Gelu: pass\nclass FeedForward:\n    a = Gelu", "FeedForward"),
+        ("ada_layer_norm", "class LayerNorm: pass\nclass Zero:\n    a = LayerNorm", None),
+        ("parallel_linear", "class ColumnParallelLinear: pass\nclass B: pass", None),
+        ("anything", "class Only: pass", "Only"),
+        ("anything", "class Anythings: pass\nclass B: pass", None),
+    ],
+)
+def test_the_class_of_an_operation_is_found_by_its_name(stem, text, name):
+    classes = {node.name: node for node in ast.parse(text).body}
+    chosen = class_of(stem, classes)
+    assert (chosen.name if chosen else None) == name
+
+
+def test_equal_sizes_are_one_axis():
+    scenario = {
+        "init": {"hidden_size": 96},
+        "inputs": {
+            "x": {"shape": [64, 96], "dtype": "bfloat16"},
+            "y": {"shape": [96], "dtype": "int64"},
+        },
+    }
+    text = traced_text(scenario, "fastkernels/a.py", "A")
+    assert "'hidden_size': size_96" in text
+    assert "torch.randn((size_64, size_96, ))" in text
+    assert "torch.randint(0, 2, (size_96, )" in text
+    assert "torch.set_default_dtype(torch.bfloat16)" in text
+
+
+@pytest.mark.parametrize(
+    ("inputs", "missing", "expected"),
+    [
+        ({"x": ([4, 8, 20, 20], "bfloat16")}, {"dim", "c1"}, {"dim": 8, "c1": 8}),
+        ({"x": ([4, 8, 96], "bfloat16")}, {"dim"}, {"dim": 96}),
+        (
+            {"lengths": ([70], "int64"), "x": ([1, 64, 96], "bfloat16")},
+            {"hidden_size"},
+            {"hidden_size": 96},
+        ),
+        ({"ids": ([4, 16], "int64")}, {"num_embeddings"}, {"num_embeddings": 16}),
+    ],
+    ids=["images", "rows", "lengths first", "integers only"],
+)
+def test_parameters_that_the_registry_leaves_out_come_from_a_shape(inputs, missing, expected):
+    shapes = {name: {"shape": shape, "dtype": dtype} for name, (shape, dtype) in inputs.items()}
+    assert _from_shape({"inputs": shapes}, missing) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("from ..L1.softmax import Softmax", "fastkernels/tasks/L1/softmax.py"),
+        ("from . import conv", "fastkernels/tasks/L2/conv.py"),
+        ("from fastkernels.tasks.L1 import softmax", "fastkernels/tasks/L1/softmax.py"),
+        ("import fastkernels.tasks.L1", "fastkernels/tasks/L1/__init__.py"),
+    ],
+)
+def test_imported_files_are_found(text, file):
+    (node,) = ast.parse(text).body
+    assert file in _imported(node, "fastkernels/tasks/L2/attention.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
+    with ImportBench("sim:gfx942") as bench:
+        (step,) = import_suite(TRITON, checkout, [bench], None, "L1/row_gate")
+    (verdict,) = step.entry.verdicts.values()
+    assert verdict.status is ImportStatus.ADMITTED, verdict.reason
+    names = {argument.name for argument in get_task("fastkernels/L1/row_gate").problem.args}
+    assert names == {"x", "weight"}
