@@ -11,6 +11,7 @@ from kernel_gym.analysis.compare import compare
 from kernel_gym.analysis.metrics import attempts, fast_p_compiled
 from kernel_gym.cli import app
 from kernel_gym.commands.metrics_table import _estimates
+from kernel_gym.imports import imported
 from kernel_gym.imports.manifest import (
     CompiledBaseline,
     DeviceVerdict,
@@ -19,7 +20,6 @@ from kernel_gym.imports.manifest import (
     ManifestEntry,
     write_manifest,
 )
-from kernel_gym.imports.readers import imported
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.storage.run_store import RunStore, StoreError
 from kernel_gym.tasks.names import IMPORTS, Mode

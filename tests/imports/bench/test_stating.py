@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.admission import own_code, stating
+from kernel_gym.imports.bench import own_code, stating
 from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.imports.readers import recording
 from kernel_gym.imports.readers.base import UnsupportedTask

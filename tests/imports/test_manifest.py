@@ -14,7 +14,7 @@ from kernel_gym.imports.manifest import (
     read_manifest,
     write_manifest,
 )
-from kernel_gym.imports.readers import readers
+from kernel_gym.imports.readers import known
 from kernel_gym.imports.readers.base import CheckoutError, hashes, read_text
 from kernel_gym.imports.readers.known import readers_of
 from kernel_gym.tasks import UnknownName, get_task
@@ -108,7 +108,7 @@ def test_what_is_no_checkout_is_refused(tmp_path):
 
 
 def test_names_of_suites_are_names_of_files():
-    for name in readers.readers():
+    for name in known.readers():
         assert name.replace("-", "").isalnum()
         assert name == name.lower()
 
