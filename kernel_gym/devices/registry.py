@@ -75,6 +75,8 @@ class Backend(ABC):
     or reads clocks: each evaluator then has a process of its own."""
     full_size: bool = True
     """Whether workloads have their full sizes; otherwise the problems' small twins are used."""
+    deterministic: bool = False
+    """Whether equal launches have equal times and profiles."""
     ray_gpus: bool = False
     """Whether an evaluator on Ray takes a share of one of the cluster's GPUs."""
     admission_seconds: float | None = None

@@ -6,10 +6,9 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
-from kernel_gym.devices import device_status
+from kernel_gym.devices import backend_of
 from kernel_gym.episodes.edits import launches, relaunched, space_of
 from kernel_gym.profiles import profile_of
-from kernel_gym.records import Clock
 from kernel_gym.tasks import Task
 
 
@@ -60,7 +59,7 @@ class ProfiledPrompt(LaunchPrompt):
     """
 
     def __init__(self, device: str) -> None:
-        if device_status(device).clock is not Clock.MODELLED:
+        if not backend_of(device).deterministic:
             raise ValueError(
                 f"prompt 'profiled': found device {device!r}, expected a simulated one such as "
                 "'sim:gfx942', whose profiles do not change"

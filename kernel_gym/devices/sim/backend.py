@@ -28,6 +28,7 @@ class SimBackend(Backend):
     preference = 10
     threads = True
     full_size = False
+    deterministic = True
 
     def present(self) -> Sequence[str]:
         """Returns all simulated devices."""
