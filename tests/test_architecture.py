@@ -15,7 +15,7 @@ FLOORS = (
     "formatting hardware inert symbols tasks torch_device triton_versions",
     "records sim",
     "advice client protocol rewards storage",
-    "benchmarks feedback profiles sandbox",
+    "feedback profiles sandbox",
     "devices hidden",
     "judge worker",
     "authoring evaluator programs",
