@@ -158,7 +158,7 @@ def _rank_entry(gpu: str, new_entry: NewEntry) -> BenchmarkEntry:
     return new_entry(
         "problems",
         id=f"head-room-rank-{short.lower()}",
-        metric=f"Rank correlation of the head-room over PyTorch: modelled, and measured on an {short}",
+        metric=f"Rank correlation of the head-room over PyTorch: modelled, measured on an {short}",
         value=_decimal(rank_correlation(rows), 2),
         unit=f"(Spearman, {len(rows)} problems)",
         clock="modelled",

@@ -136,6 +136,18 @@ def test_imports_run_down(room):
     assert upward == []
 
 
+def test_the_package_does_not_need_a_checkout():
+    """Benchmarks, tests and scripts are in no wheel."""
+    others = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for room in ROOMS
+        for path in modules(room)
+        for name in imports(path)
+        if within(name, "benchmarks", "tests", "scripts")
+    ]
+    assert others == []
+
+
 def test_tasks_import_few_packages_and_themselves():
     known = {*sys.stdlib_module_names, "lazy_loader", "numpy", "torch", "pydantic"}
     more = {
