@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.__main__ import app
 from benchmarks.simulator import geak
 from benchmarks.simulator.launches import TritonLaunch
 from benchmarks.simulator.records import BadRecord, read_records
 from benchmarks.simulator.validation import plot, validate_records
-from kernel_gym.cli import app
 
 KERNELS = Path(geak.__file__).parent
 
@@ -91,7 +91,7 @@ def test_repeated_names_are_told_apart(records_file):
 
 
 def test_the_command_prints_a_table_and_json(records_file):
-    arguments = ["bench", "sim", "--validate", str(records_file), "--kernels", str(KERNELS)]
+    arguments = ["simulator", "--validate", str(records_file), "--kernels", str(KERNELS)]
     done = CliRunner().invoke(app, [*arguments, "--json"])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
@@ -103,7 +103,7 @@ def test_the_command_prints_a_table_and_json(records_file):
 def test_records_without_launches_are_refused(tmp_path):
     path = tmp_path / "empty.jsonl"
     path.write_text('{"id": "a", "set": "other"}\n')
-    done = CliRunner().invoke(app, ["bench", "sim", "--validate", str(path)])
+    done = CliRunner().invoke(app, ["simulator", "--validate", str(path)])
     assert done.exit_code == 2
 
 
