@@ -68,7 +68,8 @@ def main() -> None:
         listed = list(json.load(file).items())
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         if mode == "warm":
-            evaluate(*listed[0][1], True)
+            module, source = listed[0][1]
+            evaluate(module, source, True)
         begin = float(began) if mode == "apart" else time.time()
         for name, (module, source) in listed:
             line = {"run": run, "candidate": name, **evaluate(module, source, bool(mode))}

@@ -51,15 +51,15 @@ def evaluate(suite: str) -> None:
     from kernel_gym.tasks import load_suite
 
     tasks = [task for task in load_suite(suite).tasks if task.language == "triton"]
-    tasks = [task for task in tasks if task.baseline_source]
+    sources = {task: source for task in tasks if (source := task.baseline_source)}
     faults = []
     with Evaluator(device="sim:gfx942", seed=0) as evaluator:
-        for task in tasks:
-            result = evaluator.evaluate(task, task.baseline_source)
+        for task, source in sources.items():
+            result = evaluator.evaluate(task, source)
             if result.outcome is not Outcome.PASSED:
                 faults.append(f"{task.id}: {result.outcome.value}: {result.message[:120]}")
-    passed = len(tasks) - len(faults)
-    summary = {"triton": triton.__version__, "tasks": len(tasks), "passed": passed}
+    passed = len(sources) - len(faults)
+    summary = {"triton": triton.__version__, "tasks": len(sources), "passed": passed}
     print(json.dumps(summary | {"faults": faults}))
 
 
