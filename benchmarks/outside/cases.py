@@ -16,17 +16,17 @@ from typing import Any
 
 from benchmarks.outside.reasons import case_reason
 
-DOCUMENT, MOST = "KERNEL_GYM_OUTSIDE_DOCUMENT", "KERNEL_GYM_OUTSIDE_CASES"
+RECORDS_VARIABLE, CASES_VARIABLE = "KERNEL_GYM_OUTSIDE_DOCUMENT", "KERNEL_GYM_OUTSIDE_CASES"
 """Variables: the file for the records, and how many cases at most are drawn."""
-SMALL = "KERNEL_GYM_OUTSIDE_SMALL"
+SMALL_VARIABLE = "KERNEL_GYM_OUTSIDE_SMALL"
 """Variable: set to draw among the smallest cases of a file only."""
-SMALL_PART = 4
+SMALL_SHARE_DIVISOR = 4
 """The smallest cases are one of so many parts of a file's cases."""
 SEED = 25
 """Seed of the draw of cases."""
 _UNFINISHED = "the process ended in it"
 _LATE = "the time of the file was over in it"
-NONE = {"collected": 0, "drawn": 0, "passed": 0, "failed": 0, "skipped": 0, "not_run": 0}
+NO_CASES = {"collected": 0, "drawn": 0, "passed": 0, "failed": 0, "skipped": 0, "not_run": 0}
 
 
 def draw(count: int, most: int) -> list[int]:
@@ -52,7 +52,7 @@ def draw_small(sizes: Sequence[int], most: int) -> list[int]:
         >>> draw_small([9, 8, 1, 7], most=1)
         [2]
     """
-    count = max(most, len(sizes) // SMALL_PART)
+    count = max(most, len(sizes) // SMALL_SHARE_DIVISOR)
     small = sorted(sorted(range(len(sizes)), key=lambda place: sizes[place])[:count])
     return [small[place] for place in draw(len(small), most)]
 
@@ -73,7 +73,7 @@ def size_of(value: object) -> int:
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Keeps the cases that are drawn."""
-    places = set(_places(items, int(os.environ[MOST])))
+    places = set(_places(items, int(os.environ[CASES_VARIABLE])))
     left = [item for place, item in enumerate(items) if place not in places]
     _write({"collected": len(items), "drawn": len(places)})
     items[:] = [item for place, item in enumerate(items) if place in places]
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 def _places(items: Sequence[Any], most: int) -> list[int]:
     """Returns the places of the drawn cases of a file."""
-    if SMALL not in os.environ:
+    if SMALL_VARIABLE not in os.environ:
         return draw(len(items), most)
     cases = [getattr(item, "callspec", None) for item in items]
     return draw_small([size_of(case.params) if case else 1 for case in cases], most)
@@ -111,7 +111,7 @@ def _text(report: Any) -> str:
 
 
 def _write(record: dict[str, Any]) -> None:
-    with Path(os.environ[DOCUMENT]).open("a", encoding="utf-8") as file:
+    with Path(os.environ[RECORDS_VARIABLE]).open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
 
 
@@ -129,7 +129,7 @@ def read(
         failed ones by their reason, the skipped ones by theirs, and the name and the
         text of the first failure.
     """
-    counts, ends = dict(NONE), _Ends(_LATE if timed_out else _UNFINISHED)
+    counts, ends = dict(NO_CASES), _Ends(_LATE if timed_out else _UNFINISHED)
     for record in _records(document):
         if "collected" in record:
             counts["collected"] += record["collected"]

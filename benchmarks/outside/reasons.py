@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel_gym.inert import inert_line
 
-LONGEST = 240
+MAX_REASON_CHARACTERS = 240
 _COMPILING = "CompilationError"
 _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
@@ -71,20 +71,20 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         fault = result["faults"][0]
         late = ", then time limit" if result["timed_out"] else ""
         kind = fault["kind"].replace("_", " ")
-        return f"kernel fault: {kind}{late}", fault["message"][:LONGEST]
+        return f"kernel fault: {kind}{late}", fault["message"][:MAX_REASON_CHARACTERS]
     if result["timed_out"]:
         return "time limit", ""
     if result["failures"]:
-        return "kernel-gym", result["failures"][0]["message"][:LONGEST]
+        return "kernel-gym", result["failures"][0]["message"][:MAX_REASON_CHARACTERS]
     if result["missing"]:
         lack = result["missing"][0]
-        return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[:LONGEST]
+        return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[:MAX_REASON_CHARACTERS]
     return of_text(printed) or _status(result["status"], printed)
 
 
 def case_reason(text: str) -> tuple[str, str]:
     """Returns the class and the first line of what a failed or skipped case of pytest says."""
-    line = inert_line(text.strip().partition("\n")[0], LONGEST)
+    line = inert_line(text.strip().partition("\n")[0], MAX_REASON_CHARACTERS)
     for pattern, name in _CASE_RULES:
         if re.search(pattern, text):
             return name, line
@@ -108,18 +108,18 @@ def of_text(printed: str) -> tuple[str, str] | None:
         if match:
             start = printed.rfind("\n", 0, match.start()) + 1
             line = printed[start:].split("\n", 1)[0]
-            return name, inert_line(line.strip(), LONGEST)
+            return name, inert_line(line.strip(), MAX_REASON_CHARACTERS)
     return None
 
 
 def _of_compiler(message: str) -> tuple[str, str]:
     """Returns the class and the last line of an error of Triton, which shows the source first."""
     lines = [line.strip() for line in message.splitlines() if line.strip(" ^\t")]
-    last = inert_line(lines[-1], LONGEST)
+    last = inert_line(lines[-1], MAX_REASON_CHARACTERS)
     return (of_text(last) if "__nv_" in last else None) or ("Triton does not compile it", last)
 
 
 def _status(status: int, printed: str) -> tuple[str, str]:
     lines = [line for line in printed.splitlines() if line.strip()]
-    last = inert_line(lines[-1].strip(), LONGEST) if lines else ""
+    last = inert_line(lines[-1].strip(), MAX_REASON_CHARACTERS) if lines else ""
     return (f"signal {-status}" if status < 0 else f"status {status}"), last

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outside import cases
-from benchmarks.outside.reasons import LONGEST, reason_of
+from benchmarks.outside.reasons import MAX_REASON_CHARACTERS, reason_of
 from benchmarks.outside.suites import Program
 from kernel_gym.inert import inert_line
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
@@ -20,9 +20,9 @@ from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
 from kernel_gym.worker.sim.settings import SimSettings
 
-MOST_OUTPUT = 1 << 18
+MAX_OUTPUT_BYTES = 1 << 18
 """Bytes of a program's output that are searched for a reason."""
-LIMITS_OF_A_LONG_ONE = 5
+LONG_PROGRAM_FACTOR = 5
 """A test file, and a tutorial, has the time of so many programs."""
 
 
@@ -74,7 +74,7 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
         reason, detail = reason_of(result, printed)
         return record | _ended(program, "failed", reason + tolerant, detail, result)
     if not has_computed(result):
-        last = inert_line(printed.strip().rpartition("\n")[2], LONGEST)
+        last = inert_line(printed.strip().rpartition("\n")[2], MAX_REASON_CHARACTERS)
         asked = any(process["host"] == "hip" for process in result["processes"])
         outcome = "skipped" if asked else "failed"  # it has asked the device and may not need it
         return record | _ended(program, outcome, "nothing computed on the GPU", last, result)
@@ -119,7 +119,7 @@ def _run(
     results = Path(tempfile.mkdtemp(dir=folder))
     log = results / "output.txt"
     settings = replace(settings, results=results, launch_limit=limits.timeout)
-    timeout = limits.timeout * (LIMITS_OF_A_LONG_ONE if program.is_long else 1)
+    timeout = limits.timeout * (LONG_PROGRAM_FACTOR if program.is_long else 1)
     with log.open("wb") as output:
         try:
             ended = run_command(
@@ -133,7 +133,7 @@ def _run(
     how = {"status": ended.status, "timed_out": ended.timed_out, "host_seconds": ended.seconds}
     result = read_results(results).to_json() | how
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - MOST_OUTPUT))
+        file.seek(max(0, log.stat().st_size - MAX_OUTPUT_BYTES))
         printed = file.read().decode(errors="replace")
     if is_interrupted(ended.status, printed):
         raise KeyboardInterrupt
@@ -154,8 +154,8 @@ def _variables(program: Program, limits: OutsideLimits, folder: Path) -> dict[st
         "PYTHONUNBUFFERED": "1",  # so that a time-out leaves what was printed
         "MPLBACKEND": "Agg",
         "COLUMNS": "300",  # so that pytest cuts no reason
-        cases.DOCUMENT: str(folder / "cases.jsonl"),
-        cases.MOST: str(limits.cases),
+        cases.RECORDS_VARIABLE: str(folder / "cases.jsonl"),
+        cases.CASES_VARIABLE: str(limits.cases),
         **program.variables,
     }
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.outside.cases import SMALL
+from benchmarks.outside.cases import SMALL_VARIABLE
 
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
 HECBENCH_PROGRAMS = 80
@@ -23,7 +23,7 @@ SEED = 25
 """Seed of the draw of HeCBench's programs."""
 PLUGIN = "benchmarks.outside.cases"
 """The plugin that draws and records the cases of a test file."""
-MOST_OF_AN_ARGUMENT = 1024
+MAX_ARGUMENT = 1024
 """HeCBench's arguments are meant for seconds of a GPU. Larger ones become this on the simulator."""
 _ARGUMENTS = {
     "floydwarshall-hip": "128 1 16",
@@ -33,7 +33,7 @@ _ARGUMENTS = {
 """Arguments of HeCBench's programs that reject or do not finish with reduced ones."""
 _LIGER_VARIABLES = {"LIGER_FUSED_MOE_AUTOTUNE": "0"}
 """One configuration for each kernel of the mixture of experts, instead of a trial of all."""
-_SMALL = {SMALL: "1"}
+_SMALL = {SMALL_VARIABLE: "1"}
 """Cases are drawn among the smallest quarter of a file: the largest ones fill a GPU."""
 _AITER_VARIABLES = {"AITER_TRITON_ONLY": "1", **_SMALL}
 """aiter's switch for machines where its C++ modules cannot be built: its Triton operators alone."""
@@ -203,7 +203,7 @@ def reduced(words: list[str]) -> tuple[str, ...]:
     small = list(words)
     for place, word in enumerate(words):
         if word.isdecimal():
-            small[place] = str(min(int(word), MOST_OF_AN_ARGUMENT))
+            small[place] = str(min(int(word), MAX_ARGUMENT))
     if words[-1].isdecimal() and not words[-2].startswith("-"):
         small[-1] = "1"
     return tuple(small)

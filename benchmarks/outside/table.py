@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_gym.errors import InputError
 
-MOST_REASONS = 12
+MAX_REASONS = 12
 """Most classes of reasons that a row names; the rest is counted."""
 BEGIN, END = "<!-- outside -->\n", "<!-- /outside -->"
 """The marks around the table in a page."""
@@ -82,7 +82,7 @@ def _row(suite: str, records: Sequence[dict[str, Any]], planned: int) -> str:
             reasons.update(_reasons(record))
     if planned > len(records):
         reasons["not run"] = planned - len(records)
-    named = reasons.most_common(MOST_REASONS)
+    named = reasons.most_common(MAX_REASONS)
     words = [f"{count} {name}" for name, count in named]
     left = sum(reasons.values()) - sum(count for _, count in named)
     words += [f"{left} others"] if left else []

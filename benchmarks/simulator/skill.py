@@ -17,7 +17,7 @@ from scipy import stats
 
 APART = 1.1
 """Pairs of measured times that differ by less than this factor are not ranked."""
-LEAST_ABOVE_FLOOR_US = 1.0
+MIN_ABOVE_FLOOR_US = 1.0
 """Times closer to the launch floor than this say nothing about a kernel."""
 HOST_VARIES = 1.2
 """If the 80th percentile of a time is more than this factor over the 20th, the host was measured.
@@ -62,7 +62,7 @@ class Compared:
 
         None if the measured time is too close to the floor or of the host.
         """
-        if self.is_of_the_host or self.measured - self.floor < LEAST_ABOVE_FLOOR_US:
+        if self.is_of_the_host or self.measured - self.floor < MIN_ABOVE_FLOOR_US:
             return None
         own = max(self.modelled - self.overhead, 1e-3)
         return own / (self.measured - self.overhead)

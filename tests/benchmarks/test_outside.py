@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
-from benchmarks.outside.cases import NONE, draw, draw_small, size_of
+from benchmarks.outside.cases import NO_CASES, draw, draw_small, size_of
 from benchmarks.outside.reasons import case_reason, of_text, reason_of
 from benchmarks.outside.run import is_interrupted
 from benchmarks.outside.suites import CHECKOUTS, programs, reduced, run_line
@@ -98,7 +98,7 @@ def test_cases_are_drawn_and_counted(tmp_path, monkeypatch):
     assert failed
     assert records["test_one.py"]["reason"] == f"{failed} its own assertion"
     ends = records["test_ends.py"]
-    assert ends["cases"] == {**NONE, "collected": 3, "drawn": 3, "passed": 1, "failed": 1} | {
+    assert ends["cases"] == {**NO_CASES, "collected": 3, "drawn": 3, "passed": 1, "failed": 1} | {
         "not_run": 1
     }
     assert ends["reason"] == "1 the process ended, 1 not run: status 3"
