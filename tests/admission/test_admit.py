@@ -211,6 +211,7 @@ def test_a_verdict_falls_with_the_content(outside, monkeypatch):
         devices={DEVICE: {Mode.TORCH2TRITON: ModeVerdict(head_room=2.0)}},
     )
     store_verdict(problem, verdict)
+    assert (folder / "admission.json").read_text().count("\n") == 1
     task = get_task("torch2triton/changing_gelu")
     assert status_of(task) is Status.ADMITTED
     assert status_of(get_task("triton2triton/changing_gelu")) is Status.UNKNOWN
