@@ -203,7 +203,21 @@ def _decimal(value: float, places: int) -> Decimal:
     return Decimal(f"{value:.{places}f}")
 
 
+def kept_where_equal(today: Subject, stored: Subject) -> Subject:
+    """Returns today's figures; one that has not changed keeps its commit and its date."""
+    former = {entry.id: entry for entry in stored.entries}
+
+    def kept(entry: BenchmarkEntry) -> BenchmarkEntry:
+        other = former.get(entry.id, entry)
+        moved = other.model_copy(update={"commit": entry.commit, "date": entry.date})
+        return other if moved == entry else entry
+
+    return Subject(title=today.title, entries=tuple(map(kept, today.entries)))
+
+
 def _write(name: str, subject: Subject) -> None:
+    stored = load_benchmarks(RESULTS).subjects.get(name)
+    subject = kept_where_equal(subject, stored) if stored else subject
     content = subject.model_dump(exclude_none=True)
     text = json.dumps(content, indent=2, default=_plain)
     (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
