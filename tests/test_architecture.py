@@ -16,7 +16,7 @@ FLOORS = (
     "formatting hardware inert symbols tasks torch_device triton_versions",
     "records sim",
     "advice client protocol rewards storage",
-    "benchmarks feedback profiles sandbox",
+    "feedback profiles sandbox",
     "devices hidden",
     "judge worker",
     "evaluator programs",
@@ -137,6 +137,18 @@ def test_imports_run_down(room):
         if (other := room_of(name)) is not None and other != room and FLOOR[other] >= FLOOR[room]
     ]
     assert upward == []
+
+
+def test_the_package_does_not_need_a_checkout():
+    """Benchmarks, tests and scripts are in no wheel."""
+    others = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for room in ROOMS
+        for path in modules(room)
+        for name in imports(path)
+        if within(name, "benchmarks", "tests", "scripts")
+    ]
+    assert others == []
 
 
 def test_tasks_import_few_packages_and_themselves():

@@ -12,7 +12,8 @@ CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
 def test_packages_are_discovered_and_not_listed():
-    assert PROJECT["tool"]["setuptools"]["packages"] == {"find": {"include": ["kernel_gym*"]}}
+    packages = PROJECT["tool"]["setuptools"]["packages"]
+    assert packages == {"find": {"include": ["kernel_gym*"], "exclude": ["kernel_gym.sim.csrc*"]}}
 
 
 def test_what_is_not_a_module_is_package_data():
@@ -26,6 +27,20 @@ def test_what_is_not_a_module_is_package_data():
         if path.is_file() and path not in covered and "__pycache__" not in path.parts
     ]
     assert missing == []
+
+
+def test_only_sources_of_compiled_libraries_are_left_out():
+    excluded = PROJECT["tool"]["setuptools"]["exclude-package-data"]
+    left_out = {
+        path.relative_to(ROOT)
+        for package, patterns in excluded.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+        if path.is_file()
+    }
+    assert {path.suffix for path in left_out} == {".cpp", ".h"}
+    assert not any("torch_device" in path.parts for path in left_out)
+    assert any("csrc" in path.parts for path in left_out)
 
 
 def test_torch_has_no_upper_bound():

@@ -30,9 +30,9 @@ from kernel_gym.tasks.workload import Kind, Layout, Split, Workload
 
 SEED = 0
 """The seed of data and unseen workloads, fixed so that verdicts are reproducible."""
-MOST_BYTES, MOST_FLOPS = 8_000_000, 150_000_000
+MAX_BYTES, MAX_FLOPS = 8_000_000, 150_000_000
 """The most that a workload of the simulator may cost."""
-MOST_ROUNDINGS = 32
+MAX_ROUNDINGS = 32
 """The largest error of the reference, in rounding units of the largest output."""
 PASSES = "passes"
 """The start of the result of a control that the check of values does not refuse."""
@@ -103,7 +103,7 @@ def _against_formula(problem: Problem, seed: int) -> list[str]:
 
 def _dear(problem: Problem) -> list[str]:
     """Checks that workloads of the simulator's scale stay within a budget of work (rule 5)."""
-    budgets = {"bytes": (problem.bytes, MOST_BYTES), "FLOPs": (problem.flops, MOST_FLOPS)}
+    budgets = {"bytes": (problem.bytes, MAX_BYTES), "FLOPs": (problem.flops, MAX_FLOPS)}
     return [
         f"{dict(dims)} costs {cost(dims):,} {name}, at most {most:,} fit the simulator"
         for dims in problem.train[Scale.SIM]
@@ -146,7 +146,7 @@ def _coarse(problem: Problem, expected: Expected) -> list[str]:
         error = torch.where(finite, reference.double() - exact, 0.0).abs().max()
         unit = torch.finfo(output.dtype).eps / 2
         roundings = float(error / (unit * torch.where(finite, exact, 0.0).abs().max() + 1e-30))
-        if roundings > MOST_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
+        if roundings > MAX_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
             reasons.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
     return reasons
 

@@ -73,7 +73,7 @@ ExecutorOption = Annotated[
     typer.Option("--executor", help="Where evaluations run: inline, local, ray or http://HOST."),
 ]
 
-MOST_SAMPLES = 8
+MAX_SAMPLES = 8
 """Most samples of a task that a table lists one by one."""
 _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
@@ -137,7 +137,7 @@ def _turns(task: Any, sample: int | None = None) -> list[str]:
 def _samples(task: Any) -> list[tuple[str, str]]:
     """Returns one row for each sample; many samples give one row with counts of outcomes."""
     numbers = sorted(set(task.samples))
-    if len(numbers) <= MOST_SAMPLES:
+    if len(numbers) <= MAX_SAMPLES:
         return [(str(number), ", ".join(_turns(task, number))) for number in numbers] or [("", "")]
     counts = Counter(task.outcomes).most_common()
     counted = ", ".join(f"{styled_outcome(name)} {count}" for name, count in counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -231,5 +232,5 @@ def _compiled(rows: Iterable[dict[str, Any]]) -> Table:
 
 
 def _short(reason: str) -> str:
-    """The kind of a reason: its text up to the first colon."""
-    return reason.partition(": ")[0][:70]
+    """Returns the kind of a reason: its text up to the first colon, cut between words."""
+    return textwrap.shorten(reason.partition(": ")[0], 70, placeholder=" ...")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernel_gym.admission.mutants import MutationReport
     from kernel_gym.tasks.problem import Problem
 
-MOST_SURVIVORS = 0.03
+MAX_SURVIVING_SHARE = 0.03
 """Largest share of mutants that may pass without a rule that says why."""
 
 
@@ -30,7 +30,7 @@ def mutate(problems: Sequence[Problem], json: bool) -> bool:
     reports = list(track(steps, "mutating", len(problems), console=messages))
     print_json([_row(report) for report in reports]) if json else _show(reports)
     survivors = sum(len(report.survivors) for report in reports)
-    return survivors > MOST_SURVIVORS * sum(report.count for report in reports)
+    return survivors > MAX_SURVIVING_SHARE * sum(report.count for report in reports)
 
 
 def _row(report: MutationReport) -> dict[str, Any]:

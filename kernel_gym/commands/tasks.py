@@ -196,17 +196,6 @@ def _export_harbor(out: Path, suite: str, device: str) -> None:
 
 
 @app.command()
-def controls() -> None:
-    """Print which negative control fails on which problem, as Markdown.
-
-    Example: kernel-gym tasks controls > docs/tasks.md
-    """
-    from kernel_gym.commands.control_table import control_table
-
-    print(control_table(), end="")
-
-
-@app.command()
 def new(
     name: Annotated[str, typer.Argument(help="The name of the problem, such as my_softmax.")],
     folder: Annotated[Path, typer.Option(help="The folder of problem folders.")] = Path("problems"),

@@ -131,8 +131,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
         Args:
             seed: Seed of the generator that draws the task, unseen workloads and data.
-            options: `{"task": ...}` draws the task of this episode from another choice; a
-                curriculum can use it.
+            options: `{"task": ...}` draws the task of this episode from another choice.
 
         Returns:
             The first observation, and an info with the task and the device.

@@ -9,7 +9,7 @@ from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Prompt
 from kernel_gym.episodes.launch_prompts import LaunchPrompt, ProfiledPrompt
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
-from kernel_gym.tasks.task import Mode
+from kernel_gym.tasks.names import Mode
 
 __all__ = ["PROMPTS", "LaunchPrompt", "Prompt", "brief_prompt", "converse", "full_prompt"]
 

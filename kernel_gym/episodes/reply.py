@@ -34,7 +34,7 @@ def extract_source(text: str, task: Task | None = None) -> str:
         'x = 1\n'
     """
     answer = text.rpartition(_THOUGHT_ENDS)[2]
-    blocks = _FENCED.findall(answer)
+    blocks: list[str] = _FENCED.findall(answer)
     if not blocks and not _defines(answer, task):
         blocks = _FENCED.findall(text)
     if not blocks:

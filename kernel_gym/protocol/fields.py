@@ -115,7 +115,8 @@ def number(value: Any, what: str) -> float | int | bool:
     """
     if type(value) not in (int, float, bool) or (type(value) is int and abs(value) > 1 << 64):
         raise BadRequestError(f"{what} is {_shown(value)}, expected a number")
-    return value
+    checked: float | int | bool = value
+    return checked
 
 
 def text(value: Any, what: str) -> str:

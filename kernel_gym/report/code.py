@@ -18,7 +18,7 @@ from pygments.token import Token, _TokenType
 from kernel_gym.inert import inert_text
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 
-LEAST_KEPT = 0.2
+MIN_KEPT_SHARE = 0.2
 """The least share of lines that two sources have in common for a diff of them to be shown."""
 _KINDS = {
     "c": Token.Comment,
@@ -55,7 +55,7 @@ def highlight_diff(before: str, after: str) -> Markup:
         A block of HTML; empty when nothing changed, or so much that a diff would repeat the source.
     """
     old, new = (inert_text(text, MAX_SOURCE_BYTES).split("\n") for text in (before, after))
-    if _kept(old, new) < LEAST_KEPT:
+    if _kept(old, new) < MIN_KEPT_SHARE:
         return Markup()
     lines = difflib.unified_diff(old, new, n=3, lineterm="")
     changed = list(lines)[2:]

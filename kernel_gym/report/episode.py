@@ -23,7 +23,7 @@ from kernel_gym.storage.run_records import AgentStart, SubmissionTime
 from kernel_gym.storage.run_store import CLOCK, EPISODES, STARTS, TRANSCRIPTS, RunStore, TurnRecord
 from kernel_gym.tasks import Task, get_task
 
-MOST_EPISODES = 200
+MAX_EPISODES = 200
 """A run of more episodes gets no page for each."""
 MAX_CONVERSATION = 200_000
 """Most characters of each transcript on a page; the start and the end are kept."""
@@ -50,7 +50,7 @@ def write_episodes(store: RunStore) -> list[str]:
     Returns:
         The paths of the pages in the run folder; none for a run of very many episodes.
     """
-    if len(store.config.tasks) * store.config.samples > MOST_EPISODES:
+    if len(store.config.tasks) * store.config.samples > MAX_EPISODES:
         return []
     (store.folder / EPISODES).mkdir(exist_ok=True)
     pages = []

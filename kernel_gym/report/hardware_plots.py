@@ -29,7 +29,7 @@ _CORNERS = {
     "faster_on_unseen_only": (0.03, 0.97, "left", "top"),
     "faster_on_neither": (0.48, 0.03, "right", "bottom"),
 }
-_MOST_DOTS = 200
+_MAX_DOTS = 200
 """Most workloads that a roofline shows one by one."""
 _BOUND_BY_MEMORY = 0.999
 
@@ -92,7 +92,7 @@ def roofline(tables: Tables, clock: str) -> str:
     rows = [row for row in tables["roofline"] if row["flops"] > 0]
     if not rows:
         return ""
-    if len(rows) > _MOST_DOTS:
+    if len(rows) > _MAX_DOTS:
         rows = _furthest(rows)
     bandwidth = max(row["bytes"] / row["roofline_seconds"] for row in tables["roofline"])
     rates = {row["flops"] / row["roofline_seconds"] for row in rows if not _memory(row, bandwidth)}

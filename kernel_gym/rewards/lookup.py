@@ -164,7 +164,7 @@ def _part(key: str, label: str, entry: Any) -> Part:
 def _imported(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
-        function = getattr(import_module(module), attribute)
+        function: object = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise RewardError(f"reward {name!r} cannot be imported: {error}") from error
     if not callable(function):

@@ -93,7 +93,7 @@ def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
     if former is not None and former.protocol == verdict.protocol:
         devices = former.devices | verdict.devices
         verdict = verdict.model_copy(update={"devices": dict(sorted(devices.items()))})
-    text = verdict.model_dump_json(indent=2) + "\n"
+    text = verdict.model_dump_json() + "\n"  # one line: a verdict is replaced as a whole
     (problem.folder / FILE).write_text(text, encoding="utf-8")
 
 

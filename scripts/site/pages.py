@@ -6,7 +6,7 @@ in the repository, so that the links work in a checkout too.
 
 from __future__ import annotations
 
-import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +19,28 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages at the top of the repository, and where they are in the site."""
-ARCHIVE = re.compile(r"\[([^\]]+)\]\((?:\.\./)*archive/[^)]*\)")
-"""A link to the archive, which is in the repository only."""
-ARCHIVE_NAME = re.compile(r"^\[([^\]]+)\]: (?:\.\./)*archive/.*\n?", re.MULTILINE)
-"""The definition of such a link at the end of a page."""
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages from the top of the repository."""
+    """Adds the pages from the top of the repository, and the page of tasks."""
     for name, target in PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
         files.append(File.generated(config, target, content=text))
+    files.append(File.generated(config, "tasks.md", content=_page_of_tasks()))
     return files
 
 
+def _page_of_tasks() -> str:
+    """Returns the table of tasks, made from the stored verdicts."""
+    sys.path.insert(0, str(ROOT))  # the package of benchmarks is in no wheel
+    from benchmarks.tasks_page import control_table
+
+    return control_table()
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Points links to the site's pages, and turns links to the archive into text."""
+    """Points links to the site's pages."""
     for name, target in PAGES.items():
         markdown = markdown.replace(f"](../{name}", f"]({target}")
         markdown = markdown.replace(f"](../../{name}", f"](../{target}")
-    for name in ARCHIVE_NAME.findall(markdown):
-        markdown = re.sub(rf"\[([^\]]+)\]\[{re.escape(name)}\]", r"\1", markdown)
-    return ARCHIVE.sub(r"\1 (in the repository)", ARCHIVE_NAME.sub("", markdown))
+    return markdown

@@ -6,15 +6,14 @@ import contextlib
 import hashlib
 import json
 from functools import cache
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.tasks_page import control_table
 from kernel_gym.admission import admit
 from kernel_gym.cli import app
 from kernel_gym.commands.admit import _not_current
-from kernel_gym.commands.control_table import control_table
 from kernel_gym.devices import describe
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
@@ -36,7 +35,6 @@ from tests.admission.outside import copy_problem
 
 DEVICES = ("sim:gfx942", "sim:gfx950")
 DEVICE = DEVICES[0]
-PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 SHARE = 20
 """One of this many problems is admitted again, and all that have changed."""
 runner = CliRunner()
@@ -108,11 +106,6 @@ def test_no_control_passes_and_no_task_is_refused():
         assert wrong == {}, name
         assert set(verdict.devices[device_of(problem)]) == set(modes_of(problem))
         assert Status.REFUSED not in {verdict.status(mode) for mode in modes_of(problem)}
-
-
-def test_the_page_of_tasks_is_that_of_the_verdicts():
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == control_table(), "run: kernel-gym tasks controls > docs/tasks.md"
 
 
 def run(*arguments, code=0):
@@ -218,6 +211,7 @@ def test_a_verdict_falls_with_the_content(outside, monkeypatch):
         devices={DEVICE: {Mode.TORCH2TRITON: ModeVerdict(head_room=2.0)}},
     )
     store_verdict(problem, verdict)
+    assert (folder / "admission.json").read_text().count("\n") == 1
     task = get_task("torch2triton/changing_gelu")
     assert status_of(task) is Status.ADMITTED
     assert status_of(get_task("triton2triton/changing_gelu")) is Status.UNKNOWN

@@ -103,7 +103,7 @@ def test_hostile_files_reach_nothing(tmp_path, monkeypatch, carrier, attack):
     code, message = ATTACKS[attack]
     secret, planted = tmp_path / "secret", tmp_path / "planted"
     secret.write_text("known to the user only")
-    monkeypatch.setattr(tracer, "SECONDS", 3.0 if attack == "hangs" else 60.0)
+    monkeypatch.setattr(tracer, "TIMEOUT_SECONDS", 3.0 if attack == "hangs" else 60.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         if "json" not in code:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from kernel_gym.admission.values import MOST_BYTES, MOST_FLOPS
+from kernel_gym.admission.values import MAX_BYTES, MAX_FLOPS
 from kernel_gym.tasks import (
     CATEGORIES,
     DISTRIBUTIONS,
@@ -151,8 +151,8 @@ def test_sizes_of_the_simulator_fit_a_laptop():
     for name in problem_names():
         problem = get_problem(name)
         for dims in problem.train[Scale.SIM]:
-            assert 10_000 <= problem.bytes(dims) <= MOST_BYTES, (name, dims)
-            assert problem.flops(dims) <= MOST_FLOPS, (name, dims)
+            assert 10_000 <= problem.bytes(dims) <= MAX_BYTES, (name, dims)
+            assert problem.flops(dims) <= MAX_FLOPS, (name, dims)
 
 
 def test_row_argmax_takes_any_of_several_maxima_and_nothing_else():

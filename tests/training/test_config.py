@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.admission.modelled_baselines import measured_head_room
+from benchmarks.measured_head_room import measured_head_room
 from kernel_gym.episodes.edits import SIMULATED, choices, launches, space_of
 from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.families import operator_family

@@ -12,11 +12,7 @@ from rich.table import Table
 
 from kernel_gym.commands.bench import gpu as bench_gpu
 from kernel_gym.commands.bench import hostile as bench_hostile
-from kernel_gym.commands.bench import operators as bench_operators
 from kernel_gym.commands.bench import scale as bench_scale
-from kernel_gym.commands.bench import simulator as bench_simulator
-from kernel_gym.commands.bench import table as bench_table
-from kernel_gym.commands.bench.outside import app as bench_outside
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -130,12 +126,7 @@ def _show(rates: dict[str, float], json: bool) -> None:
     console.print(table)
 
 
-app.command("sim")(bench_simulator.simulator)
-app.command()(bench_simulator.record)
-app.command()(bench_operators.operators)
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
 app.command()(bench_scale.scale)
 app.command()(bench_hostile.hostile)
-app.command()(bench_table.table)
-app.command()(bench_outside.outside)

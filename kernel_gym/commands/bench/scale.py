@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TASK = "triton2triton/softmax"
 SECONDS = (0.22, 0.36, 0.61, 0.82, 1.14, 1.45, 1.66, 2.29, 2.57, 3.41, 5.04)
 """Deciles of the sum of `wall_seconds` over the 36 submissions of the quickstart examples on
-sim:gfx942, two at a time on two cores (docs/archive/2026-11-measurements.md, first section)."""
+sim:gfx942, two at a time on two cores."""
 BUSY, SATURATED = 0.95, 0.85
 
 

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from kernel_gym.commands.common import console, messages, note
 
-LONGEST = 20
+MAX_NAME_CHARACTERS = 20
 """Most kernels whose profile is printed."""
-MOST_LINES = 20
+MAX_LINES = 20
 """Most faults, findings and missing things that are printed of each."""
 
 
@@ -64,7 +64,7 @@ def _show_profiles(target: Console, result: dict[str, Any]) -> None:
     from kernel_gym.sim.timing.profile import profile_text
     from kernel_gym.symbols import plain_name
 
-    for name, kernel in list(result["kernels"].items())[:LONGEST]:
+    for name, kernel in list(result["kernels"].items())[:MAX_NAME_CHARACTERS]:
         if not kernel["profile"]:
             continue
         target.print()
@@ -111,6 +111,6 @@ def _distinct(records: list[dict[str, Any]]) -> list[str]:
         text = name + record["message"]
         counts[text] = counts.get(text, 0) + 1
     lines = [f"{text} ({count} times)" if count > 1 else text for text, count in counts.items()]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more: see --json or --out"]
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more: see --json or --out"]
     return lines

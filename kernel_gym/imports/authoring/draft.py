@@ -28,7 +28,7 @@ _INTEGERS = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fnuz", "fl
 _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 
-_MOST_SPREAD = 1e3
+_MAX_SPREAD = 1e3
 """Larger parameters were never given a value."""
 
 
@@ -128,7 +128,7 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     if str(node.name).endswith("running_var"):
         return f"values.positive({tail}"
     mean, std = float(spread.get("mean", 0.0)), float(spread.get("std", 0.0))
-    if not abs(mean) + std < _MOST_SPREAD:  # of memory that was only reserved, perhaps NaN
+    if not abs(mean) + std < _MAX_SPREAD:  # of memory that was only reserved, perhaps NaN
         mean, std, spread = 0.0, 0.0, {**spread, "constant": True}
     if spread.get("constant", True):
         return f"values.around({round(mean, 6)}, 0.3, {tail}"

@@ -13,7 +13,7 @@ Cost = Callable[[Dims], tuple[int, int]]
 """Bytes and FLOPs at given sizes."""
 SIM_BYTES, SIM_FLOPS = 1_200_000, 16_000_000
 """The most that a twin should cost, so that a whole evaluation takes seconds."""
-MOST_SIM_BYTES, MOST_SIM_FLOPS = 5_000_000, 95_000_000
+MAX_SIM_BYTES, MAX_SIM_FLOPS = 5_000_000, 95_000_000
 """The most that the smallest twin may cost."""
 NUMBER = 3
 """Train workloads of a scale."""
@@ -70,11 +70,11 @@ def sim_points(axes: Sequence[FreeAxis], base: Dims, cost: Cost) -> list[Dims]:
         if smaller is None:
             break
         dims = smaller
-    if not _cheap(cost(dims), MOST_SIM_BYTES, MOST_SIM_FLOPS):
+    if not _cheap(cost(dims), MAX_SIM_BYTES, MAX_SIM_FLOPS):
         moved, flops = cost(dims)
         raise TooDear(
             f"its smallest sizes cost {moved:,} bytes and {flops:,} FLOPs, at most "
-            f"{MOST_SIM_BYTES:,} and {MOST_SIM_FLOPS:,} fit the simulator"
+            f"{MAX_SIM_BYTES:,} and {MAX_SIM_FLOPS:,} fit the simulator"
         )
     limit = [max(2 * c, least) for c, least in zip(cost(dims), (200_000, 1_000_000), strict=True)]
     return _varied(axes, dims, (1.5, 0.5, 2.0, 0.75, 1.25, 3.0), lambda d: _cheap(cost(d), *limit))

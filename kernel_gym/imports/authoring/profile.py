@@ -11,7 +11,7 @@ from kernel_gym.imports.authoring.request import read_files, snake
 from kernel_gym.imports.authoring.tracer import CodeError, ask_once
 from kernel_gym.inert import inert_line
 
-MOST_FOUND = 12
+MAX_MODULES = 12
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def profile_script(script: Path) -> list[ProfiledModule]:
     rows = header.get("modules")
     if not isinstance(rows, list):
         raise CodeError("the profile is malformed")
-    classes = [_found(row, script) for row in rows[:MOST_FOUND] if isinstance(row, dict)]
+    classes = [_found(row, script) for row in rows[:MAX_MODULES] if isinstance(row, dict)]
     return sorted(classes, key=lambda one: -one.share)
 
 

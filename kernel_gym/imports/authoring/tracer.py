@@ -14,10 +14,10 @@ from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
 
-SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 """The most that one request may take."""
 MEMORY = 6 << 30
-MOST_OUTPUTS = 256
+MAX_OUTPUTS = 256
 
 
 class CodeError(ValueError):
@@ -116,15 +116,15 @@ def ask_once(verb: str, **fields: Any) -> dict[str, Any]:
 
 def _fork() -> Child:
     limits = WorkerLimits(memory=MEMORY, cpu_seconds=3600)
-    return shared_template().fork("tracer", [], {}, limits, buffers=MOST_OUTPUTS)
+    return shared_template().fork("tracer", [], {}, limits, buffers=MAX_OUTPUTS)
 
 
 def _asked(child: Child, verb: str, *buffers: bytes, **fields: Any) -> tuple[dict[str, Any], Any]:
     try:
-        message = child.channel.request({"do": verb, **fields}, *buffers, timeout=SECONDS)
+        message = child.channel.request({"do": verb, **fields}, *buffers, timeout=TIMEOUT_SECONDS)
     except ChannelTimeout:
         sizes = f" at {fields['sizes']}" if "sizes" in fields else ""
-        raise CodeError(f"it takes more than {SECONDS:g} s{sizes}") from None
+        raise CodeError(f"it takes more than {TIMEOUT_SECONDS:g} s{sizes}") from None
     except ChannelError:
         raise CodeError("the process ended: a crash, exit(), or too much memory") from None
     error = message.header.get("error")

@@ -31,9 +31,9 @@ from kernel_gym.tasks.workload import Kind, Split, Workload
 
 DISTRIBUTIONS = ("normal", "heavy_tail", "tiny", "sparse", "offset", "large")
 """Those that are tried, in this order. The first legal ones are taken."""
-MOST_ROUNDINGS = 16
+MAX_ROUNDINGS = 16
 """The largest error of the reference in rounding units. Admission takes twice as many."""
-MOST_OPERATORS = 250
+MAX_OPERATORS = 250
 """The most operators of a network whose numbers of channels are tried as sizes."""
 _FLOORS = (1, 4, 16)
 """Least steps of an axis that are tried. Few outputs may all cancel, which no kernel can match."""
@@ -88,7 +88,7 @@ def trace_problem(request: TracingRequest, name: str, source: str) -> Text:
     try:
         return _trace(request, name, source)
     except _TooLarge as error:
-        if error.operators > MOST_OPERATORS or not has_widths(request):
+        if error.operators > MAX_OPERATORS or not has_widths(request):
             raise CodeError(str(error)) from None
     try:
         return _trace(replace(request, widths=True), name, source)
@@ -352,7 +352,7 @@ def _sound(problem: TracedProblem, dims: dict[str, int], distribution: str, stri
     if not finite or not compare(problem, expected, expected.reference).passed:
         return False
     pairs = zip(problem.outputs, expected.oracle, expected.reference, strict=True)
-    if any(_roundings(*pair) > MOST_ROUNDINGS for pair in pairs):
+    if any(_roundings(*pair) > MAX_ROUNDINGS for pair in pairs):
         return False
     return not (strict and is_fragile(problem, expected))
 

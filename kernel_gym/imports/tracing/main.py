@@ -20,7 +20,7 @@ from kernel_gym.imports.tracing.sources import Sources
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 
-MOST_BUFFERS = 4096
+MAX_BUFFERS = 4096
 """Most tensors in one request."""
 
 
@@ -28,7 +28,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the caller over the first descriptor."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
-    caller = Channel(socket.socket(fileno=fds[0]), buffers=MOST_BUFFERS)
+    caller = Channel(socket.socket(fileno=fds[0]), buffers=MAX_BUFFERS)
     tracer = TracingWorker()
     while True:
         message = caller.recv()

@@ -13,8 +13,8 @@ from kernel_gym.imports.tracing.on_cpu import Reserved
 from kernel_gym.imports.tracing.recurrent import one_step_only
 from kernel_gym.sandbox.failures import BuildError
 
-MOST_NODES = 4000
-MOST_CONSTANTS = 4096
+MAX_NODES = 4000
+MAX_CONSTANTS = 4096
 """Most elements of a constant tensor."""
 _SKIPPED = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 
@@ -72,9 +72,9 @@ def _recorded(module: GraphModule, names: list[str]) -> dict[str, Any]:
         elif node.op != "call_function" or node.target.__name__ not in _SKIPPED:
             known[node] = len(nodes)
             nodes.append(_node(node, module, known, placeholders))
-    if len(nodes) > MOST_NODES:
+    if len(nodes) > MAX_NODES:
         raise BuildError(
-            f"it runs {len(nodes)} operators, at most {MOST_NODES} are taken: a loop over a size "
+            f"it runs {len(nodes)} operators, at most {MAX_NODES} are taken: a loop over a size "
             "is unrolled; use smaller sizes, or operators that loop themselves"
         )
     return {"nodes": nodes, "outputs": outputs}
@@ -115,7 +115,7 @@ _PLACES = frozenset({"device", "pin_memory", "layout", "generator"})
 def _constant(value: Any) -> dict[str, Any]:
     described = {"shape": list(value.shape), "dtype": str(value.dtype)[6:]}
     fake = isinstance(value, torch._subclasses.FakeTensor)
-    if fake or value.numel() > MOST_CONSTANTS:
+    if fake or value.numel() > MAX_CONSTANTS:
         return described | {"data": None}
     return described | {"data": [_number(one) for one in value.reshape(-1).tolist()]}
 

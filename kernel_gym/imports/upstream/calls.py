@@ -18,15 +18,15 @@ import torch
 
 from kernel_gym.imports.upstream.classes import as_they_are, class_of, is_linked, wider, without_nan
 
-MOST_CALLS = 48
-MOST_TENSORS = 64
-MOST_ELEMENTS = 1 << 26
+MAX_CALLS = 48
+MAX_TENSORS = 64
+MAX_ELEMENTS = 1 << 26
 """Most elements of a tensor that is looked at."""
-MOST_WIDENED = 1 << 20
+MAX_WIDENED_ELEMENTS = 1 << 20
 """Most elements of a further call of the same sizes whose values are looked at."""
-MOST_VARIANTS = 7
+MAX_VARIANTS = 7
 """Most further sets of integers of one call that are kept."""
-MOST_VARIED = 1 << 20
+MAX_VARIED_ELEMENTS = 1 << 20
 """Most characters of all these sets."""
 
 
@@ -84,7 +84,7 @@ class CallRecorder:
         self, name: str, function: Any, args: Any, kwargs: Any, grid: list[int] | None = None
     ) -> Any:
         """Calls a function, and describes the call."""
-        if self._depth or (len(self.calls) >= MOST_CALLS and not self.known_only):
+        if self._depth or (len(self.calls) >= MAX_CALLS and not self.known_only):
             return function(*args, **kwargs)
         described: dict[str, Any] | None = None
         before: list[torch.Tensor] = []
@@ -104,7 +104,7 @@ class CallRecorder:
         return result
 
     def _refuse(self, reason: str) -> None:
-        if reason not in self.refused and len(self.refused) < MOST_CALLS:
+        if reason not in self.refused and len(self.refused) < MAX_CALLS:
             self.refused.append(reason[:200])
 
     def _describe(
@@ -113,7 +113,7 @@ class CallRecorder:
         tensors: list[torch.Tensor] = []
         trees = [self._tree(value, tensors) for value in args]
         named = {key: self._tree(value, tensors) for key, value in kwargs.items()}
-        if len(tensors) > MOST_TENSORS:
+        if len(tensors) > MAX_TENSORS:
             raise NotDescribedError(f"{len(tensors)} tensors")
         described = {
             "function": name,
@@ -137,8 +137,8 @@ class CallRecorder:
         The widest range of real numbers counts. Integers that belong together are kept together.
         """
         self._widened += 1
-        most = MOST_CALLS * (1 + self.known_only)
-        if self._widened > most or sum(t.numel() for t in tensors) > MOST_WIDENED:
+        most = MAX_CALLS * (1 + self.known_only)
+        if self._widened > most or sum(t.numel() for t in tensors) > MAX_WIDENED_ELEMENTS:
             return
         forms = known["tensors"]
         if any("values" not in form for form in forms):  # a call that is not over, or that failed
@@ -155,9 +155,9 @@ class CallRecorder:
         values = {str(k): as_they_are(tensors[k]) for k in linked}
         sets = [{str(k): forms[k]["values"] for k in linked}, *known["variants"]]
         size = len(json.dumps(values))
-        if None in values.values() or values in sets or len(sets) > MOST_VARIANTS:
+        if None in values.values() or values in sets or len(sets) > MAX_VARIANTS:
             return
-        if self._varied + size <= MOST_VARIED:
+        if self._varied + size <= MAX_VARIED_ELEMENTS:
             self._varied += size
             known["variants"].append(values)
 
@@ -216,7 +216,7 @@ class CallRecorder:
         for index, other in enumerate(tensors):
             if other is tensor:
                 return index
-        if tensor.numel() > MOST_ELEMENTS:
+        if tensor.numel() > MAX_ELEMENTS:
             raise NotDescribedError(f"a tensor of {tensor.numel()} elements")
         if tensor.layout is not torch.strided or tensor.is_complex():
             raise NotDescribedError(f"a tensor of {tensor.dtype} and {tensor.layout}")

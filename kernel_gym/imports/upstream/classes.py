@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-MOST_KEPT = 1 << 14
+MAX_KEPT_VALUES = 1 << 14
 """Most bytes of integers that are kept as they are."""
 FEW = 32
 """Integers of so few elements are kept: they are lengths and offsets that belong together."""
@@ -158,6 +158,6 @@ def _ordered(values: torch.Tensor) -> bool:
 
 def _kept(host: torch.Tensor, low: int, high: int) -> dict[str, Any]:
     data = host.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    if len(data) > MOST_KEPT:
+    if len(data) > MAX_KEPT_VALUES:
         return {"kind": "integers", "low": low, "high": high}
     return {"kind": "kept", "low": low, "high": high, "data": base64.b64encode(data).decode()}

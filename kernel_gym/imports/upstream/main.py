@@ -24,7 +24,7 @@ from kernel_gym.worker import preload
 from kernel_gym.worker.sim.local import LocalRuntime
 from kernel_gym.worker.sim.runtime import DeviceError
 
-MOST_FILES = 64 << 20
+MAX_FILES_BYTES = 64 << 20
 """Most bytes of the files of one task."""
 MAX_TRACE = 2000
 PROGRAMS: Mapping[str, str] = {"record": "kernel_gym.imports.upstream.record"}
@@ -40,7 +40,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
             `launch_limit`.
     """
     torch.set_num_threads(1)
-    caller = Channel(socket.socket(fileno=fds[0]), buffers=MOST_FILES)
+    caller = Channel(socket.socket(fileno=fds[0]), buffers=MAX_FILES_BYTES)
     os.dup2(fds[1], 1)
     os.dup2(fds[1], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)

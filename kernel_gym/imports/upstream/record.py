@@ -23,20 +23,20 @@ from kernel_gym.imports.upstream.calls import CallRecorder
 from kernel_gym.imports.upstream.seeds import MovedSeeds
 from kernel_gym.triton_versions import accept_annotated_globals
 
-MOST_FAILURES = 4
+MAX_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
-RING_AGAIN = 2.0
+ALARM_INTERVAL_CPU_SECONDS = 2.0
 """Processor seconds after which a recording that continues is stopped again."""
-MOST_AGAIN = 3
+MAX_RERUNS = 3
 """How often the tests run again with other seeds, to learn other values of linked integers."""
-MOST_REPORT = 1 << 18
+MAX_REPORT_BYTES = 1 << 18
 """Most bytes of a report, and of what a runner has printed."""
-SHARE_AGAIN = 0.5
+RERUN_TIME_SHARE = 0.5
 """The share of the time for recording after which no further run with other seeds begins."""
 STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
-class Enough(KeyboardInterrupt):
+class RecordingTimeUp(KeyboardInterrupt):
     """The time for recording is over. What was recorded so far is used.
 
     Test runners take other exceptions for a test that fails, and continue with the next one.
@@ -68,12 +68,12 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     recorder = CallRecorder()
     signal.signal(signal.SIGPROF, _stop)
     # Of the processor. It rings again, since code of a suite may swallow the exception.
-    signal.setitimer(signal.ITIMER_PROF, options["seconds"], RING_AGAIN)
+    signal.setitimer(signal.ITIMER_PROF, options["seconds"], ALARM_INTERVAL_CPU_SECONDS)
     ended = "well"
     try:
         more = STYLES[options["style"]](folder, options, recorder)
         _again(folder, options, recorder, seeds)
-    except Enough:
+    except RecordingTimeUp:
         more, ended = {}, "time"
     except BaseException as error:  # tests may end in any way; what was recorded counts
         if not recorder.calls:
@@ -91,15 +91,15 @@ def _again(
     if options["style"] not in REPEATABLE:
         return
     recorder.known_only = True
-    for shift in range(1, MOST_AGAIN + 1):
-        if not recorder.linked or time.process_time() > SHARE_AGAIN * options["seconds"]:
+    for shift in range(1, MAX_RERUNS + 1):
+        if not recorder.linked or time.process_time() > RERUN_TIME_SHARE * options["seconds"]:
             return
         seeds.shift = shift
         random.seed(options["seed"])
         torch.manual_seed(options["seed"])
         try:
             STYLES[options["style"]](folder, options, recorder)
-        except (Exception, Enough, SystemExit):  # the first run counts
+        except (Exception, RecordingTimeUp, SystemExit):  # the first run counts
             return
 
 
@@ -194,9 +194,9 @@ def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     sys.stdout.flush()
     size = os.fstat(1).st_size
-    printed = os.pread(1, MOST_REPORT, max(0, size - MOST_REPORT))
+    printed = os.pread(1, MAX_REPORT_BYTES, max(0, size - MAX_REPORT_BYTES))
     there = [path for path in map(folder.joinpath, names) if path.is_file()]
-    texts = [path.read_bytes()[:MOST_REPORT].decode("utf-8", "replace") for path in there]
+    texts = [path.read_bytes()[:MAX_REPORT_BYTES].decode("utf-8", "replace") for path in there]
     return {"reports": texts, "printed": printed.decode("utf-8", "replace")}
 
 
@@ -225,7 +225,7 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
 
     arguments = [
         "-q",
-        f"--maxfail={MOST_FAILURES}",
+        f"--maxfail={MAX_FAILURES}",
         "-p",
         "no:cacheprovider",
         str(folder / options["file"]),
@@ -296,4 +296,4 @@ def _first_configuration_only() -> None:
 
 
 def _stop(number: int, frame: object) -> None:
-    raise Enough
+    raise RecordingTimeUp

@@ -14,7 +14,7 @@ from kernel_gym.judge.protocol import TIMING
 
 ROUNDS = (4, 16)
 """The least and the most rounds. A round is one block of each side, in changing order."""
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 """Seconds after which no new round starts."""
 FLUSHES = 2
 """How often the flush buffer is written before a call, as in comparisons."""
@@ -165,7 +165,7 @@ def _medians(blocks: Sequence[Callable[[], list[float]]]) -> tuple[float, float]
     least, most = ROUNDS
     begin = time.perf_counter()
     for number in range(most):
-        if number >= least and time.perf_counter() - begin > MOST_SECONDS:
+        if number >= least and time.perf_counter() - begin > MAX_SECONDS:
             break
         for side in ((0, 1), (1, 0))[number % 2]:
             seconds[side].extend(blocks[side]())

@@ -21,9 +21,9 @@ from kernel_gym.tasks.workload import Workload
 SEED = 0
 SETS, SMALL_SETS = 4, 16
 """Sets of inputs, and how many there are of small ones."""
-SMALL_BYTES, MOST_BYTES = 8 << 20, 1 << 30
+SMALL_BYTES, MAX_BYTES = 8 << 20, 1 << 30
 """A set with fewer bytes is small. The sets beyond the first two take at most so many bytes."""
-MOST_TEXT = 240
+MAX_MESSAGE_CHARACTERS = 240
 
 
 class StepFailed(Exception):
@@ -108,7 +108,7 @@ class Measurement:
 
     def _sets(self, workload: Workload) -> Iterator[list[Any]]:
         wanted, taken, number = SETS, 0, 0
-        while number < 2 or (number < wanted and taken < MOST_BYTES):
+        while number < 2 or (number < wanted and taken < MAX_BYTES):
             values = [*make_inputs(self._problem, workload, SEED + number, self._where).values()]
             size = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
             wanted = SMALL_SETS if size < SMALL_BYTES else SETS
@@ -141,9 +141,9 @@ def _reference(problem: Problem) -> Callable[..., Any]:
 
 def _refusal(problem: Problem, expected: Expected, found: Any, workload: Workload) -> str:
     verdict = compare(problem, expected, found)
-    return "" if verdict.passed else f"on {workload}: {verdict.message}"[:MOST_TEXT]
+    return "" if verdict.passed else f"on {workload}: {verdict.message}"[:MAX_MESSAGE_CHARACTERS]
 
 
 def _line(error: Exception) -> str:
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:MOST_TEXT]
+    return f"{type(error).__name__}: {text}"[:MAX_MESSAGE_CHARACTERS]

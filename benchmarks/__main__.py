@@ -1,0 +1,28 @@
+"""`python -m benchmarks`: commands for the developers of kernel-gym, run from a checkout."""
+
+from __future__ import annotations
+
+import typer
+
+from benchmarks import operators, page, renewal, tasks_page
+from benchmarks.outside import app as outside
+from benchmarks.simulator import app as simulator
+
+app = typer.Typer(help="Measure kernel-gym itself.", no_args_is_help=True)
+
+
+@app.callback()
+def benchmarks() -> None:
+    """Measure kernel-gym itself: its simulator, its tasks, and programs of others."""
+
+
+app.command()(page.table)
+app.command()(renewal.renew)
+app.command()(tasks_page.tasks)
+app.command()(outside.outside)
+app.command()(simulator.simulator)
+app.command()(simulator.record)
+app.command()(operators.operators)
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,1 @@
+"""`python -m benchmarks outside`: programs of others on the simulated GPU, and the table of them."""

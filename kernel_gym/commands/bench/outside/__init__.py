@@ -1,1 +1,0 @@
-"""`kernel-gym bench outside`: programs of others on the simulated GPU, and the table of them."""
