@@ -62,7 +62,8 @@ def dispatcher_operator(
     Args:
         packet: Its name, such as `add`.
         overload: The name of its overload, such as `Tensor`; `default` for none.
-        numbers: Whether operators are taken, too, that return numbers and not tensors.
+        numbers: Whether operators are taken, too, that return numbers, or nothing where they
+            write to their arguments.
     """
     suffix = "" if overload == "default" else f".{overload}"
     if f"aten::{packet}{suffix}" not in _registered():
@@ -93,7 +94,9 @@ def _is_taken(operator: torch._ops.OpOverload, numbers: bool) -> bool:
     if name in STORAGE or _OTHER_BACKENDS.match(name):
         return False
     results = TENSORS | NUMBERS if numbers else TENSORS
-    if not schema.returns or any(str(one.type) not in results for one in schema.returns):
+    if not schema.returns and not (numbers and schema.is_mutable):
+        return False
+    if any(str(one.type) not in results for one in schema.returns):
         return False
     if any(str(argument.real_type) not in TYPES for argument in schema.arguments):
         return False

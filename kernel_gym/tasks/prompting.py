@@ -48,9 +48,9 @@ checked and timed on unseen workloads.
 _SUITE_RULES = """\
 - Submit one Python module with the functions above. They may be called in any order, with other \
 values, strides and sizes.
-- The work happens in your own `@triton.jit` kernels. On the host, allocation, views and usual \
-operators of PyTorch around kernels are allowed, and their time counts. The host may read at most \
-4096 bytes of device memory in a call.
+- The work happens in your own `@triton.jit` kernels. On the host, operators of PyTorch that \
+allocate, view, fill, copy and concatenate are allowed, and their time counts. {operators} \
+The host may read at most 4096 bytes of device memory in a call.
 - Arguments that the suite's own code does not change must not be written."""
 
 _SCORING = """\
@@ -180,10 +180,22 @@ def _sources(task: Task) -> list[tuple[str, str]]:
 
 
 def _rules(task: Task) -> str:
-    if task.problem.recorded:
-        return f"{_SUITE_RULES}\n{_COMMON_RULES}"
+    if isinstance(task.problem, RecordedProblem):
+        return f"{_SUITE_RULES.format(operators=_own_operators(task))}\n{_COMMON_RULES}"
     rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
     return f"{rules}\n{_COMMON_RULES}"
+
+
+def _own_operators(task: Task) -> str:
+    """States which operators that compute are allowed beside the kernels of an imported task."""
+    assert isinstance(task.problem, RecordedProblem)
+    names = sorted(name.removeprefix("aten::") for name in task.problem.own_operators)
+    if task.mode is not Mode.TRITON2TRITON or not names:
+        return "Operators that compute are refused."
+    return (
+        f"Of operators that compute, only those of the start kernel are allowed ({', '.join(names)}"
+        "), for no more time than there."
+    )
 
 
 def _approach(task: Task, arch: str) -> str:

@@ -36,6 +36,8 @@ class StatedWorkload:
     outputs: tuple[Output, ...]
     exact: bool
     """Whether the suite's own code runs on fp64 inputs, so that there is an fp64 oracle."""
+    operators: tuple[str, ...] = ()
+    """Operators of PyTorch that compute and that the suite's own code runs on it, by name."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,11 @@ class RecordedProblem(Problem):
         """The outputs of the first workload; those of others may differ."""
         first = next(iter(self._stated.values()), None)
         return first.outputs if first else ()
+
+    @property
+    def own_operators(self) -> frozenset[str]:
+        """The operators of PyTorch that compute and that the suite's own code runs."""
+        return frozenset(name for one in self._stated.values() for name in one.operators)
 
     def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
         """Returns the outputs of a workload; in an exact call floating ones are fp64."""
@@ -316,6 +323,7 @@ def stated_to_json(one: StatedWorkload) -> dict[str, Any]:
         "kind": str(one.kind),
         "split": str(one.split),
         "exact": one.exact,
+        "operators": list(one.operators),
         "outputs": [
             [o.name, str(o.dtype).removeprefix("torch."), str(o.check), o.shape]
             for o in one.outputs
@@ -330,7 +338,9 @@ def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
         for name, dtype, check, shape in value["outputs"]
     )
     kind, split = Kind(value["kind"]), Split(value["split"])
-    return StatedWorkload(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
+    operators = tuple(map(str, value["operators"]))
+    dims, exact = dict(value["dims"]), bool(value["exact"])
+    return StatedWorkload(dims, kind, split, outputs, exact, operators)
 
 
 def without_calls(assembled: str) -> str:
