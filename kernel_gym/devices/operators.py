@@ -73,7 +73,8 @@ MOVES = frozenset(
     """.split()
 )
 """Those of them that fill, copy and arrange. Every candidate of an imported task may use them: they
-cost a pass over their bytes, which no kernel undercuts."""
+cost a pass over their bytes, which no kernel undercuts. `repeat` is none, because PyTorch's kernels
+compute with others."""
 COMPUTING = USUAL - MOVES
 
 

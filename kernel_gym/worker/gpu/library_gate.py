@@ -23,6 +23,52 @@ KEPT = frozenset(
     "record_stream is_set_to".split()
 )
 """Operators of `aten` that remain."""
+HELPERS = {
+    name: frozenset(helpers.split())
+    for name, helpers in {
+        "argsort": "sort",
+        "bernoulli": "bernoulli_",
+        "bincount": "max min",
+        "convolution": "cudnn_convolution miopen_convolution miopen_depthwise_convolution "
+        "_conv_depthwise2d conv_depthwise3d _slow_conv2d_forward slow_conv_dilated2d "
+        "slow_conv_dilated3d slow_conv3d_forward slow_conv_transpose2d slow_conv_transpose3d add "
+        "addmm baddbmm bmm",
+        "count_nonzero": "ne sum",
+        "embedding": "index_select",
+        "index": "nonzero",
+        "index_put_": "_index_put_impl_ nonzero sort",
+        "isfinite": "abs ne eq mul",
+        "isinf": "abs eq",
+        "isnan": "ne",
+        "linalg_vector_norm": "abs",
+        "logsumexp": "abs amax eq exp log masked_fill sub sum add",
+        "masked_select": "sum nonzero",
+        "mean": "div sum",
+        "mv": "addmv",
+        "nansum": "sum",
+        "one_hot": "scatter max min",
+        "outer": "mul",
+        "rand": "uniform",
+        "rand_like": "uniform",
+        "randint": "random",
+        "randn": "normal",
+        "randn_like": "normal",
+        "randperm": "random sort randint",
+        "relu": "clamp_min",
+        "repeat": "add",
+        "repeat_interleave": "cumsum index_select",
+        "rsub": "sub",
+        "scatter_reduce": "div eq masked_fill scatter scatter_add",
+        "square": "pow",
+        "std": "div mean sum",
+        "sum_to_size": "sum",
+        "topk": "sort gather",
+        "unique_consecutive": "_unique2 unique_dim",
+        "var": "div mean sum",
+    }.items()
+}
+"""The operators by which an operator computes. Those of the CPU were found by trials; more are
+named where a GPU's kernels are known to call them. Each stands for its form in place as well."""
 
 
 def take_kernels_away(keys: Iterable[str] = KEYS, permitted: Set[str] = frozenset()) -> int:

@@ -51,7 +51,8 @@ class GpuWorker:
     Args:
         options: `trusted` (whether it runs only the project's own sources), `operators` (those of
             PyTorch that a source may run, see `kernel_gym.devices.operators`), `permitted` (their
-            names), `handle` and `size` of the arena, and `flush` (bytes to write to make caches cold).
+            names), `handle` and `size` of the arena, and `flush` (bytes to write to make caches
+            cold).
         file: Descriptor of the shared file, where GPU memory cannot be shared; else None.
     """
 
