@@ -68,8 +68,7 @@ MOVES = frozenset(
     for name in """
     _to_copy _unsafe_view arange cat clone constant_pad_nd copy_ detach eye fill_ flip full
     full_like is_same_size lift_fresh_copy linspace new_full new_ones new_zeros ones ones_like
-    permute repeat
-    roll scalar_tensor select_scatter slice_scatter stack zero_ zeros zeros_like
+    permute roll scalar_tensor select_scatter slice_scatter stack zero_ zeros zeros_like
     """.split()
 )
 """Those of them that fill, copy and arrange. Every candidate of an imported task may use them: they

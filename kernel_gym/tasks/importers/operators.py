@@ -24,6 +24,7 @@ from kernel_gym.tasks.importers.reader import (
     Unsupported,
     UnsupportedTask,
 )
+from kernel_gym.tasks.inside import read_inside
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.traced.loading import load_text
@@ -141,15 +142,15 @@ def _trace_set(checkout: Path) -> list[Place]:
             inside = path.relative_to(folder).with_suffix(".jsonl")
             rows = [workloads / inside, *sorted(workloads.rglob(inside.name))]
             stated = next((one for one in rows if one.is_file()), rows[0])
-            if _is_definition(path):
+            if _is_definition(checkout, path):
                 places.append((inside.with_suffix("").as_posix(), path, stated))
     return places
 
 
-def _is_definition(path: Path) -> bool:
+def _is_definition(checkout: Path, path: Path) -> bool:
     try:
-        return "reference" in json.loads(path.read_bytes())
-    except (OSError, ValueError, TypeError):
+        return "reference" in json.loads(read_inside(checkout, path))
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
 
 

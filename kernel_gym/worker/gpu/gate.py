@@ -3,9 +3,10 @@
 They are the same operators as on the simulated device. Every other operator on a GPU tensor is
 refused, with its name in the message. Candidates of imported tasks may also use operators that move
 data, those that the suite's own code calls, and read a few bytes on the host in each call.
-Candidates run in this process and can remove this gate. For hostile code it is one barrier of several, beside the no-op
-replay and the count of launches. A suite's own code may use every operator. It passes through the
-gate as well, because the gate takes time of the host in each call and its candidates pay it too.
+Candidates run in this process and can remove this gate. For hostile code it is one barrier of
+several, beside the no-op replay and the count of launches. A suite's own code may use every
+operator. It passes through the gate as well, because the gate takes time of the host in each call
+and its candidates pay it too.
 """
 
 from __future__ import annotations
