@@ -79,7 +79,8 @@ def make_app(settings: ServiceSettings, executor: Executor) -> FastAPI:
 
 
 def _token_of(service: Service) -> Any:
-    def token_of(authorization: Annotated[str | None, Header()] = None) -> Token:
+    # Not in a thread: a client that has sent its request may go away before it is read.
+    async def token_of(authorization: Annotated[str | None, Header()] = None) -> Token:
         """The token of a request."""
         scheme, _, secret = (authorization or "").partition(" ")
         token = service.token_of(secret.strip() if scheme.lower() == "bearer" else None)
@@ -95,7 +96,7 @@ def _token_of(service: Service) -> Any:
 
 
 def _free(token: Any) -> Any:
-    def free(token: Token = token) -> Token:
+    async def free(token: Token = token) -> Token:
         """The token of a request that a token for one session may not send."""
         if token.session:
             raise HTTPException(403, "this token is for one session and for nothing else")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,7 +33,8 @@ THREADS = 2
 """Bodies that are parsed at the same time."""
 # A text ends at its quote or with the body, so that each byte is looked at once.
 _TEXT_OR_SPACE = re.compile(rb'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|[ \t\r\n]++', re.DOTALL)
-_BRACKETS = re.compile(rb"[^\[\]{}]++")
+_NO_BRACKETS = re.compile(rb"[^\[\]{}]++")
+_QUOTE = ord('"')
 
 
 class BadBody(InputError, ValueError):
@@ -130,22 +131,36 @@ def parse_body(
 
 
 def _require_small_structure(data: bytes, structure: int) -> None:
-    """Checks what is outside of the texts of a body. It takes time linear in the body's bytes."""
-    skeleton = _TEXT_OR_SPACE.sub(_quotes, data)
-    if len(skeleton) > structure:
-        raise BadBody(
-            f"body: found {len(skeleton)} bytes outside of its texts, expected at most {structure}"
-        )
+    """Checks what is outside of the texts of a body.
+
+    It takes time linear in the bytes of the body, and memory linear in `structure`.
+    """
     depth = 0
-    for bracket in _BRACKETS.sub(b"", skeleton):
+    for bracket in _NO_BRACKETS.sub(b"", b"".join(_skeleton(data, structure))):
         depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise BadBody(f"body: found more than {MAX_DEPTH} brackets in each other")
 
 
-def _quotes(match: re.Match[bytes]) -> bytes:
-    """Returns what stands for a text or for space."""
-    return b'""' if match[0].startswith(b'"') else b""
+def _skeleton(data: bytes, structure: int) -> Iterator[bytes]:
+    """Yields what is outside of texts and space. The quotes of a text count as well.
+
+    Raises:
+        BadBody: It is longer than `structure`.
+    """
+    size = end = 0
+    for match in _TEXT_OR_SPACE.finditer(data):
+        size += match.start() - end + 2 * (data[match.start()] == _QUOTE)
+        _require_at_most(size, structure)
+        yield data[end : match.start()]
+        end = match.end()
+    _require_at_most(size + len(data) - end, structure)
+    yield data[end:]
+
+
+def _require_at_most(size: int, structure: int) -> None:
+    if size > structure:
+        raise BadBody(f"body: found more than {structure} bytes outside of its texts")
 
 
 def _require_known_keys(value: dict[str, Any], model: type[BaseModel], where: str) -> None:

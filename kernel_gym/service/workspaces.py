@@ -45,4 +45,4 @@ def session_of_secret(secret: RunSecret, text: str) -> str | None:
 def workspace_token(owner: Token, session: str) -> WorkspaceToken:
     """Returns the rights of an agent on a session of an owner. It reads no whole records."""
     limits = owner.model_dump() | {"full_records": False}
-    return WorkspaceToken(**limits, session_id=session)
+    return WorkspaceToken.model_construct(**limits, session_id=session)
