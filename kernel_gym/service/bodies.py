@@ -176,8 +176,8 @@ def _require_known_keys(value: dict[str, Any], model: type[BaseModel], where: st
 
 def _errors_line(error: ValidationError) -> str:
     """The first errors of a body in one line, without the values that were given."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:MAX_ERRORS]]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors[:MAX_ERRORS]]
     return "; ".join(dict.fromkeys(told))
 
 

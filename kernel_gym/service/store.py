@@ -201,8 +201,8 @@ class Store:
     def take(self) -> Job | None:
         """Starts a queued submission; None if there is none.
 
-        Tokens take turns: the next one is that whose last turn is the longest ago. Of its
-        submissions the first by priority and age is started.
+        Tokens take turns: the next one is that whose last turn is the longest ago. Its first
+        submission by priority and age is started.
         """
         with self._changing() as db:
             waiting = [token for token, count in self._queued.items() if count]

@@ -75,10 +75,10 @@ class FoundTasks:
         """
         if not is_generated(name):
             return get_task(name)
-        found = self._kept.get(name) or await self._admitted(name, token)
-        if isinstance(found, InputError):
-            raise found
-        return found
+        answer = self._kept.get(name) or await self._admitted(name, token)
+        if isinstance(answer, InputError):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """Ends the thread after the admission that runs."""
@@ -95,18 +95,18 @@ class FoundTasks:
         self._waiting_of[token] += 1
         try:
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._thread, _found, name)
-            self._kept[name] = found
+            answer = await loop.run_in_executor(self._thread, _task_or_error, name)
+            self._kept[name] = answer
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-            return found
+            return answer
         finally:
             self._waiting_of[token] -= 1
             self._waiting_of += Counter()  # leaves out tokens of which none waits
             del self._waiting[name]
 
 
-def _found(name: str) -> Task | InputError:
+def _task_or_error(name: str) -> Task | InputError:
     try:
         return get_task(name)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What a client can take from others: turns, time, memory, sizes, budgets and names."""
+"""A client cannot take from others: turns, time, memory, sizes, budgets and names."""
 
 import asyncio
 import contextlib
@@ -331,13 +331,13 @@ def test_few_generated_tasks_of_a_token_wait(tmp_path, monkeypatch):
             most = service_tasks.MAX_WAITING_OF_TOKEN
             path = "/v1/tasks/generated:seed={},depth=2"
             waits = [asyncio.create_task(greedy.get(path.format(n))) for n in range(most)]
-            found = app.state.service._tasks
-            while len(found._waiting) < most:
+            tasks = app.state.service._tasks
+            while len(tasks._waiting) < most:
                 await asyncio.sleep(0)
             refused = await greedy.get(path.format(99))
             health = await greedy.get("/health")
             also = asyncio.create_task(other.get(path.format(77)))
-            while len(found._waiting) < most + 1:
+            while len(tasks._waiting) < most + 1:
                 await asyncio.sleep(0)
             gate.set()
             done = await asyncio.gather(*waits, also)
@@ -484,12 +484,12 @@ def test_every_route_hides_what_belongs_to_others(tmp_path):
         async with client("owner") as owner:
             done = await evaluated(owner, "x")
             begun = (await owner.post("/v1/sessions", json={"task": TASK})).json()["id"]
-        found = {}
+        statuses = {}
         async with client("stranger") as stranger, client("nobody") as nobody:
             for method, path in routes(app):
                 if path not in OPEN:
                     address = path.replace("{name:path}", TASK).replace("{name}", done["id"])
-                    found["unknown", method, path] = (
+                    statuses["unknown", method, path] = (
                         await nobody.request(method, address)
                     ).status_code
                 if path in NEEDS_NO_NAME:
@@ -499,9 +499,9 @@ def test_every_route_hides_what_belongs_to_others(tmp_path):
                     address = path.replace("{name}", name)
                     body = {"source": "x"} if method == "POST" else None
                     answer = await stranger.request(method, address, json=body)
-                    found[name, method, path] = answer.status_code
+                    statuses[name, method, path] = answer.status_code
                     assert own not in answer.text.replace(f"{own[:64]!r}", "")
-        return found
+        return statuses
 
     named = {key: status for key, status in answers.items() if key[0] != "unknown"}
     assert len({path for _, _, path in named}) == 5

@@ -1,4 +1,4 @@
-"""Files of folders that others wrote: no link leads out of them, whoever reads."""
+"""Files of folders that others wrote: no reader follows a link that leads out."""
 
 import json
 import os
