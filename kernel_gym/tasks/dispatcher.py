@@ -2,8 +2,8 @@
 
 `torch.ops.aten` is also the name space of TorchScript: it has operators on texts, dictionaries and
 files, and some that change the state of the process. The rule here is closed. An operator is taken
-only if PyTorch's dispatcher knows it, if it takes only tensors, numbers, types and a few words, if it
-returns tensors, and if it runs on a CPU.
+only if PyTorch's dispatcher knows it, if it takes only tensors, numbers, types and a few words, if
+it returns tensors, and if it runs on a CPU.
 """
 
 from __future__ import annotations
