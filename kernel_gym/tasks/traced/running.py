@@ -35,6 +35,15 @@ _LOOPS = frozenset(
     "pad_sequence chain_matmul linalg_multi_dot linalg_matrix_power matrix_power".split()
 )
 """Operators that take a step for each element along a size, besides those that return lists."""
+_BY_LIST = frozenset(
+    "split_with_sizes unsafe_split_with_sizes meshgrid broadcast_tensors atleast_1d atleast_2d "
+    "atleast_3d".split()
+)
+"""Operators with a result for each element of an argument that is a list."""
+_BY_NUMBER = frozenset(
+    "chunk unsafe_chunk tensor_split hsplit vsplit dsplit split unsafe_split".split()
+)
+"""Operators with as many results as their second argument says, or has elements."""
 _AS_CALLED: Mapping[str, Callable[..., Any]] = {
     "aten.scaled_dot_product_attention.default": functional.scaled_dot_product_attention,
     "aten.rms_norm.default": torch.rms_norm,
@@ -127,23 +136,45 @@ def _steps(
 
 
 def _require_few_steps(node: Node, live: Mapping[int, Any]) -> None:
-    """Refuses an operator that returns a list or loops, if a size or a number is too large.
+    """Refuses an operator that returns a list or loops, if it would take too many steps.
 
     Raises:
-        GraphError: A size of its tensors, or a number among its arguments, exceeds `MAX_TENSORS`.
+        GraphError: It takes more than `MAX_TENSORS`, or could.
     """
     schema = operator(node.op)._schema
+    name = schema.name.removeprefix("aten::")
     listing = any(str(one.type) == "List[Tensor]" for one in schema.returns)
-    if not listing and schema.name.removeprefix("aten::") not in _LOOPS:
+    if not listing and name not in _LOOPS:
         return
-    leaves = tree_leaves(_decoded([*node.args, *node.kwargs.values()], live))
+    if _steps_of(name, _decoded(node.args, live), node, live) > MAX_TENSORS:
+        raise GraphError(f"{node.op} takes more than {MAX_TENSORS} steps")
+
+
+def _steps_of(name: str, args: list[Any], node: Node, live: Mapping[int, Any]) -> int:
+    """Returns the most results or steps of an operator by its sizes and numbers."""
+    leaves = tree_leaves([args, _decoded(list(node.kwargs.values()), live)])
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     largest = max((size for tensor in tensors for size in tensor.shape), default=0)
+    second = args[1] if len(args) > 1 else None
+    if name in _BY_LIST or (name in _BY_NUMBER and isinstance(second, list)):
+        return 0  # a list of arguments has few elements
+    if name == "unbind":
+        return _size_along(tensors, second)
+    if name in ("split", "unsafe_split") and type(second) is int and second > 0:
+        along = args[2] if len(args) > 2 else node.kwargs.get("dim")
+        return _size_along(tensors, along) // second
+    if name in _BY_NUMBER and type(second) is int:
+        return abs(second)
     numbers = max((abs(leaf) for leaf in leaves if type(leaf) is int), default=0)
-    if schema.name == "aten::split" and type(node.args[1]) is int and node.args[1] > 0:
-        largest, numbers = largest // node.args[1], 0
-    if max(largest, numbers) > MAX_TENSORS:
-        raise GraphError(f"{node.op} takes more than {MAX_TENSORS} steps")
+    return max(largest, numbers)
+
+
+def _size_along(tensors: list[torch.Tensor], dim: Any) -> int:
+    """Returns the size of the first tensor along an axis, the first one by default."""
+    shape = tensors[0].shape if tensors else ()
+    dim = 0 if dim is None else dim
+    known = type(dim) is int and -len(shape) <= dim < len(shape)
+    return shape[dim] if known else max(shape, default=0)
 
 
 def _value(

@@ -140,6 +140,21 @@ def test_operators_with_too_many_results_are_refused_before_they_run(node):
         cost_of(forward, {"x": torch.zeros(2)})
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        call("chunk.default", {"v": 0}, 2, -1),
+        call("split.Tensor", {"v": 0}, 1 << 19, -1),
+        call("split_with_sizes.default", {"v": 0}, [1 << 19, 1 << 19], -1),
+        call("tensor_split.indices", {"v": 0}, [1 << 19], -1),
+        call("unbind.int", {"v": 0}, 0),
+    ],
+)
+def test_a_large_tensor_in_few_parts_is_taken(node):
+    forward = graph([X, node, {"op": "item", "args": [{"v": 1}, 1]}], 2)
+    assert cost_of(forward, {"x": torch.empty(4, 1 << 20, device="meta")}).peak_bytes > 0
+
+
 def test_many_operators_with_few_results_each_are_bounded_together():
     parts = [X, *(call("unbind.int", {"v": 0}) for _ in range(3))]
     with pytest.raises(GraphError, match="more than 65536 tensors"):
