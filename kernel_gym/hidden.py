@@ -22,9 +22,8 @@ def without_hidden(evaluation: Evaluation) -> Evaluation:
         evaluation: The complete record.
 
     Returns:
-        A record in which these workloads have no dimensions, distribution, layout, message,
-        element or speedup: a kernel could encode sizes in the time that it takes. It still has
-        their pass or fail, the outcome, and the speedup over all of them.
+        A record in which these workloads have no dimensions, distribution, layout, message or
+        element. It still has their pass or fail, their speedups, and the outcome.
     """
     workloads = tuple(map(_withheld, evaluation.workloads))
     update: dict[str, object] = {"workloads": workloads}
@@ -49,7 +48,28 @@ def _withheld(result: WorkloadResult) -> WorkloadResult:
         passed=result.passed,
         message="" if result.passed else WITHHELD,
         worst_error=None,
+        speedup=result.speedup,
+        speedup_low=result.speedup_low,
     )
+
+
+def without_hidden_times(evaluation: Evaluation) -> Evaluation:
+    """Returns an evaluation without hidden data, and without the speedups of hidden workloads.
+
+    A kernel can encode the sizes of a workload in the time that it takes. So a client that sends
+    kernels and reads records must not see these speedups. That over all of them is left. Rewards
+    that need single ones are computed from the complete record.
+
+    Args:
+        evaluation: The complete record.
+    """
+    shown = without_hidden(evaluation)
+    times = {"speedup": None, "speedup_low": None}
+    workloads = (
+        result if result.split is Split.TRAIN else result.model_copy(update=times)
+        for result in shown.workloads
+    )
+    return shown.model_copy(update={"workloads": tuple(workloads)})
 
 
 def revealed(evaluation: Evaluation) -> str:

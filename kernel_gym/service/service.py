@@ -28,7 +28,7 @@ from kernel_gym.episodes.session import EpisodeOver, EpisodeSession, replayed
 from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.feedback import feedback
-from kernel_gym.hidden import without_hidden
+from kernel_gym.hidden import without_hidden_times
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
@@ -420,7 +420,7 @@ def _shown(evaluation: Evaluation, token: Token) -> Evaluation:
     """The record for a token: what identifies hidden workloads is for trusted ones only."""
     if token.full_records:
         return evaluation
-    return without_hidden(evaluation).model_copy(update={"seed": None})
+    return without_hidden_times(evaluation).model_copy(update={"seed": None})
 
 
 __all__ = ["Busy", "EpisodeOver", "NotFound", "Service"]
