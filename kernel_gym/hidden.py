@@ -53,6 +53,25 @@ def _withheld(result: WorkloadResult) -> WorkloadResult:
     )
 
 
+def without_hidden_times(evaluation: Evaluation) -> Evaluation:
+    """Returns an evaluation without hidden data, and without the speedups of hidden workloads.
+
+    A kernel can encode the sizes of a workload in the time that it takes. So a client that sends
+    kernels and reads records must not see these speedups. That over all of them is left. Rewards
+    that need single ones are computed from the complete record.
+
+    Args:
+        evaluation: The complete record.
+    """
+    shown = without_hidden(evaluation)
+    times = {"speedup": None, "speedup_low": None}
+    workloads = (
+        result if result.split is Split.TRAIN else result.model_copy(update=times)
+        for result in shown.workloads
+    )
+    return shown.model_copy(update={"workloads": tuple(workloads)})
+
+
 def revealed(evaluation: Evaluation) -> str:
     """Describes the hidden workload that failed, for a person who debugs the kernel.
 

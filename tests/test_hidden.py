@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.feedback import hidden_failure
-from kernel_gym.hidden import revealed, without_hidden
+from kernel_gym.hidden import revealed, without_hidden, without_hidden_times
 from kernel_gym.records import Element, Evaluation, Outcome, Stage
 from kernel_gym.rewards import get_reward
 from kernel_gym.tasks.workload import Kind, Layout, Split
@@ -81,6 +81,17 @@ def test_train_workloads_and_what_decides_rewards_are_left(split, dims):
     assert get_reward()(shown) == get_reward()(whole)
     text = json.dumps([w.dims for w in shown.workloads if w.split is not Split.TRAIN])
     assert not any(str(size) in text for size in dims.values())
+
+
+def test_speedups_of_hidden_workloads_are_left_for_rewards_and_not_for_clients():
+    rows = (workload(speedup=2.0), workload(Split.UNSEEN, speedup=1.2345))
+    whole = passing(2.0, 1.2345).model_copy(update={"workloads": rows})
+    assert get_reward()(without_hidden(whole)) == get_reward()(whole)
+    shown = without_hidden_times(whole)
+    assert shown.by_split(Split.TRAIN) == whole.by_split(Split.TRAIN)
+    (hidden_row,) = shown.by_split(Split.UNSEEN)
+    assert hidden_row.speedup is hidden_row.speedup_low is None
+    assert (shown.speedup, shown.unseen_speedup) == (whole.speedup, whole.unseen_speedup)
 
 
 @pytest.mark.parametrize(("split", "stage"), HIDDEN)

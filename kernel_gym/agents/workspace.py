@@ -46,6 +46,8 @@ class WorkspaceSettings(BaseModel):
     socket: str = ""
     service: str = ""
     session: str = ""
+    token: str = ""
+    """The token of the session, which is good for nothing else."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Remote:
 
     service: str
     session: str
+    token: str
 
 
 def kernel_name(task: Task) -> str:
@@ -88,6 +91,7 @@ def write_workspace(
         socket="" if remote else SOCKET,
         service=remote.service if remote else "",
         session=remote.session if remote else "",
+        token=remote.token if remote else "",
     )
     words = _text("AGENTS.md").format(kernel=name, submissions=submissions)
     workloads = train_workloads(task.problem, described.scale)

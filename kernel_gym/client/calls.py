@@ -26,6 +26,7 @@ from kernel_gym.client.wire import (
     Results,
     SessionInfo,
     SessionStart,
+    SessionToken,
     StepResult,
     Submission,
     TaskInfo,
@@ -145,6 +146,11 @@ def begin(start: SessionStart, patience: float) -> Call[SessionInfo]:
     if start.key is None:
         start = start.model_copy(update={"key": new_key()})
     return (yield from ask(Ask("POST", "/v1/sessions", start), SessionInfo, patience))
+
+
+def session_token(session: str, patience: float) -> Call[SessionToken]:
+    """Asks for a token that is good for one episode."""
+    return (yield from ask(Ask("POST", f"/v1/sessions/{session}/token"), SessionToken, patience))
 
 
 def step(session: str, turn: TurnRequest, patience: float) -> Call[StepResult]:

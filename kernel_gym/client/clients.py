@@ -117,6 +117,13 @@ class Client:
         turn = TurnRequest(source=source, key=key)
         return self._drive(calls.step(session, turn, self._patience))
 
+    def session_token(self, session: str) -> str:
+        """A token for an agent that plays an episode, by the episode's id.
+
+        It is good for this episode and for nothing else.
+        """
+        return self._drive(calls.session_token(session, self._patience)).token
+
     def close(self) -> None:
         """Closes the connections."""
         self._http.close()
@@ -203,6 +210,10 @@ class AsyncClient:
         return await self._drive(
             calls.step(session, TurnRequest(source=source, key=key), self._patience)
         )
+
+    async def session_token(self, session: str) -> str:
+        """As :meth:`Client.session_token`."""
+        return (await self._drive(calls.session_token(session, self._patience))).token
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -15,6 +15,10 @@ MAX_BATCH = 256
 """Most submissions of one request."""
 MAX_BODY_BYTES = 8 << 20
 """Longest body of a request."""
+MAX_START_BYTES = 16 << 10
+"""The same of one that begins a session."""
+MAX_TURN_BYTES = 6 * MAX_SOURCE_BYTES + (4 << 10)
+"""The same of one with one source: JSON may write a byte with six characters."""
 MAX_TURNS = 64
 """Most submissions of a session."""
 MAX_WAIT = 60.0
@@ -58,7 +62,7 @@ class Submission(Message):
     reward: Name = "kernel-opt"
     """The name of a reward of the service."""
     priority: int = Field(default=0, ge=-100, le=100)
-    """Submissions with a higher one are evaluated first."""
+    """Submissions of the same token with a higher one are evaluated first."""
     key: Key | None = None
 
 
@@ -78,6 +82,12 @@ class SessionStart(Message):
     seed: Seed | None = None
     discount: float = Field(default=1.0, ge=0.0, le=1.0)
     key: Key | None = None
+
+
+class SessionToken(Message):
+    """A token for an agent that plays an episode. It is good for this episode only."""
+
+    token: str
 
 
 class TurnRequest(Message):

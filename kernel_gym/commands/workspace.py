@@ -77,11 +77,12 @@ def _write_remote(task: Task, folder: Path, service: str, reward: str, submissio
     try:
         with Client(service, os.environ.get("KERNEL_GYM_TOKEN"), patience=30) as client:
             session = client.session(task.id, reward=reward, max_turns=submissions)
+            token = client.session_token(session.info.id)
             device = client.info().device
     except ServiceError as error:
         note(f"error: {service}: {error}")
         raise typer.Exit(BAD_INPUT) from None
-    write_workspace(folder, task, device, submissions, Remote(service, session.info.id))
+    write_workspace(folder, task, device, submissions, Remote(service, session.info.id, token))
     console.print(f"workspace: {folder}; its submissions go to {service}", soft_wrap=True)
 
 

@@ -18,6 +18,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
+from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.inert import inert_line, inert_text
 from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.records import KernelFacts
@@ -83,6 +84,8 @@ class CallAnswer:
     outputs: tuple[Said | Wrong, ...]
     launches: int = 0
     refused: tuple[str, ...] = ()
+    operators: frozenset[str] = frozenset()
+    """Operators that compute, as the worker reports them."""
 
 
 def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[StatedOutput, ...]:
@@ -134,7 +137,8 @@ def parse_call(answer: Mapping[str, Any], stated: Sequence[StatedOutput]) -> Cal
     launches = answer.get("launches", 0)
     if type(launches) is not int or not 0 <= launches < 1 << 31:
         raise BadAnswerError("the worker broke the protocol: its number of launches is none")
-    return CallAnswer(outputs, launches, parse_refused(answer.get("refused", [])))
+    refused = parse_refused(answer.get("refused", []))
+    return CallAnswer(outputs, launches, refused, _computed(answer.get("operators", [])))
 
 
 def parse_output(described: Any, stated: StatedOutput) -> Said | Wrong:
@@ -168,6 +172,13 @@ def parse_refused(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise BadAnswerError("the worker broke the protocol: its refused operators are no list")
     return tuple(inert_line(name, MAX_OPERATOR) for name in value[:MAX_REFUSED])
+
+
+def _computed(value: Any) -> frozenset[str]:
+    """Parses the names of operators that compute; others are left out."""
+    if not isinstance(value, list):
+        raise BadAnswerError("the worker broke the protocol: its operators are no list")
+    return frozenset(n for n in value[: len(COMPUTING)] if isinstance(n, str) and n in COMPUTING)
 
 
 def parse_failure(error: Any) -> Failed:

@@ -135,6 +135,11 @@ class Call:
     """Digests of the machine codes that were launched, where the device knows them."""
     audited: frozenset[str] = frozenset()
     """The digests among `codes` with at least one audited launch."""
+    operators: frozenset[str] = frozenset()
+    """Operators of PyTorch that compute and that ran in this call, by name, such as `aten::sum`. A
+    worker on a GPU reports them itself, so only those of a suite's own code are used."""
+    operator_seconds: float = 0.0
+    """The part of `seconds` that these operators took, where the device reports times."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

@@ -1,14 +1,17 @@
 """Which operators of PyTorch a session may run on the tensors of a device.
 
 Only sessions of imported tasks may use any that compute, since the functions of suites are host
-functions that also call PyTorch. A candidate gets operators that move data or are usual around
-kernels. The reference worker, which runs the suite's own code, gets all.
+functions that also call PyTorch. A candidate gets operators that move data. It gets those that
+compute only if the suite's own code calls them beside kernels of its own, and may spend no more
+time in them than that code does. The reference worker, which runs the suite's own code, gets all.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
+from kernel_gym.imports.recorded.problem import RecordedProblem
+from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 
 MOST_READ = 4096
@@ -20,7 +23,7 @@ class Operators(StrEnum):
 
     NONE = "none"
     USUAL = "usual"
-    """Those of `USUAL`: a candidate of an imported task."""
+    """Those of `operators_of_candidate`: a candidate of an imported task."""
     ALL = "all"
     """Every operator: the reference worker."""
 
@@ -59,4 +62,28 @@ USUAL = frozenset(
     threshold_backward gelu_backward silu_backward native_layer_norm_backward
     """.split()
 )
-"""Operators that a candidate may use beside its kernels."""
+"""Operators that are usual beside kernels."""
+MOVES = frozenset(
+    f"aten::{name}"
+    for name in """
+    _to_copy _unsafe_view arange cat clone constant_pad_nd copy_ detach eye fill_ flip full
+    full_like is_same_size lift_fresh_copy linspace new_full new_ones new_zeros ones ones_like
+    permute roll scalar_tensor select_scatter slice_scatter stack zero_ zeros zeros_like
+    """.split()
+)
+"""Those of them that fill, copy and arrange. Every candidate of an imported task may use them: they
+cost a pass over their bytes, which no kernel undercuts. `repeat` is none, because PyTorch's kernels
+compute with others."""
+COMPUTING = USUAL - MOVES
+
+
+def operators_of_candidate(task: Task) -> frozenset[str]:
+    """Returns the names of the operators that a candidate of an imported task may use.
+
+    Where the suite's own code has no kernels, none of its operators are among them: they are the
+    work of the task.
+    """
+    problem = task.problem
+    if task.mode is not Mode.TRITON2TRITON or not isinstance(problem, RecordedProblem):
+        return MOVES
+    return MOVES | (problem.own_operators & COMPUTING)

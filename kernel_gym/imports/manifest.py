@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.names import Mode, imports_folder
 
-VERSION = 1
+VERSION = 2
 
 
 class ManifestError(InputError, ValueError):

@@ -11,6 +11,7 @@ from typing import Any
 from kernel_gym.errors import InputError
 from kernel_gym.imports.imported import entry_of
 from kernel_gym.imports.solutions import SolutionError, read_solution
+from kernel_gym.tasks.inside import read_inside
 from kernel_gym.tasks.names import split_imported
 
 
@@ -36,11 +37,13 @@ def read_predictions(path: Path) -> dict[str, str]:
     """
     if path.is_dir():
         solutions = sorted(path.rglob("*.json")) if not any(path.glob("*_kernel.*")) else []
-        return dict(map(read_solution, solutions)) if solutions else _of_run_folder(path)
+        if not solutions:
+            return _of_run_folder(path)
+        return dict(read_solution(one, path) for one in solutions)
     if path.suffix == ".json" and _is_solution(path):
         return dict([read_solution(path)])
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_inside(path.parent, path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"{path}: cannot be read ({error})") from error
     sources = {}
@@ -69,8 +72,8 @@ def prediction_for(sources: Mapping[str, str], name: str) -> str | None:
 
 def _is_solution(path: Path) -> bool:
     try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        value = json.loads(read_inside(path.parent, path))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(value, dict) and {"definition", "spec", "sources"} <= value.keys()
 
@@ -90,7 +93,10 @@ def _of_run_folder(path: Path) -> dict[str, str]:
     for file in sorted(path.iterdir()):
         match = _SAMPLE.fullmatch(file.name)
         if match and (match[1] not in samples or int(match[2]) < samples[match[1]][0]):
-            text = file.read_text(encoding="utf-8", errors="replace")
+            try:
+                text = read_inside(path, file).decode("utf-8", "replace")
+            except OSError as error:
+                raise PredictionError(f"{file}: cannot be read ({error.strerror})") from error
             samples[match[1]] = int(match[2]), _without_fence(text)
     if not samples:
         raise PredictionError(
@@ -105,7 +111,7 @@ def _rows(path: Path, text: str) -> list[Any]:
         if text.lstrip().startswith("["):
             return list(json.loads(text))
         return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PredictionError(f"{path}: found no JSON: {error}") from error
 
 

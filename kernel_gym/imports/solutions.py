@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kernel_gym.errors import InputError
 from kernel_gym.imports.readers.definition_code import ENTRY, parameters_of
 from kernel_gym.imports.readers.definitions import Definition
+from kernel_gym.tasks.inside import read_inside
 
 FILE = "kernel.py"
 _ENTRY_POINT = re.compile(r"([\w./-]+)::([A-Za-z_]\w*)")
@@ -49,14 +50,18 @@ class Solution(BaseModel):
     sources: tuple[SourceFile, ...]
 
 
-def read_solution(path: Path) -> tuple[str, str]:
+def read_solution(path: Path, folder: Path | None = None) -> tuple[str, str]:
     """Returns the name of the definition that a solution is for, and its source.
+
+    Args:
+        path: The file.
+        folder: The folder that a link must not lead out of; by default that of the file.
 
     Raises:
         SolutionError: It is malformed, or is not one Python file.
     """
     try:
-        solution = Solution.model_validate_json(path.read_bytes())
+        solution = Solution.model_validate_json(read_inside(folder or path.parent, path))
     except OSError as error:
         raise SolutionError(f"{path}: cannot be read ({error.strerror})") from error
     except ValidationError as error:

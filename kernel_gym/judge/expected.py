@@ -31,6 +31,8 @@ class Expected:
     """The values that the call returns."""
     baseline_seconds: float | None = None
     """The time of the task's baseline on these inputs, if it made the reference."""
+    operator_seconds: float = 0.0
+    """The part of it that operators of PyTorch took, where the device reports times."""
 
     @property
     def nbytes(self) -> int:

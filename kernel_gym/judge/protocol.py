@@ -47,6 +47,9 @@ class Plausibility:
     """A time below this share of the roofline is impossible (rule 20)."""
     noop_share: float = 0.5
     """The largest share of the non-zero answer that may be right if no kernel ran (rule 10)."""
+    library_share: float = 1.1
+    """In imported tasks: the most time in operators of PyTorch that compute, in times of what the
+    suite's own code spends in them on the same data (rule 10)."""
     repeat_factor: float = 1.25
     """The largest ratio between the reported times of two calls on the same data."""
     audit_speedup: float = 10.0

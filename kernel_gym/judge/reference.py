@@ -72,14 +72,14 @@ def answer_of_worker(
         oracle = answers(task, in_double(inputs), exact, baseline)
         return Expected(inputs, oracle, plain, outputs)
     # The first call has tuned the kernels. Moved values do not change how much work a call has.
-    moved, seconds = timed_answers(task, reference.perturbed(inputs, seed), dims, baseline)
+    moved, call = called_answers(task, reference.perturbed(inputs, seed), dims, baseline)
     if coarse := _largest_rounding(inputs):
         far = answers(task, reference.perturbed(inputs, seed, coarse=True), dims, baseline)
         scale = torch.finfo(torch.float16).eps / coarse
         moved = tuple(map(_plus_scaled, moved, plain, far, [scale] * len(far)))
     oracle = tuple(t.double() if t.dtype.is_floating_point else t for t in plain)
-    own = None if task.baseline_source is None else seconds
-    return Expected(inputs, oracle, moved, outputs, own)
+    own = None if task.baseline_source is None else call.seconds
+    return Expected(inputs, oracle, moved, outputs, own, call.operator_seconds)
 
 
 def _largest_rounding(inputs: Mapping[str, Value]) -> float:
@@ -106,13 +106,13 @@ def answers(
     Raises:
         InfraError: It failed.
     """
-    return timed_answers(task, inputs, dims, baseline)[0]
+    return called_answers(task, inputs, dims, baseline)[0]
 
 
-def timed_answers(
+def called_answers(
     task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int], baseline: BaselineRunner
-) -> tuple[tuple[torch.Tensor, ...], float]:
-    """Returns what the suite's own code answers, and its seconds.
+) -> tuple[tuple[torch.Tensor, ...], Call]:
+    """Returns what the suite's own code answers, and the record of the call.
 
     Raises:
         InfraError: It failed.
@@ -126,7 +126,7 @@ def timed_answers(
     if wrong:
         raise InfraError(f"the reference of {task.id} is wrong: {wrong}")
     tensors = tuple(output.tensor for output in call.outputs if output.tensor is not None)
-    return tensors, call.seconds
+    return tensors, call
 
 
 def in_double(inputs: Mapping[str, Value]) -> dict[str, Value]:

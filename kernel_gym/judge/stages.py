@@ -177,6 +177,8 @@ def _judge(
     fields: dict[str, object] = {"worst_error": _finite(check.worst)}
     if check.passed and call.launches == 0 and any(t.numel() for t in outputs):
         return Verdict(Outcome.HACK, "the answer is right, but no kernel launched"), fields, outputs
+    if check.passed and (library := _library_work(expected, call)):
+        return Verdict(Outcome.HACK, library), fields, outputs
     if check.passed:
         return None, fields, outputs
     element = check.element
@@ -185,6 +187,23 @@ def _judge(
         message = f"output {element.output!r}{list(element.index)}: {message}"
     fields["element"] = element
     return Verdict(Outcome.WRONG_VALUES, message), fields, outputs
+
+
+def _library_work(expected: Expected, call: Call) -> str:
+    """Describes a call that spends more time in operators of PyTorch than the suite's own code.
+
+    In imported tasks operators that compute are allowed beside kernels (rule 10). They may not do
+    the work of the kernels.
+    """
+    allowed = PLAUSIBILITY.library_share * expected.operator_seconds
+    if call.operator_seconds <= allowed:
+        return ""
+    return (
+        f"operators of PyTorch took {call.operator_seconds * 1e6:.1f} us "
+        f"({', '.join(sorted(call.operators))[:200]}), and "
+        f"{expected.operator_seconds * 1e6:.1f} us in the suite's own code: "
+        "the work belongs into your kernels"
+    )
 
 
 def _check_again(

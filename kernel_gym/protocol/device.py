@@ -259,5 +259,9 @@ class CallRecord(Answer):
     """Those of them with an audited launch."""
     refused: list[str]
     """Operators that the worker has reported as refused."""
+    operators: list[str]
+    """Operators of PyTorch that compute and that were run, by name."""
+    operator_seconds: float
+    """The part of `seconds` that they took."""
     fault: dict[str, Any] | None
     """The first fault, which ends the call."""

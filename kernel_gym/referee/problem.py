@@ -96,6 +96,11 @@ class ClaimedProblem(Problem):
         """The reference."""
         return self._reference_text
 
+    def judge_on(self, own: Sequence[str]) -> None:
+        """Adds distributions to those of the claim. Those of the referee come first."""
+        stated = (name for name in self.statement.distributions if name not in own)
+        self.distributions = (*own, *stated)
+
     def kernel(self, language: str) -> str | None:
         """The baseline kernel in a language, or None."""
         return self._kernels.get(language)

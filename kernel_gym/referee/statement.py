@@ -42,6 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.distributions import DISTRIBUTIONS
+from kernel_gym.tasks.inside import read_inside
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.signature import C_TYPES
@@ -164,13 +165,15 @@ def read_text(path: Path) -> str:
     """Reads a file of a claim.
 
     Raises:
-        ClaimError: It is too long or is no UTF-8 text.
+        ClaimError: It is too long, is no UTF-8 text, or is a link that leads out of its folder.
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ClaimError(f"{path}: found more than {MAX_BYTES} bytes")
+    try:
+        data = read_inside(path.parent, path, MAX_BYTES)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except OSError as error:
+        raise ClaimError(f"{path}: {error.strerror}") from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

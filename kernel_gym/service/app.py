@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -13,6 +13,8 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from kernel_gym.client.wire import (
     MAX_BODY_BYTES,
+    MAX_START_BYTES,
+    MAX_TURN_BYTES,
     MAX_WAIT,
     Batch,
     Info,
@@ -20,6 +22,7 @@ from kernel_gym.client.wire import (
     Results,
     SessionInfo,
     SessionStart,
+    SessionToken,
     StepResult,
     Submission,
     TaskInfo,
@@ -28,10 +31,11 @@ from kernel_gym.client.wire import (
 from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import UnknownReward
-from kernel_gym.service.limits import BodyLimit
+from kernel_gym.service.bodies import MAX_ERRORS, BodyReader, described
+from kernel_gym.service.limits import BodyLimit, TooLarge
 from kernel_gym.service.service import Busy, NotFound, Service
 from kernel_gym.service.settings import ServiceSettings, Token
-from kernel_gym.service.store import KeyConflict
+from kernel_gym.service.store import Job, KeyConflict
 from kernel_gym.service.trainers import add_trainers
 from kernel_gym.tasks.names import UnknownName
 
@@ -58,24 +62,28 @@ def make_app(settings: ServiceSettings, executor: Executor) -> FastAPI:
         service.start()
         yield
         service.close()
+        bodies.close()
 
     app = FastAPI(title="kernel-gym", lifespan=life)
     app.state.service = service
     app.add_middleware(BodyLimit, limit=MAX_BODY_BYTES)
     _add_errors(app, service)
     token = Depends(_token_of(service))
-    _add_plain(app, service, token)
-    _add_evaluations(app, service, token)
-    _add_sessions(app, service, token)
-    add_trainers(app, service, token)
+    free = Depends(_free(token))
+    bodies = BodyReader()
+    _add_plain(app, service, token, free)
+    _add_evaluations(app, service, token, free, bodies)
+    _add_sessions(app, service, token, free, bodies)
+    add_trainers(app, service, free, bodies)
     return app
 
 
 def _token_of(service: Service) -> Any:
-    def token_of(authorization: Annotated[str | None, Header()] = None) -> Token:
+    # Not in a thread: a client that has sent its request may go away before it is read.
+    async def token_of(authorization: Annotated[str | None, Header()] = None) -> Token:
         """The token of a request."""
         scheme, _, secret = (authorization or "").partition(" ")
-        token = service.settings.token_of(secret.strip() if scheme.lower() == "bearer" else None)
+        token = service.token_of(secret.strip() if scheme.lower() == "bearer" else None)
         if token is None:
             raise HTTPException(
                 401,
@@ -87,7 +95,17 @@ def _token_of(service: Service) -> Any:
     return token_of
 
 
-def _add_plain(app: FastAPI, service: Service, token: Any) -> None:
+def _free(token: Any) -> Any:
+    async def free(token: Token = token) -> Token:
+        """The token of a request that a token for one session may not send."""
+        if token.session:
+            raise HTTPException(403, "this token is for one session and for nothing else")
+        return token
+
+    return free
+
+
+def _add_plain(app: FastAPI, service: Service, token: Any, free: Any) -> None:
     @app.get("/health")
     async def health() -> JSONResponse:
         """Whether the service takes submissions."""
@@ -115,81 +133,97 @@ def _add_plain(app: FastAPI, service: Service, token: Any) -> None:
         return service.allowed.ids()
 
     @app.get("/v1/tasks/{name:path}")
-    async def task(name: str, token: Token = token) -> TaskInfo:
+    async def task(name: str, token: Token = free) -> TaskInfo:
         """A task with its prompt."""
-        return service.task(name)
+        return await service.task(name, token)
 
 
-def _add_evaluations(app: FastAPI, service: Service, token: Any) -> None:
-    @app.post("/v1/evaluations", status_code=202)
+def _add_evaluations(
+    app: FastAPI, service: Service, token: Any, free: Any, bodies: BodyReader
+) -> None:
+    async def own_job(name: str, token: Token = token) -> Job:
+        """The submission that a path names; 404 before an answer begins."""
+        return service.job(name, token)
+
+    own = Depends(own_job)
+    submissions = bodies.of(free, Batch, Submission, max_bytes=MAX_BODY_BYTES)
+
+    @app.post("/v1/evaluations", status_code=202, openapi_extra=described(Batch, Submission))
     async def submit(
-        body: Batch | Submission,
         response: Response,
+        body: Any = submissions,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
-        token: Token = token,
+        token: Token = free,
     ) -> Results | Result:
         """Queues one submission or a batch; with `wait`, waits for the results."""
         batch = body.evaluations if isinstance(body, Batch) else (body,)
-        jobs = [await service.wait(job, wait) for job in service.submit(batch, token)]
+        jobs = [await service.wait(job, wait) for job in await service.submit(batch, token)]
         if all(job.state.final for job in jobs):
             response.status_code = 200
-        results = tuple(service.result(job, token) for job in jobs)
+        results = tuple([await service.result(job, token) for job in jobs])
         return Results(evaluations=results) if isinstance(body, Batch) else results[0]
 
     @app.get("/v1/evaluations/{name}")
     async def result(
-        name: str,
+        job: Job = own,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
         token: Token = token,
     ) -> Result:
         """A submission; with `wait`, when it is done or after some seconds."""
-        return service.result(await service.wait(service.job(name, token), wait), token)
+        return await service.result(await service.wait(job, wait), token)
 
     @app.delete("/v1/evaluations/{name}")
-    async def cancel(name: str, token: Token = token) -> Result:
+    async def cancel(job: Job = own, token: Token = free) -> Result:
         """Cancels a submission that is queued; another one stays as it is."""
-        service.job(name, token)
-        job = service.store.cancel(name, token.name)
-        return service.result(job or service.job(name, token), token)
+        return await service.result(service.store.cancel(job.id, token.name) or job, token)
 
     @app.get("/v1/evaluations/{name}/events", response_class=EventSourceResponse)
-    async def events(name: str, token: Token = token) -> AsyncIterator[ServerSentEvent]:
+    async def events(job: Job = own, token: Token = token) -> AsyncIterator[ServerSentEvent]:
         """Each state of a submission as an event, until it changes no more."""
-        job = service.job(name, token)
         while True:
-            yield ServerSentEvent(event=str(job.state), data=service.result(job, token))
+            yield ServerSentEvent(event=str(job.state), data=await service.result(job, token))
             if job.state.final or service.draining:
                 return
             while not await service.change(job, PING) and not service.draining:
                 pass
-            job = service.job(name, token)
+            job = service.job(job.id, token)
 
 
-def _add_sessions(app: FastAPI, service: Service, token: Any) -> None:
-    @app.post("/v1/sessions", status_code=201)
-    async def begin(start: SessionStart, token: Token = token) -> SessionInfo:
+def _add_sessions(
+    app: FastAPI, service: Service, token: Any, free: Any, bodies: BodyReader
+) -> None:
+    starts = bodies.of(free, SessionStart, max_bytes=MAX_START_BYTES)
+    turns = bodies.of(token, TurnRequest, max_bytes=MAX_TURN_BYTES)
+
+    @app.post("/v1/sessions", status_code=201, openapi_extra=described(SessionStart))
+    async def begin(token: Token = free, start: Any = starts) -> SessionInfo:
         """Begins an episode."""
-        return service.begin(start, token)
+        return await service.begin(start, token)
 
     @app.get("/v1/sessions/{name}")
     async def session(name: str, token: Token = token) -> SessionInfo:
         """An episode as it is now."""
-        return service.session_info(service.session(name, token))
+        return await service.session_info(service.session(name, token), token)
 
-    @app.post("/v1/sessions/{name}/submit", status_code=202)
+    @app.post("/v1/sessions/{name}/token", status_code=201)
+    async def session_token(name: str, token: Token = free) -> SessionToken:
+        """A token for an agent that plays an episode: it is good for this episode only."""
+        return service.session_token(service.session(name, token))
+
+    @app.post("/v1/sessions/{name}/submit", status_code=202, openapi_extra=described(TurnRequest))
     async def submit(
         name: str,
-        turn: TurnRequest,
         response: Response,
+        turn: Any = turns,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
         token: Token = token,
     ) -> StepResult:
         """Submits to an episode; with `wait`, waits for the result."""
         stored = service.session(name, token)
-        job = await service.wait(service.submit_turn(stored, turn, token), wait)
+        job = await service.wait(await service.submit_turn(stored, turn, token), wait)
         if job.state.final:
             response.status_code = 200
-        return service.step(stored, job, token)
+        return await service.step(stored, job, token)
 
 
 def _add_errors(app: FastAPI, service: Service) -> None:
@@ -203,7 +237,12 @@ def _add_errors(app: FastAPI, service: Service) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _refusal(422, validation_line(error.errors()))
+        told = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:MAX_ERRORS]]
+        return _refusal(422, "; ".join(told))
+
+    @app.exception_handler(TooLarge)
+    async def too_large(request: Request, error: TooLarge) -> JSONResponse:
+        return _refusal(413, str(error), {"Connection": "close"})
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> JSONResponse:
@@ -224,22 +263,3 @@ def _status(error: InputError) -> int:
 
 def _refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"detail": message[:MAX_MESSAGE]}, status, headers)
-
-
-def validation_line(errors: Sequence[Any]) -> str:
-    """The errors of a request in one line, without the values that were given."""
-    # A body is a batch or one submission: the errors of the one that was not meant are left out.
-    batch, single = Batch.__name__, Submission.__name__
-    no_batch = any(
-        error["type"] == "missing" and tuple(error["loc"][-2:]) == (batch, "evaluations")
-        for error in errors
-    )
-    other = batch if no_batch else single
-    told = []
-    for error in errors:
-        if other in error["loc"]:
-            continue
-        where = [str(part) for part in error["loc"] if part not in (batch, single)]
-        told.append(f"{'.'.join(where)}: {error['msg']}")
-    shown = list(dict.fromkeys(told))[:4]
-    return "; ".join(shown)

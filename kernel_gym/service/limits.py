@@ -8,7 +8,15 @@ Scope = dict[str, Any]
 
 
 class TooLarge(Exception):
-    """A body is longer than it may be."""
+    """A body is longer than it may be.
+
+    Attributes:
+        limit: Most bytes of it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the body is too long: at most {limit} bytes")
+        self.limit = limit
 
 
 class BodyLimit:
@@ -38,7 +46,7 @@ class BodyLimit:
             message = await receive()
             size += len(message.get("body", b""))
             if size > self._limit:
-                raise TooLarge
+                raise TooLarge(self._limit)
             return message
 
         async def sent(message: Any) -> None:

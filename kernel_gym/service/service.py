@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from kernel_gym.client.wire import (
     SEEDS,
@@ -14,6 +15,7 @@ from kernel_gym.client.wire import (
     Result,
     SessionInfo,
     SessionStart,
+    SessionToken,
     State,
     StepResult,
     Submission,
@@ -26,16 +28,17 @@ from kernel_gym.episodes.session import EpisodeOver, EpisodeSession, replayed
 from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.feedback import feedback
-from kernel_gym.hidden import without_hidden
+from kernel_gym.hidden import without_hidden_times
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, get_reward, reward_names
 from kernel_gym.service.dispatch import Dispatcher
-from kernel_gym.service.settings import Allowed, ServiceSettings, Token
+from kernel_gym.service.settings import ANYBODY, Allowed, ServiceSettings, Token
 from kernel_gym.service.store import DAY, Job, Store, StoredSession, digest_of, new_id
-from kernel_gym.tasks import Task, get_task
-from kernel_gym.tasks.small_floats import require_runs_on
+from kernel_gym.service.tasks import AdmissionsBusy, FoundTasks
+from kernel_gym.service.workspaces import session_of_secret, session_secret, workspace_token
+from kernel_gym.tasks import Task
 
 BUSY_SECONDS = 5
 """Seconds after which a request that was refused for now may be sent again."""
@@ -75,7 +78,7 @@ class Service:
         self.store = Store(settings.folder)
         self.dispatcher = Dispatcher(self.store, executor, self._changed)
         self.draining = False
-        self._arch = describe(executor.device).arch
+        self._tasks = FoundTasks(self.allowed, describe(executor.device).arch)
         self._prompts = Sessions(executor, max_turns=1)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -102,9 +105,23 @@ class Service:
         self.drain()
         self.executor.close()
         self.dispatcher.stop()
+        self._tasks.close()
         self.store.close()
 
-    def submit(self, submissions: Sequence[Submission], token: Token) -> list[Job]:
+    def token_of(self, secret: str | None) -> Token | None:
+        """The token of a request: one of the settings, or that of a session; None if unknown."""
+        session = session_of_secret(self.executor.secret, secret or "")
+        if session is None:
+            return self.settings.token_of(secret)
+        known = {token.name: token for token in self.settings.tokens or (ANYBODY,)}
+        owner = known.get(self.store.owner(session) or "")
+        return workspace_token(owner, session) if owner else None
+
+    def session_token(self, stored: StoredSession) -> SessionToken:
+        """A token for an agent that plays a session and may do nothing else."""
+        return SessionToken(token=session_secret(self.executor.secret, stored.id))
+
+    async def submit(self, submissions: Sequence[Submission], token: Token) -> list[Job]:
         """Queues submissions, all or none.
 
         Raises:
@@ -113,9 +130,9 @@ class Service:
         """
         jobs, digests = [], []
         for one in submissions:
-            task = self._runnable(one.task)
+            task = await self.runnable(one.task, token)
             reward = self.allowed.reward(one.reward)
-            seed = secrets.randbelow(SEEDS) if one.seed is None else one.seed
+            seed = self._seed(one.seed, one.source, token)
             key = one.key or new_id()
             job = Job(
                 new_id(), token.name, key, task.id, one.source, seed, reward, one.priority,
@@ -132,7 +149,7 @@ class Service:
             NotFound: The token has none with this id.
         """
         job = self.store.get(name, token.name)
-        if job is None:
+        if job is None or (token.session and job.session != token.session):
             raise NotFound(f"there is no evaluation {name[:64]!r}")
         return job
 
@@ -164,7 +181,7 @@ class Service:
             if not waiting:
                 self._waiting.pop(job.id, None)
 
-    def result(self, job: Job, token: Token) -> Result:
+    async def result(self, job: Job, token: Token) -> Result:
         """A submission in the form in which a token may see it."""
         told = Result(
             id=job.id,
@@ -179,6 +196,7 @@ class Service:
         )
         if job.evaluation is None:
             return told
+        task = await self._stored(job.task, token)
         evaluation = Evaluation.model_validate_json(job.evaluation)
         scored = get_reward(job.reward)(evaluation, Context().of(job.source))
         return told.model_copy(
@@ -186,13 +204,13 @@ class Service:
                 "reward": scored.value,
                 "terms": dict(scored.terms),
                 "masked": scored.masked,
-                "feedback": feedback(get_task(job.task), evaluation),
+                "feedback": feedback(task, evaluation),
                 "profile": profile_of(evaluation),
                 "evaluation": _shown(evaluation, token),
             }
         )
 
-    def begin(self, start: SessionStart, token: Token) -> SessionInfo:
+    async def begin(self, start: SessionStart, token: Token) -> SessionInfo:
         """Begins an episode.
 
         Raises:
@@ -200,14 +218,14 @@ class Service:
             Busy: The service stops.
         """
         self._require_open()
-        task = self._runnable(start.task)
+        task = await self.runnable(start.task, token)
         seed = secrets.randbelow(SEEDS) if start.seed is None else start.seed
         stored = StoredSession(
             new_id(), token.name, start.key or new_id(), task.id,
             self.allowed.reward(start.reward), start.max_turns, seed, start.discount, time.time(),
         )  # fmt: skip
         digest = digest_of(start.model_dump(exclude={"key"}))
-        return self.session_info(self.store.add_session(stored, digest))
+        return await self.session_info(self.store.add_session(stored, digest), token)
 
     def session(self, name: str, token: Token) -> StoredSession:
         """An episode.
@@ -216,13 +234,14 @@ class Service:
             NotFound: The token has none with this id.
         """
         stored = self.store.session(name, token.name)
-        if stored is None:
+        if stored is None or token.session not in ("", stored.id):
             raise NotFound(f"there is no session {name[:64]!r}")
         return stored
 
-    def session_info(self, stored: StoredSession) -> SessionInfo:
+    async def session_info(self, stored: StoredSession, token: Token) -> SessionInfo:
         """An episode as it is now."""
-        session = self._played(stored, self.store.turns(stored.id))
+        task = await self._stored(stored.task, token)
+        session = _played(task, stored, self.store.turns(stored.id))
         return SessionInfo(
             id=stored.id,
             task=stored.task,
@@ -234,7 +253,7 @@ class Service:
             episode_reward=session.reward,
         )
 
-    def submit_turn(self, stored: StoredSession, turn: TurnRequest, token: Token) -> Job:
+    async def submit_turn(self, stored: StoredSession, turn: TurnRequest, token: Token) -> Job:
         """Queues a submission to an episode.
 
         Raises:
@@ -243,12 +262,13 @@ class Service:
             Busy: A limit is used up.
         """
         key, digest = turn.key or new_id(), digest_of(stored.id, turn.source)
+        task = await self._stored(stored.task, token)
         turns = self.store.turns(stored.id)
         if any(job.key == key for job in turns):  # sent again
             seed, number = 0, 0
         else:
-            request = self._played(stored, turns).request(turn.source)
-            seed, number = request.seed or 0, len(turns) + 1
+            request = _played(task, stored, turns).request(turn.source)
+            seed, number = self._seed(request.seed or 0, turn.source, token), len(turns) + 1
             if any(not job.state.final for job in turns):
                 number = len(turns)  # the store refuses a second submission for this turn
         job = Job(
@@ -257,14 +277,15 @@ class Service:
         )  # fmt: skip
         return self._add([job], [digest], token)[0]
 
-    def step(self, stored: StoredSession, job: Job, token: Token) -> StepResult:
+    async def step(self, stored: StoredSession, job: Job, token: Token) -> StepResult:
         """The result of a submission to an episode."""
         turn = job.turn or 0
         told = StepResult(id=job.id, state=job.state, turn=turn, message=job.message)
         if job.state is not State.DONE:
             return told
+        task = await self._stored(stored.task, token)
         turns = [one for one in self.store.turns(stored.id) if (one.turn or 0) <= turn]
-        session = self._played(stored, turns)
+        session = _played(task, stored, turns)
         step = session.steps[-1]
         return told.model_copy(
             update={
@@ -298,13 +319,13 @@ class Service:
             full_records=token.full_records,
         )
 
-    def task(self, name: str) -> TaskInfo:
+    async def task(self, name: str, token: Token) -> TaskInfo:
         """A task with its prompt.
 
         Raises:
             UnknownName: There is no such task, or it is not allowed.
         """
-        task = self._runnable(name)
+        task = await self.runnable(name, token)
         return TaskInfo(
             id=task.id,
             language=task.language,
@@ -313,10 +334,33 @@ class Service:
             prompt=self._prompts.prompt(task.id),
         )
 
-    def _runnable(self, name: str) -> Task:
-        task = self.allowed.task(name)
-        require_runs_on(task.problem, self._arch)
-        return task
+    async def runnable(self, name: str, token: Token) -> Task:
+        """A task that a request names.
+
+        Raises:
+            InputError: It is unknown, not allowed, or does not run on the device.
+            Busy: Too many generated tasks wait for their admission.
+        """
+        with _busy_admissions(token):
+            return await self._tasks.requested(name, token.name)
+
+    async def _stored(self, name: str, token: Token) -> Task:
+        """The task of a stored submission or session."""
+        with _busy_admissions(token):
+            return await self._tasks.stored(name, token.name)
+
+    def _seed(self, seed: int | None, source: str, token: Token) -> int:
+        """The seed of an evaluation.
+
+        Without whole records it depends on the source too. So nobody learns about the unseen sizes
+        of one source from the times of others with the same seed.
+        """
+        if seed is None:
+            return secrets.randbelow(SEEDS)
+        if token.full_records:
+            return seed
+        digest = hashlib.sha256(f"{seed}/".encode() + source.encode("utf-8")).digest()
+        return int.from_bytes(digest[:8], "little") % SEEDS
 
     def _add(self, jobs: Sequence[Job], digests: Sequence[str], token: Token) -> list[Job]:
         self._require_open()
@@ -340,21 +384,6 @@ class Service:
         if self.store.queued + new > self.settings.max_queue:
             raise Busy(503, f"the queue is full: {self.settings.max_queue} submissions")
 
-    def _played(self, stored: StoredSession, turns: Sequence[Job]) -> EpisodeSession:
-        session = EpisodeSession(
-            get_task(stored.task),
-            get_reward(stored.reward),
-            stored.max_turns,
-            stored.seed,
-            discount=stored.discount,
-        )
-        done = [
-            (job.source, Evaluation.model_validate_json(job.evaluation))
-            for job in turns
-            if job.evaluation is not None
-        ]
-        return replayed(session, done)
-
     def _changed(self, name: str) -> None:
         """Wakes those who wait for a submission; called in the dispatcher's thread."""
         if self._loop is not None and name in self._waiting:
@@ -367,11 +396,31 @@ class Service:
                 future.set_result(None)
 
 
+@contextmanager
+def _busy_admissions(token: Token) -> Iterator[None]:
+    try:
+        yield
+    except AdmissionsBusy as error:
+        whose = f"token {token.name!r}: " if error.by_token else ""
+        raise Busy(429 if error.by_token else 503, f"{whose}{error}") from None
+
+
+def _played(task: Task, stored: StoredSession, turns: Sequence[Job]) -> EpisodeSession:
+    reward = get_reward(stored.reward)
+    session = EpisodeSession(task, reward, stored.max_turns, stored.seed, discount=stored.discount)
+    done = [
+        (job.source, Evaluation.model_validate_json(job.evaluation))
+        for job in turns
+        if job.evaluation is not None
+    ]
+    return replayed(session, done)
+
+
 def _shown(evaluation: Evaluation, token: Token) -> Evaluation:
     """The record for a token: what identifies hidden workloads is for trusted ones only."""
     if token.full_records:
         return evaluation
-    return without_hidden(evaluation).model_copy(update={"seed": None})
+    return without_hidden_times(evaluation).model_copy(update={"seed": None})
 
 
 __all__ = ["Busy", "EpisodeOver", "NotFound", "Service"]

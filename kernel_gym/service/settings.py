@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.errors import InputError
 from kernel_gym.rewards import UnknownReward, reward_names
-from kernel_gym.tasks import Task, get_task, load_suite
+from kernel_gym.tasks import get_task, load_suite
 from kernel_gym.tasks.names import PREFIX, UnknownName, is_task, task_ids
 
 
@@ -37,6 +37,11 @@ class Token(BaseModel):
     full_records: bool = False
     """Whether it reads whole records, with what identifies hidden workloads. A trainer needs them
     for `executor="http://..."`. Never give such a token to a policy."""
+
+    @property
+    def session(self) -> str:
+        """The only session that its requests may name; empty if they may do anything."""
+        return ""
 
 
 ANYBODY = Token(name="anybody", full_records=True)
@@ -99,16 +104,14 @@ class Allowed:
         """The ids of the tasks, without generated ones."""
         return tuple(name for name in task_ids() if self._all or name in self._ids)
 
-    def task(self, name: str) -> Task:
-        """A task by its id.
+    def require(self, name: str) -> None:
+        """Checks that a task may be named.
 
         Raises:
             UnknownName: It does not exist or is not allowed; the message has near matches.
         """
-        generated = name.startswith(PREFIX) or name.partition("/")[2].startswith(PREFIX)
-        if not (generated and self._generated) and name not in self.ids():
+        if not (is_generated(name) and self._generated) and name not in self.ids():
             raise UnknownName("task", name, self.ids())
-        return get_task(name)
 
     def reward(self, name: str) -> str:
         """Checks that a name is that of a registered reward, and neither a file nor a module.
@@ -119,6 +122,11 @@ class Allowed:
         if name not in reward_names():
             raise UnknownReward(name, reward_names())
         return name
+
+
+def is_generated(name: str) -> bool:
+    """Whether a name is that of a generated task."""
+    return name.startswith(PREFIX) or name.partition("/")[2].startswith(PREFIX)
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:

@@ -12,6 +12,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -44,7 +45,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     UNIQUE (token, key),
     UNIQUE (session, turn)
 );
-CREATE INDEX IF NOT EXISTS jobs_in_order ON jobs (priority DESC, seq) WHERE state = 'queued';
+DROP INDEX IF EXISTS jobs_in_order;
+CREATE INDEX IF NOT EXISTS jobs_by_token ON jobs (token, priority DESC, seq) WHERE state = 'queued';
 CREATE INDEX IF NOT EXISTS jobs_by_age ON jobs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY,
@@ -136,9 +138,17 @@ class Store:
         counts = self._db.execute(
             "SELECT token, COUNT(*) FROM jobs WHERE finished_at IS NULL GROUP BY token"
         )
-        self._open = dict(counts.fetchall())
-        self.queued = sum(self._open.values())
+        self._open = Counter(dict(counts.fetchall()))
+        self._queued = Counter(self._open)
+        """Queued submissions by token. All that are open at the start are queued."""
+        self._turns: dict[str, int] = {}
+        """When each token had its last turn, as the number of that turn."""
+        self._turn = 0
+
+    @property
+    def queued(self) -> int:
         """Number of submissions that are queued."""
+        return self._queued.total()
 
     def add(self, jobs: Sequence[Job], digests: Sequence[str]) -> list[Job]:
         """Queues submissions, all or none. One whose key is known already is not queued again.
@@ -178,9 +188,9 @@ class Store:
                     "ON CONFLICT (token, day) DO UPDATE SET count = count + 1",
                     (job.token, int(job.queued_at) // DAY),
                 )
-        for job in new:
-            self._count(job.token, 1)
-            self.queued += 1
+            for job in new:
+                self._open[job.token] += 1
+                self._queued[job.token] += 1
         return stored
 
     def known(self, token: str, keys: Sequence[str]) -> int:
@@ -189,17 +199,25 @@ class Store:
             return sum(self._known(token, key, None) is not None for key in keys)
 
     def take(self) -> Job | None:
-        """Starts the first queued submission by priority and age; None if there is none."""
+        """Starts a queued submission; None if there is none.
+
+        Tokens take turns: the next one is that whose last turn is the longest ago. Its first
+        submission by priority and age is started.
+        """
         with self._changing() as db:
+            waiting = [token for token, count in self._queued.items() if count]
+            if not waiting:
+                return None
+            token = min(waiting, key=lambda name: self._turns.get(name, 0))
             row = db.execute(
                 "UPDATE jobs SET state = 'running', started_at = ? WHERE seq = (SELECT seq FROM "
-                "jobs WHERE state = 'queued' ORDER BY priority DESC, seq LIMIT 1) "
+                "jobs WHERE state = 'queued' AND token = ? ORDER BY priority DESC, seq LIMIT 1) "
                 f"RETURNING {JOB}",
-                (time.time(),),
+                (time.time(), token),
             ).fetchone()
-        if row is None:
-            return None
-        self.queued -= 1
+            self._queued[token] -= 1
+            self._turn += 1
+            self._turns[token] = self._turn
         return _job(row)
 
     def finish(self, job: Job, state: State, evaluation: str | None, message: str = "") -> bool:
@@ -214,8 +232,7 @@ class Store:
                 "WHERE id = ? AND state = 'running'",
                 (state, evaluation, message, time.time(), job.id),
             ).rowcount
-        if changed:
-            self._count(job.token, -1)
+            self._open[job.token] -= changed
         return bool(changed)
 
     def queue_again(self, job: Job) -> None:
@@ -226,7 +243,7 @@ class Store:
                 "AND state = 'running'",
                 (job.id,),
             ).rowcount
-        self.queued += changed
+            self._queued[job.token] += changed
 
     def cancel(self, name: str, token: str) -> Job | None:
         """Cancels a submission if it is queued and of no session. Returns it, None if unknown."""
@@ -236,9 +253,8 @@ class Store:
                 "AND state = 'queued' AND session IS NULL",
                 (time.time(), name, token),
             ).rowcount
-        if changed:
-            self._count(token, -1)
-            self.queued -= 1
+            self._open[token] -= changed
+            self._queued[token] -= changed
         return self.get(name, token)
 
     def get(self, name: str, token: str) -> Job | None:
@@ -274,7 +290,7 @@ class Store:
 
     def in_flight(self, token: str) -> int:
         """Number of submissions of a token that are queued or running."""
-        return self._open.get(token, 0)
+        return self._open[token]
 
     def add_session(self, session: StoredSession, digest: str) -> StoredSession:
         """Stores an episode, or returns the one with the same key.
@@ -302,6 +318,11 @@ class Store:
         rows = self._rows(f"SELECT {SESSION} FROM sessions WHERE id = ? AND token = ?", name, token)
         return StoredSession(*rows[0]) if rows else None
 
+    def owner(self, session: str) -> str | None:
+        """The name of the token that began an episode; None if there is no such episode."""
+        rows = self._rows("SELECT token FROM sessions WHERE id = ?", session)
+        return str(rows[0][0]) if rows else None
+
     def turns(self, session: str) -> list[Job]:
         """The submissions of an episode in order."""
         rows = self._rows(f"SELECT {JOB} FROM jobs WHERE session = ? ORDER BY turn", session)
@@ -321,10 +342,6 @@ class Store:
         if digest is not None:
             _require_same(key, row[-1], digest)
         return _job(row[:-1])
-
-    def _count(self, token: str, change: int) -> None:
-        with self._lock:
-            self._open[token] = self._open.get(token, 0) + change
 
     def _rows(self, text: str, *values: object) -> list[tuple]:
         with self._lock:

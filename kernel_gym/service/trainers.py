@@ -12,12 +12,22 @@ from typing import Annotated, Any
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel_gym.client.wire import MAX_BATCH, MAX_WAIT, Name, Source, Submission
+from kernel_gym.client.wire import (
+    MAX_BATCH,
+    MAX_BODY_BYTES,
+    MAX_WAIT,
+    Name,
+    Source,
+    Submission,
+)
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.errors import InputError
+from kernel_gym.service.bodies import BodyReader, described
 from kernel_gym.service.service import Busy, Service
 from kernel_gym.service.settings import Token
 
+MAX_STRUCTURE_BYTES = 1 << 20
+"""Most bytes of a body outside of its texts. Trainers send more than the fields that are read."""
 LONGEST = 900.0
 """Seconds for which these routes wait for a result."""
 
@@ -32,8 +42,8 @@ class Labelled(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     query: Annotated[tuple[Source, ...], Field(min_length=1, max_length=MAX_BATCH)]
-    prompts: tuple[Source, ...]
-    labels: tuple[Name, ...]
+    prompts: Annotated[tuple[Source, ...], Field(max_length=MAX_BATCH)]
+    labels: Annotated[tuple[Name, ...], Field(max_length=MAX_BATCH)]
 
 
 class Sample(BaseModel):
@@ -46,17 +56,20 @@ class Sample(BaseModel):
     label: Name
 
 
-def add_trainers(app: FastAPI, service: Service, token: Any) -> None:
+def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader) -> None:
     """Adds the routes.
 
     Args:
         app: The application.
         service: The service.
         token: The dependency that gives the token of a request.
+        bodies: Reads bodies.
     """
+    limits = {"max_bytes": MAX_BODY_BYTES, "structure": MAX_STRUCTURE_BYTES}
+    labelled, sample = bodies.of(token, Labelled, **limits), bodies.of(token, Sample, **limits)
 
-    @app.post("/v1/openrlhf")
-    async def openrlhf(body: Labelled, token: Token = token) -> dict[str, Any]:
+    @app.post("/v1/openrlhf", openapi_extra=described(Labelled))
+    async def openrlhf(body: Any = labelled, token: Token = token) -> dict[str, Any]:
         """Rewards for OpenRLHF's `--reward.remote_url`."""
         if not len(body.query) == len(body.prompts) == len(body.labels):
             raise BadBatch("query, prompts and labels: found different lengths, expected one")
@@ -69,8 +82,8 @@ def add_trainers(app: FastAPI, service: Service, token: Any) -> None:
         shown = rewards[0] if len(rewards) == 1 else rewards
         return {"rewards": shown, "scores": shown, "extra_logs": {}}
 
-    @app.post("/v1/slime")
-    async def slime(body: Sample, token: Token = token) -> float:
+    @app.post("/v1/slime", openapi_extra=described(Sample))
+    async def slime(body: Any = sample, token: Token = token) -> float:
         """The reward for slime's `--rm-type remote_rm`."""
         return (await _rewards(service, [body.response], [body.label], token))[0]
 
@@ -78,17 +91,17 @@ def add_trainers(app: FastAPI, service: Service, token: Any) -> None:
 async def _rewards(
     service: Service, replies: Sequence[str], tasks: Sequence[str], token: Token
 ) -> list[float]:
-    submissions = [
-        Submission(task=task, source=extract_source(reply, service.allowed.task(task)))
-        for reply, task in zip(replies, tasks, strict=True)
-    ]
+    submissions = []
+    for reply, name in zip(replies, tasks, strict=True):
+        task = await service.runnable(name, token)
+        submissions.append(Submission(task=name, source=extract_source(reply, task)))
     rewards = []
-    for job in service.submit(submissions, token):
+    for job in await service.submit(submissions, token):
         waited = 0.0
         while not job.state.final and waited < LONGEST and not service.draining:
             job = await service.wait(job, MAX_WAIT)
             waited += MAX_WAIT
-        reward = service.result(job, token).reward
+        reward = (await service.result(job, token)).reward
         if reward is None:
             raise Busy(503, f"{job.task} was not evaluated: the machine failed or is busy", 30)
         rewards.append(reward)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from kernel_gym.tasks.content import defining_texts
-from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES
+from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES, Mode
 from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.shapes import shape_of
 from kernel_gym.tasks.worker_reference import WorkerReference
@@ -295,9 +295,8 @@ class Problem(ABC):
         """The reference that a confined worker runs; None where the judge runs `reference`."""
         return None
 
-    @property
-    def prompt_parts(self) -> PromptParts | None:
-        """The parts of prompts that the problem states itself; None if axes and arguments do."""
+    def prompt_parts(self, mode: Mode) -> PromptParts | None:
+        """Returns the parts of prompts that the problem states itself; None if it states none."""
         return None
 
     @property

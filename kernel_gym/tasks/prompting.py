@@ -107,7 +107,7 @@ def _role(task: Task) -> str:
 
 
 def _operation(task: Task) -> str:
-    if (parts := task.problem.prompt_parts) is not None:
+    if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return parts.operation
     axes = "\n".join(
         f"- {a.name}: {a.low} to {a.high}" + (f", a multiple of {a.multiple}" * (a.multiple > 1))
@@ -126,7 +126,7 @@ def _output_dtypes(problem: Problem) -> list[torch.dtype]:
 
 
 def _signature(task: Task) -> str:
-    if (parts := task.problem.prompt_parts) is not None:
+    if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return parts.signature
     hip = task.language == "hip"
     text = c_prototype(task.problem) if hip else python_prototype(task.problem)
@@ -151,7 +151,7 @@ def _sources(task: Task) -> list[tuple[str, str]]:
 
 
 def _rules(task: Task) -> str:
-    if (parts := task.problem.prompt_parts) is not None:
+    if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return f"{parts.rules}\n{_COMMON_RULES}"
     rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
     return f"{rules}\n{_COMMON_RULES}"

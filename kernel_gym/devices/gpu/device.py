@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import torch
@@ -35,7 +35,7 @@ from kernel_gym.devices.gpu.vendors import (
     vendor_here,
 )
 from kernel_gym.devices.gpu.worker import GpuWorkerProcess, start_upstream
-from kernel_gym.devices.operators import Operators, operators_for
+from kernel_gym.devices.operators import Operators, operators_for, operators_of_candidate
 from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.tasks.task import Task
 
@@ -177,7 +177,8 @@ class GpuDevice:
             return GpuSession(task, worker, self._host, self._keep)
         operators = operators_for(task, resident)
         if operators is not Operators.NONE:  # spare workers have lost PyTorch's kernels
-            worker = self._start(operators=operators)
+            permitted = operators_of_candidate(task)
+            worker = self._start(operators=operators, permitted=permitted)
             session = GpuSession(task, worker, self._host, GpuWorkerProcess.close, resident)
             if not resident:
                 self._candidate = session
@@ -230,7 +231,10 @@ class GpuDevice:
                 yield child
 
     def _start(
-        self, trusted: bool = False, operators: Operators = Operators.NONE
+        self,
+        trusted: bool = False,
+        operators: Operators = Operators.NONE,
+        permitted: Set[str] = frozenset(),
     ) -> GpuWorkerProcess:
         """Forks a worker. It creates its GPU context when a request needs one."""
         return GpuWorkerProcess(
@@ -241,6 +245,7 @@ class GpuDevice:
             devices=device_files(self.vendor, self._file),
             cache=str(cache_folder("gpu")) if trusted else "",
             operators=operators,
+            permitted=permitted,
         )
 
     def _environment(self) -> dict[str, str]:

@@ -52,6 +52,7 @@ def read_call(
             launches=said.launches,
             modified_inputs=modified_inputs(arena, task, placed),
             refused=said.refused,
+            operators=said.operators,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,7 @@ class GpuWorkerProcess:
         devices: Device files that it may open.
         cache: A folder for compiled trusted sources; empty for a worker that runs a candidate.
         operators: Which operators of PyTorch its source may run.
+        permitted: Their names, where it may run some.
 
     Raises:
         InfraError: It could not be forked.
@@ -57,10 +58,11 @@ class GpuWorkerProcess:
         devices: Sequence[str],
         cache: str,
         operators: Operators = Operators.NONE,
+        permitted: Set[str] = frozenset(),
     ) -> None:
         options: dict[str, Any] = {"handle": arena.handle.hex(), "size": arena.size, "flush": flush}
         options |= {"devices": list(devices), "trusted": bool(cache)}
-        options["operators"] = str(operators)
+        options |= {"operators": str(operators), "permitted": sorted(permitted)}
         files = [arena.file] if arena.file is not None else []
         caches = {"TRITON_CACHE_DIR": f"{cache}/triton"} if cache else {}
         limits = OWN_LIMITS if cache else WORKER_LIMITS

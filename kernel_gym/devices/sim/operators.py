@@ -12,7 +12,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from kernel_gym.devices.operators import MOST_READ, USUAL, Operators
+from kernel_gym.devices.operator_costs import OperatorCost, operator_cost
+from kernel_gym.devices.operators import MOST_READ, MOVES, USUAL, Operators
 from kernel_gym.devices.sim.memory import HOST_COPY_LATENCY, HOST_LINK, DeviceMemoryError
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.hardware import DeviceSpec
@@ -20,9 +21,23 @@ from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.operators import number_to_json, read
 from kernel_gym.protocol.request import Answer
+from kernel_gym.tasks.dispatcher import dispatcher_operator, is_word
 
-REFUSED = frozenset({"aten::from_file"})
-"""Operators that nobody may use: they reach beyond the memory of the device."""
+_aten = torch.ops.aten
+_SORTING = OperatorCost(launches=6, passes=10.0)
+_COMPACTING = OperatorCost(launches=3, passes=4.0)
+_SEVERAL: Mapping[Any, OperatorCost] = {
+    **dict.fromkeys((_aten.unique_consecutive, _aten.nonzero, _aten.masked_select), _COMPACTING),
+    **dict.fromkeys((_aten._unique2, _aten.unique_dim, _aten.randperm), _SORTING),
+    **dict.fromkeys((_aten.index_put, _aten.index_put_, _aten._index_put_impl_), _SORTING),
+    **dict.fromkeys((_aten.scatter_reduce, _aten.scatter_reduce_), OperatorCost(passes=9.0)),
+    **dict.fromkeys((_aten.median, _aten.kthvalue, _aten.mode), _SORTING),
+    _aten.bincount: OperatorCost(launches=4, passes=9.0),
+    _aten.searchsorted: OperatorCost(passes=3.0),
+    _aten.bucketize: OperatorCost(passes=3.0),
+}
+"""Operators of several kernels that no reference of the timing model has. Their launches and passes
+are set by the kind of their kernels (a sort, a scan and a compaction, atomics) and not measured."""
 
 Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 """Returns the tensor in device memory; the flag says whether it may be written."""
@@ -47,10 +62,8 @@ def run_operator(
         RefusedError: There is no such operator, or it failed.
     """
     space, _, short = name.partition("::")
-    packet = getattr(torch.ops.aten, short, None) if space == "aten" else None
-    known = isinstance(packet, torch._ops.OpOverloadPacket) and overload in packet.overloads()
-    operator: Any = getattr(packet, overload) if known else None
-    if operator is None or name in REFUSED:
+    operator: Any = dispatcher_operator(short, overload, numbers=True) if space == "aten" else None
+    if operator is None:
         raise RefusedError(f"there is no operator {name}.{overload}")
     written = _written(operator)
     tensors: list[torch.Tensor] = []
@@ -69,6 +82,9 @@ def run_operator(
         for key, value in kwargs.items()
         if key not in ("pin_memory", "layout")
     }
+    texts = (leaf for leaf in tree_leaves((given, named)) if isinstance(leaf, str))
+    if not all(is_word(short, text) for text in texts):
+        raise RefusedError(f"{name}: a text is no argument of it")
     try:
         with torch.no_grad():
             return operator(*given, **named), tensors, operator, given, named
@@ -84,12 +100,40 @@ def seconds_of(
     out: Any,
     tensors: Sequence[torch.Tensor],
 ) -> float:
-    """Returns the modelled seconds of an operator by its bytes and FLOPs (rule 23)."""
+    """Returns the modelled seconds of an operator (rule 23).
+
+    They count its launches, its FLOPs, its bytes as often as its kernels move them, and its steps
+    that wait for each other.
+    """
     results = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
-    moved = sum(t.numel() * t.itemsize for t in (*tensors, *results))
-    counter = flop_registry.get(operator.overloadpacket)
+    packet = operator.overloadpacket
+    cost = _cost(operator, given, named, out, spec.compute_units)
+    moved = cost.moved
+    if moved is None:
+        moved = sum(t.numel() * t.itemsize for t in (*tensors, *results))
+    counter = flop_registry.get(packet)
     flops = counter(*given, **named, out_val=out) if counter else 0
-    return spec.operator_seconds(moved, flops, results[0].dtype if results else torch.float32)
+    dtype = results[0].dtype if results else torch.float32
+    seconds = spec.operator_seconds(int(moved * cost.passes), flops, dtype)
+    return seconds + (cost.launches - 1) * spec.launch_seconds + cost.waiting
+
+
+def _cost(
+    operator: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any, compute_units: int
+) -> OperatorCost:
+    """Returns the cost of a call. One whose arguments no rule knows costs the most passes."""
+    packet = operator.overloadpacket
+    if packet in _SEVERAL:
+        return _SEVERAL[packet]
+    stated = operator._schema.arguments[len(given) :]
+    rest = [
+        named.get(one.name, one.default_value if one.has_default_value() else None)
+        for one in stated
+    ]
+    try:
+        return operator_cost(packet, (*given, *rest), named, out, compute_units)
+    except (AssertionError, AttributeError, IndexError, TypeError):  # such as a tensor of no axes
+        return _SORTING
 
 
 def describe_result(out: Any, tensors: Sequence[torch.Tensor], place: Callable[..., Any]) -> Any:
@@ -112,6 +156,11 @@ class OperatorMemory(Protocol):
     """The part of a simulated GPU that the requests of this module use."""
 
     operators: Operators
+    permitted: frozenset[str]
+    computed: set[str]
+    """Operators that have computed in this call."""
+    operator_seconds: float
+    """Their modelled seconds."""
     host_reads: int
     """Bytes that the host has read in this call."""
     seconds: float
@@ -133,13 +182,20 @@ def answer_operator(
     Raises:
         RefusedError: The session may not run it, or it failed.
     """
-    usual = gpu.operators is Operators.USUAL and name in USUAL
-    if not usual and gpu.operators is not Operators.ALL:
-        raise RefusedError(f"the operator {name} is refused on device tensors")
+    permitted = gpu.operators is Operators.USUAL and name in gpu.permitted
+    if not permitted and gpu.operators is not Operators.ALL:
+        why = "the suite's own code does not call it: " if name in USUAL else ""
+        raise RefusedError(
+            f"the operator {name} is refused on device tensors: {why}do the work in your kernel"
+        )
     out, tensors, *called = run_operator(name, overload, args, kwargs, gpu.tensor)
     operator, given, named = called
     gpu.used.launch_seconds += gpu.spec.launch_seconds
-    gpu.seconds += seconds_of(gpu.spec, operator, given, named, out, tensors)
+    seconds = seconds_of(gpu.spec, operator, given, named, out, tensors)
+    gpu.seconds += seconds
+    if name not in MOVES:
+        gpu.computed.add(name)
+        gpu.operator_seconds += seconds
     return messages.OperatorDone(
         describe_result(out, tensors, lambda result: _place(gpu, result)),
     )

@@ -37,7 +37,7 @@ from kernel_gym.devices.budget import HostBudget, processor_seconds
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
-from kernel_gym.devices.operators import operators_for
+from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.compiled import KernelFile
@@ -100,6 +100,7 @@ class SimSession:
             "same_addresses": trusted or resident,
             "arch": arch,
             "operators": operators_for(task, resident),
+            "permitted": sorted(operators_of_candidate(task)),
             "margin": sim_memory.GUARD if task.problem.margin else 0,
         }
         device_end, worker_end = socket.socketpair()
@@ -285,6 +286,8 @@ class SimSession:
             launch_seconds=record["launch_seconds"],
             codes=frozenset(record["codes"]),
             audited=frozenset(record["audited"]),
+            operators=frozenset(record["operators"]),
+            operator_seconds=record["operator_seconds"],
         )
 
     def _locate(self, address: int, size: int) -> int | None:

@@ -62,8 +62,8 @@ class SimulatedGpu:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
-            `Operators`), `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see
-            `Engine.launch`).
+            `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
+            `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -78,6 +78,7 @@ class SimulatedGpu:
         self.launch_limit = options["launch_limit"]
         self._same_samples = options.get("same_samples", False)
         self.operators = Operators(options.get("operators", Operators.NONE))
+        self.permitted = frozenset(options.get("permitted", ()))
         self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
         self.sample_from(0)
         self.kernels: list[Kernel] = []
@@ -124,6 +125,8 @@ class SimulatedGpu:
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         self.host_reads = 0
+        self.computed: set[str] = set()
+        self.operator_seconds = 0.0
         return messages.Done()
 
     def end(self) -> Answer:
@@ -140,6 +143,8 @@ class SimulatedGpu:
             kernels=self.used.described(),
             **self._audits.record(),
             refused=self.refused,
+            operators=sorted(self.computed),
+            operator_seconds=self.operator_seconds,
             fault=self.fault,
         )
 

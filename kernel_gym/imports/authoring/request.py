@@ -6,11 +6,13 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernel_gym.errors import InputError
 from kernel_gym.imports.traced.graph import DTYPES
+from kernel_gym.tasks.inside import read_inside
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -102,9 +104,12 @@ def read_files(names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         if any(part.startswith(".") or part == "site-packages" for part in path.parts[1:]):
             continue
         name = str(path.relative_to(folder))
-        if name not in files and path.stat().st_size <= MOST_BYTES - size:
-            files[name] = path.read_text(encoding="utf-8", errors="replace")
-            size += len(files[name])
+        if name in files:
+            continue
+        with suppress(OSError):  # too long, or a link that leads out of the folder
+            data = read_inside(folder, path, MOST_BYTES - size)
+            files[name] = data.decode("utf-8", errors="replace")
+            size += len(data)
     return files, [f"{_relative(path, folder)}:{attribute}" for path, attribute in pairs]
 
 

@@ -17,6 +17,7 @@ from kernel_gym.devices.base import (
     InfraError,
     Session,
 )
+from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.problem import EXACT, RecordedProblem, StatedWorkload
 from kernel_gym.judge.reference import in_double
@@ -65,6 +66,8 @@ class OwnCode:
     def __init__(self, device: Device, problem: RecordedProblem, mode: Mode) -> None:
         self._device, self._problem, self._mode = device, problem, mode
         self._session: BelievedSession | None = None
+        self.operators: set[str] = set()
+        """Operators of PyTorch that compute and that its calls have run."""
 
     def call(
         self,
@@ -105,6 +108,7 @@ class OwnCode:
         if isinstance(call, Failed):
             self.close()
             raise CallFailed(call.message)
+        self.operators |= call.operators & COMPUTING
         wrong = next((o.problem for o in call.outputs if o.tensor is None), "")
         if wrong or call.modified_inputs:
             what = wrong or f"it changes {call.modified_inputs[0]} in some calls only"

@@ -254,6 +254,7 @@ class _Reference:
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
         self._slow = False
+        self._code.operators.clear()
         known = StatedWorkload(dims, kind, split, (), False)
         try:
             first, seconds = self._code.call(known, 1)
@@ -284,7 +285,8 @@ class _Reference:
                 return None
             if [t.shape for t in other] != [t.shape for t in first]:
                 return None
-        known = replace(known, exact=self._exact(known))
+        operators = tuple(sorted(self._code.operators))
+        known = replace(known, operators=operators, exact=self._exact(known))
         return _Tried(first, known, seconds)
 
     def _look(self, tried: _Tried) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kernel_gym.errors import InputError
+from kernel_gym.tasks.inside import LeadsOutError, read_inside
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -168,13 +169,14 @@ def read_bytes(checkout: Path, name: str) -> bytes:
     Raises:
         CheckoutError: It is missing, outside of the checkout, or a Git LFS pointer.
     """
-    path = checkout / name
-    if not path.resolve().is_relative_to(checkout.resolve()):
-        raise CheckoutError(f"{name}: leads out of the checkout")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CheckoutError(f"{name}: cannot be read ({error.strerror})") from error
+        content = read_inside(checkout, checkout / name)
+    except LeadsOutError:
+        raise CheckoutError(f"{name}: leads out of the checkout") from None
+    except (OSError, RuntimeError) as error:
+        raise CheckoutError(
+            f"{name}: cannot be read ({getattr(error, 'strerror', error)})"
+        ) from error
     if content.startswith(LFS_POINTER):
         raise CheckoutError(f"{name}: found a Git LFS pointer, expected the file: run git lfs pull")
     return content

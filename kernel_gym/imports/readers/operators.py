@@ -25,6 +25,7 @@ from kernel_gym.imports.readers.definitions import (
     read_workloads,
 )
 from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.tasks.inside import read_inside
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -141,15 +142,15 @@ def _trace_set(checkout: Path) -> list[Place]:
             inside = path.relative_to(folder).with_suffix(".jsonl")
             rows = [workloads / inside, *sorted(workloads.rglob(inside.name))]
             stated = next((one for one in rows if one.is_file()), rows[0])
-            if _is_definition(path):
+            if _is_definition(checkout, path):
                 places.append((inside.with_suffix("").as_posix(), path, stated))
     return places
 
 
-def _is_definition(path: Path) -> bool:
+def _is_definition(checkout: Path, path: Path) -> bool:
     try:
-        return "reference" in json.loads(path.read_bytes())
-    except (OSError, ValueError, TypeError):
+        return "reference" in json.loads(read_inside(checkout, path))
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from kernel_gym.imports.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
-from kernel_gym.imports.recorded.prompting import RULES, describe_calls
+from kernel_gym.imports.recorded.prompting import describe_calls, rules
 from kernel_gym.imports.recorded.templates import CallTemplate, Integers, size_of
+from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
 from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.worker_reference import WorkerReference
@@ -38,6 +39,8 @@ class StatedWorkload:
     outputs: tuple[Output, ...]
     exact: bool
     """Whether the suite's own code runs on fp64 inputs, so that there is an fp64 oracle."""
+    operators: tuple[str, ...] = ()
+    """Operators of PyTorch that compute and that the suite's own code runs on it, by name."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,11 @@ class RecordedProblem(Problem, WorkerReference):
         first = next(iter(self._stated.values()), None)
         return first.outputs if first else ()
 
+    @property
+    def own_operators(self) -> frozenset[str]:
+        """The operators of PyTorch that compute and that the suite's own code runs."""
+        return frozenset(name for one in self._stated.values() for name in one.operators)
+
     def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
         """Returns the outputs of a workload; in an exact call floating ones are fp64."""
         plain = {name: size for name, size in dims.items() if name != EXACT}
@@ -177,11 +185,11 @@ class RecordedProblem(Problem, WorkerReference):
         """Returns the dimensions of the call in fp64, if the suite's own code takes such inputs."""
         return {**dims, EXACT: 1} if self._stated[_key(dims)].exact else None
 
-    @property
-    def prompt_parts(self) -> PromptParts:
-        """The suite's words, the calls that are made, and the rules for code of a suite."""
+    def prompt_parts(self, mode: Mode) -> PromptParts:
+        """Returns the suite's words, the calls that are made, and the rules for code of a suite."""
         operation = f"{self.name}: {self.summary}\n\n{self.definition}".strip()
-        return PromptParts(operation, describe_calls(self.origin.functions, self.templates), RULES)
+        calls = describe_calls(self.origin.functions, self.templates)
+        return PromptParts(operation, calls, rules(mode, self.own_operators))
 
     def stated_workloads(self, split: Split) -> list[Workload]:
         """Returns all workloads of a split."""
@@ -334,6 +342,7 @@ def stated_to_json(one: StatedWorkload) -> dict[str, Any]:
         "kind": str(one.kind),
         "split": str(one.split),
         "exact": one.exact,
+        "operators": list(one.operators),
         "outputs": [
             [o.name, str(o.dtype).removeprefix("torch."), str(o.check), o.shape]
             for o in one.outputs
@@ -348,7 +357,9 @@ def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
         for name, dtype, check, shape in value["outputs"]
     )
     kind, split = Kind(value["kind"]), Split(value["split"])
-    return StatedWorkload(dict(value["dims"]), kind, split, outputs, bool(value["exact"]))
+    operators = tuple(map(str, value["operators"]))
+    dims, exact = dict(value["dims"]), bool(value["exact"])
+    return StatedWorkload(dims, kind, split, outputs, exact, operators)
 
 
 def _key(dims: Dims) -> str:

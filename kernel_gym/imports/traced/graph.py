@@ -1,7 +1,8 @@
 """A traced graph as plain data: parsed and checked, since the process that sends it is not trusted.
 
-Only operators of PyTorch's `aten` library are taken that check their arguments and touch nothing
-but their tensors. So a graph can be run in a trusted process, whatever code it was traced from.
+Only operators of PyTorch's dispatcher are taken that compute tensors from tensors and numbers, see
+`kernel_gym.tasks.dispatcher`. The numbers of nodes, arguments and elements are bounded. So a graph
+can be run in a trusted process, whatever code it was traced from.
 """
 
 from __future__ import annotations
@@ -14,12 +15,8 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-REFUSED = frozenset(
-    "from_file set set_ set_data resize resize_ resize_as resize_as_ resize_as_sparse "
-    "resize_as_sparse_ as_strided as_strided_ record_stream share_memory_ swap retain_grad "
-    "requires_grad_ backward to_mkldnn sym_storage_offset data".split()
-)
-"""Public operators that change storage, read files, or work on the autograd engine."""
+from kernel_gym.tasks.dispatcher import dispatcher_operator, is_word
+
 PRIVATE = frozenset(
     "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _to_copy _unsafe_view "
     "_native_batch_norm_legit _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward "
@@ -35,6 +32,14 @@ BOUNDED = frozenset({"index", "one_hot"})
 """Operators whose size may depend on values but is bounded: by their inputs, or by operators that
 they consist of."""
 FORMATS = frozenset({"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
+MAX_NODES = 4000
+"""Most nodes of a graph. The tracer records no more either."""
+MAX_ELEMENTS = 4096
+"""Most elements of a constant, and most values among the arguments of a node."""
+MAX_INTEGER = 1 << 63
+"""Integers among arguments are smaller in magnitude."""
+MAX_NAME = 120
+"""Most characters of a text within a value."""
 _REDUCTIONS = 1 << 62
 
 
@@ -71,9 +76,9 @@ class Node(BaseModel):
     """The name of an argument."""
     args: list[Any] = []
     kwargs: dict[Annotated[str, AfterValidator(identifier)], Any] = {}
-    shape: Shape | None = None
+    shape: Annotated[Shape, Field(max_length=64)] | None = None
     dtype: Dtype = None
-    data: list[Any] | None = None
+    data: Annotated[list[Any], Field(max_length=MAX_ELEMENTS)] | None = None
     """The elements of a constant; None if they are not known."""
 
 
@@ -83,12 +88,15 @@ VALUES = frozenset({"argument", "constant", "item", "unused"})
 """The kinds of nodes that are no operators."""
 
 
+Nodes = Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
+
+
 class TracedGraph(BaseModel):
     """All nodes in order, and the numbers of those that are outputs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    nodes: tuple[Node, ...]
+    nodes: Nodes
     outputs: tuple[int, ...]
 
     @property
@@ -102,7 +110,7 @@ class Construction(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    nodes: tuple[Node, ...]
+    nodes: Nodes
     outputs: dict[Annotated[str, AfterValidator(identifier)], int]
 
 
@@ -169,11 +177,59 @@ def _check(graph: TracedGraph | Construction) -> None:
             raise GraphError(f"node {number} refers to a later one")
         if node.op == "argument" and node.name is None:
             raise GraphError(f"node {number}: an argument has no name")
+        values = [*node.args, *node.kwargs.values(), *(node.data or ())]
+        if sum(1 for _ in _leaves(values)) > MAX_ELEMENTS:
+            raise GraphError(f"node {number} has more than {MAX_ELEMENTS} values")
         if node.op not in VALUES:
-            operator(node.op)
+            _check_arguments(node, operator(node.op))
     ends = graph.outputs.values() if isinstance(graph, Construction) else graph.outputs
     if any(not 0 <= end < len(graph.nodes) for end in ends):
         raise GraphError("an output is no node")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yields the numbers, texts and special values among arguments, and checks their size."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+        return
+    if isinstance(value, dict) and (len(value) != 1 or not _is_small(next(iter(value.values())))):
+        raise GraphError("found an unknown argument of an operator")
+    if type(value) is int and abs(value) >= MAX_INTEGER:
+        raise GraphError("found an integer of more than 64 bits")
+    yield value
+
+
+def _is_small(value: Any) -> bool:
+    """Whether the content of a special value is a number, or a text of the length of a name."""
+    if isinstance(value, str):
+        return len(value) <= MAX_NAME
+    return value is None or isinstance(value, int | float)
+
+
+def _check_arguments(node: Node, overload: torch._ops.OpOverload) -> None:
+    """Checks that texts are known words, and that numbers do not stand for types or layouts."""
+    stated = overload._schema.arguments
+    names = [argument.name for argument in stated]
+    kinds = dict(zip(names, (str(argument.real_type) for argument in stated), strict=True))
+    if len(node.args) > len(names) or not kinds.keys() >= node.kwargs.keys():
+        raise GraphError(f"{node.op} does not take these arguments")
+    packet = overload._schema.name.removeprefix("aten::")
+    for name, value in [*zip(names, node.args, strict=False), *node.kwargs.items()]:
+        kind = kinds[name]
+        for leaf in _leaves(value):
+            if isinstance(leaf, str) and not ("str" in kind and is_word(packet, leaf)):
+                raise GraphError(f"{node.op} takes no text {leaf[:40]!r}")
+        if kind.startswith(_NAMED) and not (value is None or isinstance(value, dict)):
+            raise GraphError(f"{node.op} takes no number as its {name!r}")
+
+
+_NAMED = tuple(
+    f"{form}{kind}"
+    for kind in ("ScalarType", "Layout", "MemoryFormat", "Device", "Generator")
+    for form in ("", "Optional[")
+)
+"""The beginnings of types whose values are names and no numbers."""
 
 
 def references(value: Any) -> Iterator[Any]:
@@ -196,12 +252,13 @@ def operator(name: str) -> torch._ops.OpOverload:
     packet_name, _, overload = rest.partition(".")
     if library != "aten" or not packet_name.isidentifier() or not overload.isidentifier():
         raise GraphError(f"it uses {name[:80]!r}, expected operators of PyTorch's aten library")
-    hidden = packet_name.startswith("_") and packet_name not in PRIVATE
-    if hidden or packet_name in REFUSED:
+    if packet_name.startswith("_") and packet_name not in PRIVATE:
         raise GraphError(f"it uses the operator {name[:80]}, which is not taken")
-    overload_of_name = getattr(getattr(torch.ops.aten, packet_name, None), overload, None)
-    if not isinstance(overload_of_name, torch._ops.OpOverload):
-        raise GraphError(f"it uses {name[:80]}, which this PyTorch does not have")
+    overload_of_name = dispatcher_operator(packet_name, overload)
+    if overload_of_name is None:
+        raise GraphError(f"it uses {name[:80]}, which is not taken: only operators of PyTorch's "
+                         "dispatcher are, with tensors, numbers and types as arguments and tensors "
+                         "as results")  # fmt: skip
     sized_by_values = torch.Tag.dynamic_output_shape in overload_of_name.tags
     if sized_by_values and packet_name not in BOUNDED:
         raise GraphError(f"it uses {name[:80]}, whose result has a size that depends on values")

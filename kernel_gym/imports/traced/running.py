@@ -27,6 +27,23 @@ from kernel_gym.imports.traced.graph import (
     references,
 )
 
+MAX_TENSORS = 1 << 16
+"""Most tensors that one run may make, and most steps of an operator that loops over a size. Views
+hold no bytes, but each takes about a kilobyte of the host."""
+_LOOPS = frozenset(
+    "lstm gru rnn_tanh rnn_relu gradient combinations cartesian_prod block_diag stft istft "
+    "pad_sequence chain_matmul linalg_multi_dot linalg_matrix_power matrix_power".split()
+)
+"""Operators that take a step for each element along a size, besides those that return lists."""
+_BY_LIST = frozenset(
+    "split_with_sizes unsafe_split_with_sizes meshgrid broadcast_tensors atleast_1d atleast_2d "
+    "atleast_3d".split()
+)
+"""Operators with a result for each element of an argument that is a list."""
+_BY_NUMBER = frozenset(
+    "chunk unsafe_chunk tensor_split hsplit vsplit dsplit split unsafe_split".split()
+)
+"""Operators with as many results as their second argument says, or has elements."""
 _AS_CALLED: Mapping[str, Callable[..., Any]] = {
     "aten.scaled_dot_product_attention.default": functional.scaled_dot_product_attention,
     "aten.rms_norm.default": torch.rms_norm,
@@ -41,7 +58,8 @@ class GraphCost:
 
     Attributes:
         operations: FLOPs of products, and one operation for each element of other results.
-        peak_bytes: The most bytes that arguments and results hold at the same time.
+        peak_bytes: The most bytes that arguments, results and one intermediate result of a
+            composed operator hold at the same time.
     """
 
     operations: int
@@ -70,14 +88,16 @@ def cost_of(graph: TracedGraph, arguments: Arguments) -> GraphCost:
     """Returns what a run costs, from a run on meta tensors, which computes and holds nothing.
 
     Raises:
-        GraphError: A node cannot be run.
+        GraphError: A node cannot be run, or makes too many tensors.
         RuntimeError: An operator refuses its arguments.
     """
     meta = {name: value.to("meta") for name, value in arguments.items()}
     peak = 0
     with torch.no_grad(), CountedOperations() as counted:
-        for live in _steps(graph, meta):
-            peak = max(peak, _held(live))
+        for live in _steps(graph, meta, bounded=True):
+            peak = max(peak, _held(live) + counted.take_inner_bytes())
+            if counted.results > MAX_TENSORS:
+                raise GraphError(f"it makes more than {MAX_TENSORS} tensors")
     return GraphCost(counted.operations, peak)
 
 
@@ -87,8 +107,13 @@ def _held(live: Mapping[int, Any]) -> int:
     return sum(storages.values())
 
 
-def _steps(graph: TracedGraph, arguments: Arguments) -> Iterator[dict[int, Any]]:
-    """Yields the values that are still needed, after each node."""
+def _steps(
+    graph: TracedGraph, arguments: Arguments, bounded: bool = False
+) -> Iterator[dict[int, Any]]:
+    """Yields the values that are still needed, after each node.
+
+    With `bounded`, refuses operators with too many steps or results before they run.
+    """
     device = next((value.device for value in arguments.values()), torch.device("cpu"))
     written = set(written_arguments(graph.nodes))
     last = {number: number for number in range(len(graph.nodes))}
@@ -101,11 +126,55 @@ def _steps(graph: TracedGraph, arguments: Arguments) -> Iterator[dict[int, Any]]
         ending.setdefault(end, []).append(number)
     live: dict[int, Any] = {}
     for number, node in enumerate(graph.nodes):
+        if bounded and node.op not in VALUES:
+            _require_few_steps(node, live)
         value = _value(node, live, arguments, device)
         live[number] = value.clone() if node.name in written else value
         yield live
         for ended in ending.get(number, ()):
             del live[ended]
+
+
+def _require_few_steps(node: Node, live: Mapping[int, Any]) -> None:
+    """Refuses an operator that returns a list or loops, if it would take too many steps.
+
+    Raises:
+        GraphError: It takes more than `MAX_TENSORS`, or could.
+    """
+    schema = operator(node.op)._schema
+    name = schema.name.removeprefix("aten::")
+    listing = any(str(one.type) == "List[Tensor]" for one in schema.returns)
+    if not listing and name not in _LOOPS:
+        return
+    if _steps_of(name, _decoded(node.args, live), node, live) > MAX_TENSORS:
+        raise GraphError(f"{node.op} takes more than {MAX_TENSORS} steps")
+
+
+def _steps_of(name: str, args: list[Any], node: Node, live: Mapping[int, Any]) -> int:
+    """Returns the most results or steps of an operator by its sizes and numbers."""
+    leaves = tree_leaves([args, _decoded(list(node.kwargs.values()), live)])
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    largest = max((size for tensor in tensors for size in tensor.shape), default=0)
+    second = args[1] if len(args) > 1 else None
+    if name in _BY_LIST or (name in _BY_NUMBER and isinstance(second, list)):
+        return 0  # a list of arguments has few elements
+    if name == "unbind":
+        return _size_along(tensors, second)
+    if name in ("split", "unsafe_split") and type(second) is int and second > 0:
+        along = args[2] if len(args) > 2 else node.kwargs.get("dim")
+        return _size_along(tensors, along) // second
+    if name in _BY_NUMBER and type(second) is int:
+        return abs(second)
+    numbers = max((abs(leaf) for leaf in leaves if type(leaf) is int), default=0)
+    return max(largest, numbers)
+
+
+def _size_along(tensors: list[torch.Tensor], dim: Any) -> int:
+    """Returns the size of the first tensor along an axis, the first one by default."""
+    shape = tensors[0].shape if tensors else ()
+    dim = 0 if dim is None else dim
+    known = type(dim) is int and -len(shape) <= dim < len(shape)
+    return shape[dim] if known else max(shape, default=0)
 
 
 def _value(

@@ -1,9 +1,9 @@
 """The modelled time of a PyTorch baseline on the simulator (rule 23).
 
 Every operator of the reference costs its launches and its achievable roofline: the bytes of its
-tensor inputs and outputs, as often as its kernels move them (operator_costs.py), and the FLOPs by
-PyTorch's counter. RMS normalisation is one operator, as it is on a GPU, and so is attention that a
-fused kernel takes (fused_attention.py). On meta tensors nothing is computed.
+tensor inputs and outputs, as often as its kernels move them (`kernel_gym.devices.operator_costs`),
+and the FLOPs by PyTorch's counter. RMS normalisation is one operator, as it is on a GPU, and so is
+attention that a fused kernel takes (fused_attention.py). On meta tensors nothing is computed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from kernel_gym.devices.operator_costs import operator_cost
 from kernel_gym.hardware import DeviceSpec
 from kernel_gym.judge.timing.fused_attention import has_fused_attention
-from kernel_gym.judge.timing.operator_costs import operator_cost
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 

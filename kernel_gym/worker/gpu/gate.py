@@ -1,22 +1,24 @@
 """The torch operators that a candidate may use on a GPU: they allocate, view or copy.
 
 They are the same operators as on the simulated device. Every other operator on a GPU tensor is
-refused, with its name in the message. Candidates of imported tasks may also use the operators that
-are usual around kernels, and read a few bytes on the host in each call. Candidates run in this
-process and can remove this gate. For hostile code it is one barrier of several, beside the no-op
-replay and the count of launches. A suite's own code may use every operator. It passes through the
-gate as well, because the gate takes time of the host in each call and its candidates pay it too.
+refused, with its name in the message. Candidates of imported tasks may also use operators that move
+data, those that the suite's own code calls, and read a few bytes on the host in each call.
+Candidates run in this process and can remove this gate. For hostile code it is one barrier of
+several, beside the no-op replay and the count of launches. A suite's own code may use every
+operator. It passes through the gate as well, because the gate takes time of the host in each call
+and its candidates pay it too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from kernel_gym.devices.operators import MOST_READ, USUAL, Operators
+from kernel_gym.devices.operators import COMPUTING, MOST_READ, Operators
 from kernel_gym.worker.gpu.stand_in_tensor import ALLOWED, METADATA
 
 aten = torch.ops.aten
@@ -29,11 +31,17 @@ class GateMode(TorchDispatchMode):
 
     Args:
         operators: Which operators that compute are allowed.
+        permitted: Their names, where `operators` says that some are.
     """
 
-    def __init__(self, operators: Operators = Operators.NONE) -> None:
+    def __init__(
+        self, operators: Operators = Operators.NONE, permitted: Set[str] = frozenset()
+    ) -> None:
         super().__init__()
         self.refused: list[str] = []
+        self.computed: set[str] = set()
+        """The operators that compute and that a suite's own code has run."""
+        self._permitted = permitted
         self._usual = operators is not Operators.NONE
         self._all = operators is Operators.ALL
         self._read = 0
@@ -56,7 +64,9 @@ class GateMode(TorchDispatchMode):
             self._check_move(func, args, kwargs)
         elif self._usual and packet is aten._local_scalar_dense:
             self._count_read(func, args[0])
-        elif self._usual and packet._qualified_op_name in USUAL:
+        elif self._all and packet._qualified_op_name in COMPUTING:
+            self.computed.add(packet._qualified_op_name)
+        elif self._usual and packet._qualified_op_name in self._permitted:
             pass
         elif not (func.is_view or packet in ALLOWED or packet in METADATA) and _on_gpu(
             args, kwargs

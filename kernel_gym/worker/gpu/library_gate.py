@@ -9,12 +9,12 @@ remaining operators allocate, view, fill and copy.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, NoReturn
 
 import torch
 
-from kernel_gym.devices.operators import USUAL, Operators
+from kernel_gym.devices.operators import COMPUTING
 
 KEYS = ("CUDA", "SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
 """Dispatch keys of GPU kernels; they are the same for AMD's GPUs."""
@@ -23,25 +23,62 @@ KEPT = frozenset(
     "record_stream is_set_to".split()
 )
 """Operators of `aten` that remain."""
-BEHIND = frozenset(
-    "_index_put_impl_ _local_scalar_dense random_ bernoulli_ exponential_ eq_ cudnn_convolution "
-    "miopen_convolution miopen_depthwise_convolution _conv_depthwise2d conv_depthwise3d "
-    "_slow_conv2d_forward slow_conv_dilated2d slow_conv_dilated3d _unique2 unique_dim".split()
-)
-"""Operators by which those that are usual around kernels compute."""
+HELPERS = {
+    name: frozenset(helpers.split())
+    for name, helpers in {
+        "argsort": "sort",
+        "bernoulli": "bernoulli_",
+        "bincount": "max min",
+        "convolution": "cudnn_convolution miopen_convolution miopen_depthwise_convolution "
+        "_conv_depthwise2d conv_depthwise3d _slow_conv2d_forward slow_conv_dilated2d "
+        "slow_conv_dilated3d slow_conv3d_forward slow_conv_transpose2d slow_conv_transpose3d add "
+        "addmm baddbmm bmm",
+        "count_nonzero": "ne sum",
+        "embedding": "index_select",
+        "index": "nonzero",
+        "index_put_": "_index_put_impl_ nonzero sort",
+        "isfinite": "abs ne eq mul",
+        "isinf": "abs eq",
+        "isnan": "ne",
+        "linalg_vector_norm": "abs",
+        "logsumexp": "abs amax eq exp log masked_fill sub sum add",
+        "masked_select": "sum nonzero",
+        "mean": "div sum",
+        "mv": "addmv",
+        "nansum": "sum",
+        "one_hot": "scatter max min",
+        "outer": "mul",
+        "rand": "uniform",
+        "rand_like": "uniform",
+        "randint": "random",
+        "randn": "normal",
+        "randn_like": "normal",
+        "randperm": "random sort randint",
+        "relu": "clamp_min",
+        "repeat": "add",
+        "repeat_interleave": "cumsum index_select",
+        "rsub": "sub",
+        "scatter_reduce": "div eq masked_fill scatter scatter_add",
+        "square": "pow",
+        "std": "div mean sum",
+        "sum_to_size": "sum",
+        "topk": "sort gather",
+        "unique_consecutive": "_unique2 unique_dim",
+        "var": "div mean sum",
+    }.items()
+}
+"""The operators by which an operator computes. Those of the CPU were found by trials; more are
+named where a GPU's kernels are known to call them. Each stands for its form in place as well."""
 
 
-def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operators.NONE) -> int:
+def take_kernels_away(keys: Iterable[str] = KEYS, permitted: Set[str] = frozenset()) -> int:
     """Replaces the kernels of all operators that compute; returns how many.
 
     Args:
         keys: Names of dispatch keys.
-        operators: With `USUAL`, those that are usual around kernels remain, too.
+        permitted: Operators that remain, too, by name, such as `aten::cat`.
     """
-    kept = KEPT
-    if operators is Operators.USUAL:
-        usual = {name.removeprefix("aten::") for name in USUAL}
-        kept |= BEHIND | usual | {f"{name}_" for name in usual}  # they compute by each other
+    kept = KEPT | _with_helpers(permitted)
     libraries: dict[str, Any] = {}
     count = 0
     for key in keys:
@@ -54,6 +91,15 @@ def take_kernels_away(keys: Iterable[str] = KEYS, operators: Operators = Operato
             libraries[namespace].impl(operator, key, _refusing(name), False)
             count += 1
     return count
+
+
+def _with_helpers(permitted: Set[str]) -> frozenset[str]:
+    """Returns the names of operators, of their forms in place, and of those that they call."""
+    if not permitted:
+        return frozenset()
+    names = {name.removeprefix("aten::") for name in permitted}
+    names |= {helper for name in permitted & COMPUTING for helper in HELPERS.get(name[6:], ())}
+    return frozenset(names | {f"{name}_" for name in names} | {"_local_scalar_dense"})
 
 
 def _library(namespace: str) -> Any:

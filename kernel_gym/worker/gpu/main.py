@@ -50,8 +50,9 @@ class GpuWorker:
 
     Args:
         options: `trusted` (whether it runs only the project's own sources), `operators` (those of
-            PyTorch that a source may run, see `kernel_gym.devices.operators`), `handle` and `size`
-            of the arena, and `flush` (bytes to write to make caches cold).
+            PyTorch that a source may run, see `kernel_gym.devices.operators`), `permitted` (their
+            names), `handle` and `size` of the arena, and `flush` (bytes to write to make caches
+            cold).
         file: Descriptor of the shared file, where GPU memory cannot be shared; else None.
     """
 
@@ -63,14 +64,15 @@ class GpuWorker:
 
         warm.seed_cache()
         operators = Operators(options.get("operators", Operators.NONE))
+        permitted = frozenset(options.get("permitted", ()))
         if not (options["trusted"] or operators is Operators.ALL):
-            take_kernels_away(operators=operators)
+            take_kernels_away(permitted=permitted)
         self.of_suite = operators is Operators.ALL
         self.options, self.file = options, file
         self.arena: WorkerArena
         self.flush: torch.Tensor
         self.recorder: GraphRecorder | None = None
-        self.gate = GateMode(operators)
+        self.gate = GateMode(operators, permitted)
         self.gated = True
         self.launches = Launches()
         watch_tuning()
@@ -172,6 +174,7 @@ class GpuWorker:
         poison_free_memory()
         self.launches.start(noop)
         self.gate.refused = []
+        self.gate.computed = set()
         outputs = self._run(values)
         torch.cuda.synchronize()
         self._copy_outputs(outputs, output_places)
@@ -181,6 +184,7 @@ class GpuWorker:
             "outputs": [self.arena.describe(o) for o in outputs],
             "launches": self.launches.count,
             "refused": self.gate.refused,
+            "operators": sorted(self.gate.computed),
         }
 
     def use_inputs(self, sets: list[ArenaArguments], output_sizes: list[int]) -> dict[str, Any]:

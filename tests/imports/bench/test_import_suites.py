@@ -163,7 +163,7 @@ def test_imported_suites_are_listed(imports):
     rows = json.loads(CliRunner().invoke(app, ["imports", "tritonbench-g", "--json"]).stdout)
     assert {row["task"]: row["status"] for row in rows}["tritonbench-g/add"] == "admitted"
     names = {task.id.partition("/")[2] for task in load_suite("tritonbench-g").tasks}
-    assert names == {"add", "draws", "picks", "rows", "signs"}
+    assert names == {"add", "draws", "peak", "picks", "rows", "signs"}
 
 
 def test_the_prompt_has_the_words_of_the_suite_and_the_calls(imports):
@@ -209,10 +209,10 @@ EXPLOITS = {
     "patched comparison": (PATCHED, {Outcome.WRONG_VALUES}),
     "crash on slow rows": (SLOW_ROWS, {Outcome.RUNTIME_ERROR}),
     "low precision": (LOW_PRECISION, {Outcome.WRONG_VALUES}),
-    "PyTorch only": (TORCH_ONLY, {Outcome.HACK}),
+    "PyTorch only": (TORCH_ONLY, {Outcome.RUNTIME_ERROR}),
     "edited reference": (REFERENCE, {Outcome.WRONG_VALUES}),
     "hard-coded shapes": (HARD_CODED, {Outcome.UNSEEN_FAILED, Outcome.WRONG_VALUES}),
-    "PyTorch beside a kernel": (LAUNDERED, {Outcome.HACK}),
+    "PyTorch beside a kernel": (LAUNDERED, {Outcome.RUNTIME_ERROR}),
 }
 
 
@@ -226,7 +226,60 @@ def test_published_exploits_are_not_paid(evaluator, name):
 
 def test_a_function_of_pytorch_is_no_kernel_for_its_own_task(evaluator):
     evaluation = evaluator.evaluate(get_task("kernelbenchx/gated"), suites.TANH)
+    assert evaluation.outcome is Outcome.RUNTIME_ERROR
+    assert "the operator aten::tanh is refused" in evaluation.message
+
+
+COPY = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+
+def copied(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+"""
+LIBRARY = {
+    "tritonbench-g/rows": COPY + "def rows(x):\n    return copied((x * x).sum(1))\n",
+    "tritonbench-g/add": COPY + "def add(x, y):\n    return copied(torch.addcmul(x, y, y))\n",
+    "kernelbenchx/gated": COPY + "def gated(x, scale=1.0):\n    return copied(x.tanh() * scale)\n",
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_library_does_not_work_for_a_kernel_that_copies(evaluator, name):
+    evaluation = evaluator.evaluate(get_task(name), LIBRARY[name])
+    assert evaluation.outcome is Outcome.RUNTIME_ERROR
+    assert "refused on device tensors" in evaluation.message
+
+
+def test_operators_of_the_start_kernel_are_stated_and_allowed(evaluator):
+    task = get_task("tritonbench-g/peak")
+    assert verdicts("tritonbench-g")["peak"][0] == "admitted"
+    assert task.problem.own_operators == {"aten::abs", "aten::amax"}
+    assert "(abs, amax), for no more time than there" in prompt(task, "a device")
+    faster = suites.PEAK.replace("64", "512")
+    assert evaluator.evaluate(task, faster).outcome is Outcome.PASSED
+    other = evaluator.evaluate(task, suites.PEAK.replace("amax()", "max()"))
+    assert "the operator aten::max is refused" in other.message
+
+
+def test_operators_of_the_start_kernel_take_no_more_time_than_there(evaluator):
+    twice = suites.PEAK.replace("x.abs().amax()", "torch.stack([x.abs().amax(), x.abs().amax()])")
+    evaluation = evaluator.evaluate(get_task("tritonbench-g/peak"), twice)
     assert evaluation.outcome is Outcome.HACK
+    assert "aten::abs, aten::amax" in evaluation.message
+    assert evaluation.speedup is None
 
 
 def test_a_product_that_does_not_quantise_is_not_paid(evaluator):

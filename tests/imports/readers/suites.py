@@ -89,6 +89,30 @@ def relu(x):
     relu_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
     return out
 """
+PEAK = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def divided_kernel(x_ptr, peak_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, tl.exp(x / tl.load(peak_ptr)), mask=at < n)
+
+
+def peak(x):
+    out = torch.empty_like(x)
+    most = x.abs().amax()
+    divided_kernel[(triton.cdiv(x.numel(), 64),)](x, most, out, x.numel(), BLOCK=64)
+    return out
+"""
+PEAK_TESTS = """
+import torch
+
+result_gold = [peak(torch.randn(n, device="cuda")) for n in (512, 1000)]
+"""
 DRAWS = (
     RELU
     + """
@@ -397,6 +421,7 @@ def tritonbench(folder: Path):
         f"{g}/lengths.py": halves(PICKS, LENGTHS_TESTS),
         f"{g}/signs.py": halves(RELU, SIGNS_TESTS),
         f"{g}/draws.py": halves(DRAWS, DRAWS_TESTS),
+        f"{g}/peak.py": halves(PEAK, PEAK_TESTS),
         "data/TritonBench_G_v1.json": listed,
         "EVAL/eval_G/readme": "",
     }

@@ -114,3 +114,48 @@ def test_malformed_traces_are_refused(forward, message, request):
     data = {"construction": {"nodes": [], "outputs": {}}, "forward": forward, "kinds": {}}
     with pytest.raises(GraphError, match=message):
         parse_trace(data)
+
+
+def test_intermediate_results_of_a_composed_operator_are_counted():
+    """The norm of each row is kept beside the product that it is computed from."""
+    nodes = [X, call("cosine_similarity.default", {"v": 0}, {"v": 0})]
+    rows = {"x": torch.empty(4, 1 << 20)}
+    assert cost_of(graph(nodes, 1), rows).peak_bytes >= 2 * rows["x"].nbytes
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        call("unbind.int", {"v": 1}),
+        call("split.Tensor", {"v": 1}, 1),
+        call("tensor_split.sections", {"v": 0}, 1 << 40),
+        call("chunk.default", {"v": 1}, 1 << 40),
+        call("gradient.scalarint", {"v": 1}),
+    ],
+)
+def test_operators_with_too_many_results_are_refused_before_they_run(node):
+    wide = call("expand.default", {"v": 0}, [1 << 40, 2])
+    forward = graph([X, wide, node, {"op": "item", "args": [{"v": 2}, 0]}], 3)
+    with pytest.raises(GraphError, match="more than 65536 steps"):
+        cost_of(forward, {"x": torch.zeros(2)})
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        call("chunk.default", {"v": 0}, 2, -1),
+        call("split.Tensor", {"v": 0}, 1 << 19, -1),
+        call("split_with_sizes.default", {"v": 0}, [1 << 19, 1 << 19], -1),
+        call("tensor_split.indices", {"v": 0}, [1 << 19], -1),
+        call("unbind.int", {"v": 0}, 0),
+    ],
+)
+def test_a_large_tensor_in_few_parts_is_taken(node):
+    forward = graph([X, node, {"op": "item", "args": [{"v": 1}, 1]}], 2)
+    assert cost_of(forward, {"x": torch.empty(4, 1 << 20, device="meta")}).peak_bytes > 0
+
+
+def test_many_operators_with_few_results_each_are_bounded_together():
+    parts = [X, *(call("unbind.int", {"v": 0}) for _ in range(3))]
+    with pytest.raises(GraphError, match="more than 65536 tensors"):
+        cost_of(graph(parts, 0), {"x": torch.zeros(30_000)})

@@ -11,8 +11,11 @@ aten = torch.ops.aten
 HALF = {"dtype": torch.float16}
 
 
+PERMITTED = frozenset({"aten::_softmax", "aten::_to_copy"})
+
+
 def _refused(operators, function, *args, **kwargs):
-    gate = GateMode(operators)
+    gate = GateMode(operators, PERMITTED)
     with FakeTensorMode():
         x = torch.zeros(64, 64, device="cuda")
         try:
@@ -28,6 +31,7 @@ def _refused(operators, function, *args, **kwargs):
         (aten.empty_like.default, (), {}, True, True),
         (aten.view.default, ([-1],), {}, True, True),
         (aten._softmax.default, (-1, False), {}, False, True),
+        (aten.sum.default, (), {}, False, False),
         (aten._to_copy.default, (), HALF, False, True),
         (aten._to_copy.default, (), {"device": torch.device("cpu")}, False, False),
         (aten.linalg_inv_ex.default, (), {}, False, False),
@@ -37,3 +41,12 @@ def test_what_passes_by_the_kind_of_session(function, args, kwargs, none, usual)
     assert _refused(Operators.NONE, function, *args, **kwargs) is not none
     assert _refused(Operators.USUAL, function, *args, **kwargs) is not usual
     assert not _refused(Operators.ALL, function, *args, **kwargs)
+
+
+def test_the_operators_of_a_suites_own_code_are_noted():
+    gate = GateMode(Operators.ALL)
+    with FakeTensorMode():
+        x = torch.zeros(64, 64, device="cuda")
+        for function in (aten.sum.default, aten.clone.default, aten.linalg_inv_ex.default):
+            gate.__torch_dispatch__(function, (), (x,), {})
+    assert gate.computed == {"aten::sum"}

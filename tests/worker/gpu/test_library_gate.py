@@ -68,10 +68,10 @@ def test_no_object_brings_the_kernels_back():
 
 
 USUAL = """
-from kernel_gym.devices.operators import Operators
+from kernel_gym.devices.operators import USUAL
 from kernel_gym.worker.gpu.library_gate import take_kernels_away
 import torch
-assert take_kernels_away(["CPU"], Operators.USUAL) > 300
+assert take_kernels_away(["CPU"], USUAL) > 300
 a, b, i = torch.ones(4, 4), torch.ones(4, 4), torch.tensor([1, 0, 3])
 """
 KEPT = """
@@ -89,7 +89,7 @@ torch.nn.functional.pad(a, (1, 1)), a.repeat(2, 2), a.repeat_interleave(2, 0), a
 """
 
 
-def test_operators_that_are_usual_around_kernels_remain_in_imported_tasks():
+def test_all_usual_operators_remain_where_the_suites_own_code_calls_them():
     done = subprocess.run(
         [sys.executable, "-c", USUAL + KEPT], capture_output=True, text=True, check=False
     )
@@ -107,5 +107,34 @@ def test_operators_that_are_usual_around_kernels_remain_in_imported_tasks():
 )
 def test_operators_that_do_the_work_of_a_task_do_not_remain(call):
     text = USUAL + REFUSED.format(call=call)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+OWN = """
+from kernel_gym.devices.operators import MOVES
+from kernel_gym.worker.gpu.library_gate import take_kernels_away
+import torch
+a, b = torch.rand(4, 4), torch.rand(4, 4)
+take_kernels_away(["CPU"], MOVES | {permitted})
+assert torch.cat([a, b]).shape == (8, 4)
+assert a.clone().half().float().roll(1, 0)[0, 0].item() >= 0
+torch.stack([a, b]), torch.nn.functional.pad(a, (1, 1)), torch.arange(4), torch.eye(3)
+{kept}
+"""
+
+
+@pytest.mark.parametrize(
+    ("permitted", "kept", "gone"),
+    [
+        ("frozenset()", "", "torch.softmax(a, -1)"),
+        ("frozenset()", "", "a.sum(1)"),
+        ("frozenset({'aten::sum'})", "a.sum(1)", "torch.softmax(a, -1)"),
+        ("frozenset({'aten::mean', 'aten::logsumexp'})", "a.mean(1), a.logsumexp(1)", "a @ b"),
+        ("frozenset({'aten::sort', 'aten::topk'})", "a.sort(1), a.topk(2)", "a.exp()"),
+    ],
+)
+def test_only_operators_of_the_suites_own_code_remain(permitted, kept, gone):
+    text = OWN.format(permitted=permitted, kept=kept) + REFUSED.format(call=gone)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

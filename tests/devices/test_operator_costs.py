@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernel_gym.devices.operator_costs import OperatorCost, operator_cost
 from kernel_gym.hardware import MI300X
-from kernel_gym.judge.timing.operator_costs import OperatorCost, operator_cost
 
 aten = torch.ops.aten
 
