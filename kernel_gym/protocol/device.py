@@ -24,26 +24,27 @@ class Free(Request, verb="free"):
 
 
 class LoadKernel(Request, verb="load"):
-    """Loads a kernel of an assembler text. The answer is `LoadedKernel`."""
+    """Loads a kernel of a module. The answer is `LoadedKernel`."""
 
-    text: str = parsed(fields.assembler)
     name: str | None = parsed(fields.or_none(fields.symbol))
-    """The first kernel of the text when it is None."""
+    """The first kernel of the module when it is None."""
     shared: int | None = parsed(fields.or_none(fields.whole))
-    """Bytes of LDS that replace those of the text, as Triton states them at load time."""
+    """Bytes of LDS of each launch, as Triton states them at load time."""
+    code: bytes = raw()
+    """An assembler text or a code object."""
 
 
 class KernelNames(Request, verb="names"):
-    """Asks for the names of the kernels in an assembler text."""
+    """Asks for the names of the kernels in a module."""
 
-    text: str = parsed(fields.assembler)
+    code: bytes = raw()
 
 
 class FindVariable(Request, verb="variable"):
-    """Asks where a device variable of an assembler text lies. The answer is `Variable`."""
+    """Asks where a device variable of a module lies. The answer is `Variable`."""
 
-    text: str = parsed(fields.assembler)
     name: str = parsed(fields.symbol)
+    code: bytes = raw()
 
 
 class Fill(Request, verb="fill"):

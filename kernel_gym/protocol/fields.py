@@ -14,8 +14,6 @@ import torch
 from kernel_gym.inert import inert_line
 from kernel_gym.protocol.request import BadRequestError, Parser
 
-MAX_TEXT = 4 << 20
-"""Most characters of an assembler text."""
 MAX_NAME = 4096
 """Most characters of a symbol; C++ compilers make long ones."""
 MAX_AXES = 16
@@ -127,17 +125,6 @@ def text(value: Any, what: str) -> str:
     """
     if not isinstance(value, str):
         raise BadRequestError(f"{what} is {_shown(value)}, expected text")
-    return value
-
-
-def assembler(value: Any, what: str) -> str:
-    """An assembler text.
-
-    Raises:
-        BadRequestError: The value is no text, or longer than `MAX_TEXT`.
-    """
-    if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise BadRequestError(f"an assembler text must be text of at most {MAX_TEXT} characters")
     return value
 
 

@@ -22,6 +22,7 @@ from triton.compiler import ASTSource
 
 from kernel_gym import triton_versions
 from kernel_gym.devices.gpu.vendors import device_files, vendor_here
+from kernel_gym.sim.asm import disassembler
 from kernel_gym.worker.gpu.stand_in_calls import GuardlessMode
 from kernel_gym.worker.gpu.stand_in_tensor import DeviceMode, DeviceTensor, Memory
 
@@ -103,5 +104,6 @@ def warm() -> None:
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
         _warm_gpu(source)
+    disassembler.knows("gfx942")  # loads LLVM's library for the simulated devices
     gc.collect()
     gc.freeze()  # a collection in a worker would copy the pages of all loaded objects

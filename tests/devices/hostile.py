@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import random
 import struct
 from typing import Any
+
+from tests.sim.support import ASSEMBLER, kernel_text
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 1 << 31, 1 << 62, 1 << 63, 1 << 70, -(1 << 70), 10**400),
@@ -27,12 +30,9 @@ ODD: tuple[Any, ...] = (
 )
 FAILURE = {"kind": "compile", "type": "Error", "message": "it broke", "detail": "line 1\nline 2"}
 FACTS = {"name": "k", "vgprs": 8, "sgprs": 9, "waves_per_simd": 2.0, "error": "none"}
-TEXT = '.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n.text\n.type k,@function\nk:\ns_endpgm\n'
-TEXT += ".amdhsa_kernel k\n.amdhsa_next_free_vgpr 4\n.end_amdhsa_kernel\n.amdgpu_metadata\n"
-TEXT += "amdhsa.kernels:\n  - .symbol: k.kd\n    .args:\n      - .offset: 0\n        .size: 8\n"
 LAUNCH = {"kernel": 0, "grid": [1, 1, 1], "block": [64, 1, 1], "sizes": [8], "lds": 0}
 ADDRESS = 1 << 45
-KEYS = ("outputs", "launches", "refused", "do", "text", "name", "wrong", "error", "more", "\ud800")
+KEYS = ("outputs", "launches", "refused", "do", "code", "name", "wrong", "error", "more", "\ud800")
 
 
 def tensor(address: int) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def requests(address: int = ADDRESS) -> tuple[dict[str, Any], ...]:
     return (
         {"do": "allocate", "size": 4096},
         {"do": "free", "address": address},
-        {"do": "load", "text": TEXT, "name": "k", "shared": 0},
-        {"do": "names", "text": TEXT},
-        {"do": "variable", "text": TEXT, "name": "v"},
+        {"do": "load", "name": "k", "shared": 0},
+        {"do": "names"},
+        {"do": "variable", "name": "v"},
         {"do": "fill", "tensor": one, "value": 1},
         {"do": "copy", "source": one, "target": one},
         {"do": "refuse", "operator": "aten::mm"},
@@ -103,6 +103,21 @@ def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict
     for _ in range(draws.randrange(5)):
         _change(draws, made)
     return made
+
+
+@functools.cache
+def modules() -> tuple[bytes, bytes]:
+    """A kernel as an assembler text and as a code object."""
+    text = kernel_text("\ts_nop 0")
+    return text.encode(), ASSEMBLER.code_object(text)
+
+
+def code(draws: random.Random) -> bytes:
+    """A module with up to twenty wrong bytes."""
+    made = bytearray(draws.choice(modules()))
+    for _ in range(draws.randrange(20)):
+        made[draws.randrange(len(made))] = draws.randrange(256)
+    return bytes(made)
 
 
 def framed(draws: random.Random, header: Any, data: bytes | None = None) -> bytes:

@@ -201,7 +201,7 @@ def play_device(device, seed, requests=hostile.requests):
     ]
     for _ in range(BATCH):
         request = hostile.message(draws, requests(address))
-        data = draws.randbytes(8) if draws.random() < 0.5 else None
+        data = draws.choice((None, draws.randbytes(8), hostile.code(draws)))
         buffers = () if data is None else (data,)
         answer = device.worker.request(request, *buffers, timeout=30).header
         assert "error" not in answer or len(answer["error"]) <= 2000

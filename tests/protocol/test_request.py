@@ -28,9 +28,9 @@ ARGUMENTS = [IN_ARENA, worker.Scalar(0.5)]
 EXAMPLES = (
     device.Allocate(3),
     device.Free(4096),
-    device.LoadKernel("s_endpgm", "k", None),
-    device.KernelNames(""),
-    device.FindVariable("", "v"),
+    device.LoadKernel("k", None, b"s_endpgm"),
+    device.KernelNames(b"\x7fELF"),
+    device.FindVariable("v", b"s_endpgm"),
     device.Fill(ON_DEVICE, float("-inf")),
     device.Copy(ON_DEVICE, ON_DEVICE),
     device.RunOperator("aten::add", "Tensor", [{"float": "inf"}, None], {"alpha": 2}),

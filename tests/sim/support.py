@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernel_gym.sim.asm.assembler import Assembler
+from kernel_gym.sim.asm.module import read_module
+from kernel_gym.sim.asm.text import Module
 from kernel_gym.sim.engine.engine import Engine, Kernel, LaunchResult, pack_kernarg
 
 LANES = 64
+ASSEMBLER = Assembler()
+
+
+def parse(text: str) -> Module:
+    """Assembles and decodes a text."""
+    return read_module(text.encode(), ASSEMBLER)
 
 
 def argument_bytes(value: Any, size: int) -> bytes:
@@ -120,20 +129,25 @@ k:
 		.amdhsa_user_sgpr_kernarg_segment_ptr 1
 		.amdhsa_system_sgpr_workgroup_id_x 1
 		.amdhsa_next_free_vgpr 64
+		.amdhsa_next_free_sgpr 96
 		.amdhsa_accum_offset 64
+		.amdhsa_float_denorm_mode_32 3
 	.end_amdhsa_kernel
 	.amdgpu_metadata
 ---
+amdhsa.version: [1, 2]
 amdhsa.kernels:
-  - .args:
+  - .args:{"" if arguments else " []"}
 {args}    .group_segment_fixed_size: {lds}
     .kernarg_segment_align: 8
     .kernarg_segment_size: {8 * arguments}
     .max_flat_workgroup_size: 1024
     .name:           k
     .private_segment_fixed_size: {scratch}
+    .sgpr_count:     96
     .symbol:         k.kd
     .vgpr_count:     64
+    .wavefront_size: 64
 ...
 	.end_amdgpu_metadata
 """
@@ -164,6 +178,7 @@ def execute(
     outputs: int = 1,
     setup: str = "",
     after: str = "",
+    arch: str = "gfx942",
 ) -> np.ndarray:
     """Run one instruction on rows of 64 words; returns (outputs, 64) words."""
     rows = np.zeros((max(1, len(inputs)), LANES), np.uint32)
@@ -172,5 +187,6 @@ def execute(
         rows[i] = row.view(np.uint32) if row.itemsize == 4 else row
     result = np.zeros((outputs, LANES), np.uint32)
     text = instruction_text(instruction, len(inputs), outputs, setup, after)
+    text = text.replace("gfx942", arch)
     run(engine, text, (1,), [rows, result])
     return result

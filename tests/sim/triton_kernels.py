@@ -22,6 +22,7 @@ def compiled(
     warps: int = 4,
     stages: int = 2,
     multiples: tuple[str, ...] = ("n", "k", "m"),
+    arch: str = "gfx942",
     **constants: Any,
 ) -> tuple[str, int]:
     """Assembler text and LDS bytes of a kernel.
@@ -32,10 +33,11 @@ def compiled(
         warps: Waves of a workgroup.
         stages: Software-pipeline stages.
         multiples: Integer arguments that are known to be multiples of 16.
+        arch: The target.
         **constants: The constexpr arguments.
     """
     items = tuple(sorted(constants.items()))
-    return _compiled(function, tuple(types), warps, stages, multiples, items)
+    return _compiled(function, tuple(types), warps, stages, multiples, arch, items)
 
 
 @cache
@@ -45,6 +47,7 @@ def _compiled(
     warps: int,
     stages: int,
     multiples: tuple[str, ...],
+    arch: str,
     items: tuple[Any, ...],
 ) -> tuple[str, int]:
     constants = dict(items)
@@ -58,7 +61,7 @@ def _compiled(
     }
     kernel = triton.compile(
         ASTSource(function, signature, constants, attrs=aligned),
-        target=GPUTarget("hip", "gfx942", 64),
+        target=GPUTarget("hip", arch, 64),
         options={"num_warps": warps, "num_stages": stages},
     )
     return kernel.asm["amdgcn"], kernel.metadata.shared

@@ -13,9 +13,9 @@ AUDITED_SHARE = 0.2
 """The share of launches in paid calls that is audited."""
 
 
-def digest_of(text: str, name: str, lds: int) -> str:
+def digest_of(code: bytes, name: str, lds: int) -> str:
     """Returns a digest that identifies the machine code of a kernel."""
-    return hashlib.sha256(f"{name} {lds} {text}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{name} {lds} ".encode() + code).hexdigest()[:16]
 
 
 class Audits:
@@ -39,12 +39,12 @@ class Audits:
         self._launched: dict[str, str] = {}  # names by machine code
         self._audited: set[str] = set()
 
-    def load(self, text: str, kernel: Kernel) -> None:
+    def load(self, code: bytes, kernel: Kernel) -> None:
         """Records that the next kernel was loaded."""
-        code = digest_of(text, kernel.name, kernel.lds_bytes)
-        if code not in self._known:
-            self._new.add(code)
-        self._known.append(code)
+        digest = digest_of(code, kernel.name, kernel.lds_bytes)
+        if digest not in self._known:
+            self._new.add(digest)
+        self._known.append(digest)
 
     def draw(self, kernel: Kernel) -> bool:
         """Decides whether a launch is audited, independently of all earlier launches.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from kernel_gym.devices.registry import Backend, DeviceStatus
 from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.records import Clock
+from kernel_gym.sim.asm import disassembler
+from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.torch_device.build import missing
 
 if TYPE_CHECKING:
@@ -47,12 +49,20 @@ class SimBackend(Backend):
             problem, fix = lacks
             text = f"the device for PyTorch cannot be built: {problem}"
             return DeviceStatus(name, arch_of(name), Clock.MODELLED, False, (), (text,), (fix,))
-        toolchain = hip_toolchain(arch_of(name))
-        if not isinstance(toolchain, MissingToolchain):
-            return DeviceStatus(name, arch_of(name), Clock.MODELLED, True, ("triton", "hip"))
-        problems = (f"HIP tasks are skipped: {toolchain.problem}",)
+        arch = arch_of(name)
+        problems, fixes = [], []
+        toolchain = hip_toolchain(arch)
+        languages: tuple[str, ...] = ("triton", "hip")
+        if isinstance(toolchain, MissingToolchain):
+            languages = ("triton",)
+            problems.append(f"HIP tasks are skipped: {toolchain.problem}")
+            fixes.append(toolchain.fix)
+        if not disassembler.knows(arch):
+            version = TARGETS[arch].disassembler
+            problems.append(f"code objects cannot be loaded: no LLVM {version} or newer")
+            fixes.append(disassembler.FIX.replace("19", str(max(19, version))))
         return DeviceStatus(
-            name, arch_of(name), Clock.MODELLED, True, ("triton",), problems, (toolchain.fix,)
+            name, arch, Clock.MODELLED, True, languages, tuple(problems), tuple(fixes)
         )
 
     def open(self, name: str) -> SimDevice:

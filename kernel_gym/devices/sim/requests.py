@@ -9,12 +9,24 @@ from kernel_gym.hardware import DeviceSpec
 from kernel_gym.protocol.fields import MAX_ARGUMENTS, MAX_NAME
 from kernel_gym.sim.engine.engine import Kernel, KernelArg
 
+MAX_CODE_BYTES = 4 << 20
+"""Limit of an assembler text or a code object of a worker."""
 MOST_WORKGROUPS = 1 << 31
 """The limit for a launch. Along one axis there must be fewer."""
 
 
 class RefusedError(Exception):
     """The worker asked for something that the device does not do for it."""
+
+
+def check_size(code: bytes) -> None:
+    """Checks that a worker's module is not too large.
+
+    Raises:
+        RefusedError: It is.
+    """
+    if len(code) > MAX_CODE_BYTES:
+        raise RefusedError(f"a module of {len(code)} bytes, expected at most {MAX_CODE_BYTES}")
 
 
 def check_kernel(kernel: Kernel, spec: DeviceSpec) -> None:
@@ -52,13 +64,19 @@ def check_target(kernel: Kernel, spec: DeviceSpec) -> None:
 
 
 def check_registers(kernel: Kernel) -> None:
-    """Checks that a text declares all vector registers that it uses: they decide occupancy.
+    """Checks that a kernel declares all vector registers that it uses: they decide occupancy.
+
+    Accumulation registers follow the others in the same file, from a place that it declares too.
 
     Raises:
-        RefusedError: It declares fewer.
+        RefusedError: It declares fewer, or registers overlap.
     """
     builder = kernel.decoded.builder
-    used = builder.vector_registers + builder.accumulators
+    used, start = builder.vector_registers, kernel.descriptor["accum_offset"]
+    if builder.accumulators:
+        if used > start:
+            raise RefusedError(f"{kernel.name} uses {used} registers before v[{start}], its a[0]")
+        used = start + builder.accumulators
     if used > kernel.total_registers:
         raise RefusedError(
             f"{kernel.name} declares {kernel.total_registers} vector registers and uses {used}"
@@ -105,4 +123,9 @@ def check_geometry(
     if total > spec.lds_bytes:
         raise RefusedError(
             f"{kernel.name} asks for {total} bytes of LDS, {spec.lds_bytes} are there"
+        )
+    if not kernel.occupancy(threads, 0).workgroups_per_cu:
+        raise RefusedError(
+            f"{kernel.name} has {kernel.total_registers} vector registers: a compute unit does not "
+            f"hold a workgroup of {threads} threads"
         )

@@ -24,9 +24,8 @@ from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel, ChannelError, ChannelMessage
 from kernel_gym.sim.engine.engine import AsmError
 
-MAX_REQUEST = 9 << 20
-"""Bytes of the JSON of a request. An assembler text of the largest size fits, even if it consists
-of line ends, which JSON writes as two characters."""
+MAX_REQUEST = 2 << 20
+"""Bytes of the JSON of a request. Code and data travel beside it."""
 WORKER_PATIENCE = 5.0
 """Seconds that a worker may take to send the rest of a message, or to read an answer."""
 PROCESS_MEMORY = 5 << 29

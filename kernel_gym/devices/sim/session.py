@@ -99,6 +99,7 @@ class SimSession:
             "same_samples": trusted or resident,
             "same_addresses": trusted or resident,
             "arch": arch,
+            "code_cache": str(cache_folder("code")),
             "operators": operators_for(task, resident),
             "permitted": sorted(operators_of_candidate(task)),
             "margin": sim_memory.GUARD if task.problem.margin else 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -21,7 +22,13 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
-from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
+from kernel_gym.devices.sim.requests import (
+    RefusedError,
+    check_geometry,
+    check_kernel,
+    check_size,
+    split,
+)
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
 from kernel_gym.protocol import device as messages
@@ -63,13 +70,15 @@ class SimulatedGpu:
             (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
             `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
-            `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see `Engine.launch`).
+            `code_cache` (a folder, see `Engine`), `reuse_addresses` (see `SimArena`),
+            `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
     def __init__(self, options: dict[str, Any], observer: Observer | None = None) -> None:
         self.observer = observer
-        self.engine = Engine(threads=options["threads"])
+        cache = options.get("code_cache")
+        self.engine = Engine(options["threads"], code_cache=Path(cache) if cache else None)
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = SimArena(options["memory"], options.get("reuse_addresses", False))
         self._same_addresses = options.get("same_addresses", False)
@@ -190,21 +199,22 @@ class SimulatedGpu:
         piece = self.arena.locate(address, size)
         return messages.LocatedAllocation(asdict(piece) if piece else None)
 
-    def load(self, text: str, name: str | None, shared: int | None) -> Answer:
+    def load(self, name: str | None, shared: int | None, code: bytes) -> Answer:
         """Decodes a kernel. The answer describes its arguments and the resources that it uses.
 
         Raises:
-            AsmError: The text cannot be decoded.
+            AsmError: The code does not assemble, or it cannot be decoded.
             RefusedError: The device does not run such a kernel.
         """
+        check_size(code)
         try:
-            kernel = self.engine.load(text, name, shared)
+            kernel = self.engine.load(code, name, shared)
         except UnsupportedInstruction as error:
             self._report_missing(error, name or "")
             raise
         check_kernel(kernel, self.spec)
         self.kernels.append(kernel)
-        self._audits.load(text, kernel)
+        self._audits.load(code, kernel)
         return messages.LoadedKernel(
             kernel=len(self.kernels) - 1,
             name=kernel.name,
@@ -217,13 +227,15 @@ class SimulatedGpu:
             scratch=kernel.scratch_bytes,
         )
 
-    def variable(self, text: str, name: str) -> Answer:
-        """Finds a device variable of an assembler text."""
-        return messages.Variable(*(self.engine.variable(text, name) or (0, 0)))
+    def variable(self, name: str, code: bytes) -> Answer:
+        """Finds a device variable of a module."""
+        check_size(code)
+        return messages.Variable(*(self.engine.variable(code, name) or (0, 0)))
 
-    def names(self, text: str) -> Answer:
-        """Lists the kernels in an assembler text."""
-        return messages.Names(self.engine.kernel_names(text))
+    def names(self, code: bytes) -> Answer:
+        """Lists the kernels in a module."""
+        check_size(code)
+        return messages.Names(self.engine.kernel_names(code))
 
     def launch(
         self,

@@ -1,10 +1,13 @@
-"""Kernel metadata: the YAML block that the compiler appends for the loader."""
+"""Kernel metadata: what the compiler states for the loader, as text or in a code object."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgpack
 
 from kernel_gym.sim.asm.errors import AsmError
 
@@ -43,6 +46,7 @@ class KernelMetadata:
 _NUMBER = re.compile(r"\.(\w+):\s+(\d{1,18})$")
 _NAME = re.compile(r"\.symbol:\s+['\"]?([^'\"\s]+?)(?:\.kd)?['\"]?$")
 _FIELD = re.compile(r"\.(\w+):\s+(\S+)")
+_MAX_NUMBER = 1 << 60
 _MAX_LINE = 8192
 """Lines with more characters are skipped. C++ names are long."""
 
@@ -126,3 +130,44 @@ def _items(lines: Sequence[str]) -> list[list[str]]:
         elif items:
             items[-1].append(line)
     return items
+
+
+def read_note(content: bytes) -> tuple[str, dict[str, KernelMetadata]]:
+    """Reads the note of a code object, which has the block in the form of MessagePack.
+
+    Returns:
+        The target, and kernel name to metadata.
+
+    Raises:
+        AsmError: It does not have the form of metadata.
+    """
+    try:
+        note = msgpack.unpackb(content, strict_map_key=False)
+        kernels = note.get("amdhsa.kernels", [])
+        target = str(note.get("amdhsa.target", ""))
+        return target, {
+            str(kernel[".symbol"]).removesuffix(".kd"): _kernel_of_note(kernel)
+            for kernel in kernels
+        }
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise AsmError(f"the metadata of the code object is damaged: {error!r}"[:300]) from None
+
+
+def _kernel_of_note(kernel: Mapping[str, Any]) -> KernelMetadata:
+    args = tuple(
+        KernelArg(
+            name=str(arg.get(".name", "")),
+            offset=_number(arg[".offset"]),
+            size=_number(arg[".size"]),
+            value_kind=str(arg[".value_kind"]),
+        )
+        for arg in kernel.get(".args", [])
+    )
+    values = {str(key).removeprefix("."): value for key, value in kernel.items()}
+    return KernelMetadata(args, {k: _number(v) for k, v in values.items() if type(v) is int})
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _MAX_NUMBER:
+        raise ValueError(f"{value!r:.40}, expected a number below 2^60")
+    return value

@@ -28,7 +28,7 @@ _RANGE_LIST = re.compile(r"^\.Ldebug_ranges\d+:", re.MULTILINE)
 class LocatedObject(Protocol):
     """An object with a line in the assembler text and a place in the source."""
 
-    line: int
+    line: int | None
     location: Location | None
 
 
@@ -105,9 +105,10 @@ class SourceLines:
         calls = self._calls_by_line(text)
         stack: list[tuple[Span, Location]] = []
         for instruction in self._pending:  # in the order of the text
-            while calls and calls[-1][0][0] <= instruction.line:
+            line = instruction.line or 0
+            while calls and calls[-1][0][0] <= line:
                 stack.append(calls.pop())
-            while stack and stack[-1][0][1] <= instruction.line:
+            while stack and stack[-1][0][1] <= line:
                 stack.pop()
             if stack:
                 instruction.location = stack[-1][1]

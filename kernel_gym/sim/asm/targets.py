@@ -18,7 +18,8 @@ class Target:
         small_floats: Its 8-bit floats: ``fnuz``, ``ocp`` or None.
         matrix_rule: The published rule by which its matrix instructions accumulate
             (csrc/ops/mfma_exact.cpp), or None if none is published.
-        generation: Number of the CDNA generation; later ones keep most instructions.
+        machine: Its number in the flags of a code object (EF_AMDGPU_MACH).
+        disassembler: The first version of LLVM that disassembles it.
     """
 
     arch: str
@@ -26,19 +27,23 @@ class Target:
     compute_units: int
     small_floats: str | None
     matrix_rule: str | None
-    generation: int
+    machine: int
+    disassembler: int
 
 
 TARGETS = {
     target.arch: target
     for target in (
-        Target("gfx90a", 64 << 10, 110, None, "cdna2", 2),
-        Target("gfx942", 64 << 10, 304, "fnuz", "cdna3", 3),
-        Target("gfx950", 160 << 10, 256, "ocp", None, 4),
+        Target("gfx90a", 64 << 10, 110, None, "cdna2", 0x3F, 17),
+        Target("gfx942", 64 << 10, 304, "fnuz", "cdna3", 0x4C, 17),
+        Target("gfx950", 160 << 10, 256, "ocp", None, 0x4F, 20),
     )
 }
 """MI250X (one die), MI300X and MI355X; sizes from AMD's data sheets."""
 DEFAULT = TARGETS["gfx942"]
+BY_MACHINE = {target.machine: target for target in TARGETS.values()}
+MAX_CODE_BYTES = 64 << 20
+"""Limit of an assembler text or a code object."""
 
 
 def target_of(name: str) -> Target:

@@ -87,7 +87,7 @@ class _Traits(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _traits(mnemonic: str, encoding: str, modifiers: frozenset[str]) -> _Traits:
-    bare = Instruction(mnemonic, encoding, (), dict.fromkeys(modifiers, ""), 0, "", None)
+    bare = Instruction(mnemonic, encoding, (), dict.fromkeys(modifiers, ""), None, "")
     count = destinations(bare, kind_of(bare))
     conditional = bool(_CONDITIONAL_SCALARS.match(mnemonic))
     accumulates = reads_destination(mnemonic) or bool(_ACCUMULATING_SCALARS.match(mnemonic))

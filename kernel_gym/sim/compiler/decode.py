@@ -10,7 +10,7 @@ from kernel_gym.sim.asm.data import Storage
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import refuse_host_calls
 from kernel_gym.sim.asm.operands import parse_operand
-from kernel_gym.sim.asm.targets import target_of
+from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.asm.text import Function, Instruction, Module
 from kernel_gym.sim.asm.waits import check_idle
 from kernel_gym.sim.compiler.matrix_ops import MatrixDecoder
@@ -65,7 +65,7 @@ class _Decoder:
     ) -> None:
         self.module = module
         self.storage = storage
-        target = target_of(module.target)
+        target = TARGETS[module.target]
         self.functions = _reachable(module, kernel)
         self.instructions = [i for f in self.functions for i in f.instructions]
         vectors, accumulators = _register_counts(self.instructions)

@@ -34,9 +34,8 @@ _SMALL_DEPTH = re.compile(
 )
 _SMALL_DEPTH_CYCLES = {"32x32": 64, "16x16": 32, "4x4": 8}
 _F64_4X4_CYCLES = 16
-_ONLY_SHORT = ("v_readfirstlane_b32", "v_nop", "v_swap_b32")
-_INLINE = re.compile(r"^-?([0-9]|[1-5][0-9]|6[0-4])$|^-?(0\.5|1\.0|2\.0|4\.0|0\.15915494)$")
-_NUMBER = re.compile(r"^-?(0x[0-9a-f]+|[0-9.]+(e[-+]?[0-9]+)?)$")
+SHORT_BYTES = 4
+"""Bytes of a short encoding."""
 _WIDE_READ = re.compile(r"^ds_read\w*_b(64|128)")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
 _GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
@@ -145,19 +144,11 @@ def vector_cycles(mnemonic: str) -> int:
     return hw.VECTOR_CYCLES
 
 
-def has_long_encoding(instruction: Instruction) -> bool:
-    """Whether a vector instruction takes 8 bytes. Assembler text of LLVM names all short ones."""
-    if instruction.encoding != "e32":
-        return instruction.mnemonic not in _ONLY_SHORT
-    sources = instruction.operands[1:]
-    return any(_NUMBER.match(x) and not _INLINE.match(x) for x in sources)
-
-
 def vector_gap(instruction: Instruction) -> int:
     """Cycles until the same wave can issue its next vector instruction."""
     if _PACKED.match(instruction.mnemonic):
         return hw.PACKED_GAP
-    return hw.LONG_ENCODING_GAP if has_long_encoding(instruction) else hw.VECTOR_CYCLES
+    return hw.LONG_ENCODING_GAP if instruction.size > SHORT_BYTES else hw.VECTOR_CYCLES
 
 
 def matrix_cycles(mnemonic: str, figures: hw.Figures) -> int:

@@ -1,7 +1,7 @@
-"""The entry to the simulator: load assembler text, launch kernels, read faults and times.
+"""The entry to the simulator: load code, launch kernels, read faults and times.
 
     engine = Engine()
-    kernel = engine.load(asm_text)
+    kernel = engine.load(code)
     engine.set_allocations([(address, size, "x")])
     result = engine.launch(kernel, (grid, 1, 1), (256, 1, 1), kernarg)
 
@@ -17,15 +17,17 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from kernel_gym.sim import layouts, native
+from kernel_gym.sim.asm.assembler import Assembler
 from kernel_gym.sim.asm.data import Storage, check_room
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
-from kernel_gym.sim.asm.targets import TARGETS, target_of
-from kernel_gym.sim.asm.text import Module, parse
+from kernel_gym.sim.asm.module import read_module
+from kernel_gym.sim.asm.targets import TARGETS
+from kernel_gym.sim.asm.text import Module
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.constants import FIGURES
 from kernel_gym.sim.engine import suspects
@@ -47,7 +49,7 @@ __all__ = [
     "pack_kernarg",
 ]
 
-_CACHED_KERNELS = 256
+_CACHED_KERNELS, _CACHED_MODULES = 256, 16
 _PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
 
@@ -70,16 +72,15 @@ class LaunchResult:
     findings: tuple[Fault, ...] = ()
 
 
-@lru_cache(maxsize=16)
-def _parse_cached(text: str) -> Module:
-    return parse(text)
-
-
 class Engine:
     """A simulated GPU that executes kernels on the host's processor."""
 
     def __init__(
-        self, threads: int | None = None, isa: str | None = None, exact_matrix: bool = False
+        self,
+        threads: int | None = None,
+        isa: str | None = None,
+        exact_matrix: bool = False,
+        code_cache: Path | None = None,
     ) -> None:
         """Create an engine.
 
@@ -89,6 +90,7 @@ class Engine:
                 ``KERNEL_GYM_SIM_ISA`` or the best one.
             exact_matrix: Whether matrix instructions sum in the order and with the rounding that
                 is published for the hardware (slower); default: in order, rounding each term.
+            code_cache: A folder with texts that were assembled; default: none.
         """
         self.threads = threads or os.cpu_count() or 1
         self.exact_matrix = exact_matrix
@@ -97,10 +99,12 @@ class Engine:
         self._handle = self._api.sim_engine_new()
         self._given: list[tuple[int, int, str]] = []
         self._allocations: list[tuple[int, int, str]] = []
-        self._storages: dict[str, Storage] = {}
+        self._storages: dict[bytes, Storage] = {}
         self.variable_limit = 4 << 30
         """Maximum bytes of the variables of all modules together."""
-        self._kernels: OrderedDict[tuple[str, str | None, int | None], Kernel] = OrderedDict()
+        self._assembler = Assembler(code_cache)
+        self._modules: OrderedDict[bytes, Module] = OrderedDict()
+        self._kernels: OrderedDict[tuple[bytes, str | None, int | None], Kernel] = OrderedDict()
         self.place_variables: Callable[[int], int] | None = None
         """Allocates bytes for the variables of a module; None: in this process's own memory."""
         self._host_calls: HostCalls | None = None
@@ -145,86 +149,89 @@ class Engine:
         self._api.sim_set_host_call(self._handle, address)
 
     # ---- kernels
-    def kernel_names(self, asm_text: str) -> list[str]:
-        """Names of the kernels in an assembler text.
+    def kernel_names(self, code: bytes | str) -> list[str]:
+        """Names of the kernels in an assembler text or a code object.
 
         Raises:
-            AsmError: If the text cannot be read.
+            AsmError: If the code cannot be read.
         """
-        return _parse_cached(asm_text).kernel_names
+        return self._module(_as_bytes(code)).kernel_names
 
-    def load(self, asm_text: str, name: str | None = None, shared: int | None = None) -> Kernel:
-        """Decode a kernel. The same text is decoded only once.
+    def _module(self, code: bytes) -> Module:
+        if code not in self._modules:
+            self._modules[code] = read_module(code, self._assembler)
+            if len(self._modules) > _CACHED_MODULES:
+                self._modules.popitem(last=False)
+        self._modules.move_to_end(code)
+        return self._modules[code]
+
+    def load(self, code: bytes | str, name: str | None = None, shared: int | None = None) -> Kernel:
+        """Decode a kernel. The same code is decoded only once.
 
         Args:
-            asm_text: Assembler text for gfx90a, gfx942 or gfx950.
+            code: An assembler text or a linked code object for gfx90a, gfx942 or gfx950.
             name: Kernel to take; default: the only one, or the first.
-            shared: LDS of a workgroup in bytes, if the compiler reports it beside the text (as
-                Triton does); default: what the text says.
+            shared: LDS of a workgroup in bytes, if the compiler reports it beside the code (as
+                Triton does); default: what the code says.
 
         Raises:
-            AsmError: If the text cannot be read or has no such kernel.
+            AsmError: If the code cannot be read, does not assemble or has no such kernel.
             UnsupportedInstruction: If an instruction is not implemented.
         """
-        key = (asm_text, name, shared)
+        code = _as_bytes(code)
+        key = (code, name, shared)
         if key not in self._kernels:
-            self._kernels[key] = self._load(asm_text, name, shared)
+            self._kernels[key] = self._load(code, name, shared)
             if len(self._kernels) > _CACHED_KERNELS:
                 self._kernels.popitem(last=False)
         self._kernels.move_to_end(key)
         return self._kernels[key]
 
-    def _load(self, asm_text: str, name: str | None, shared: int | None) -> Kernel:
-        module = _parse_cached(asm_text)
+    def _load(self, code: bytes, name: str | None, shared: int | None) -> Kernel:
+        module = self._module(code)
         name = name or module.kernel_names[0]
         if name not in module.descriptors:
             names = ", ".join(module.kernel_names)
             raise AsmError(f"no kernel named {name}, found: {names}")
-        storage = self._storage(asm_text)
+        storage = self._storage(code)
         served = (HOST_CALL_ARGUMENT,) if self._host_calls else ()
         decoded = decode_kernel(
             module, name, self.library.handlers, storage, self.exact_matrix, served
         )
         descriptor = module.descriptors[name]
-        arch = target_of(module.target).arch
         metadata = module.metadata.get(name, KernelMetadata((), {}))
         values = metadata.values
-        static_lds = values.get(
-            "group_segment_fixed_size", descriptor.get("group_segment_fixed_size", 0)
-        )
         return Kernel(
             name=name,
-            arch=arch,
+            arch=module.target,
             args=metadata.args,
-            kernarg_size=values.get("kernarg_segment_size", descriptor.get("kernarg_size", 0)),
+            kernarg_size=descriptor["kernarg_size"],
             vgprs=values.get("vgpr_count", decoded.builder.vector_registers),
             agprs=values.get("agpr_count", decoded.builder.accumulators),
-            sgprs=values.get("sgpr_count", descriptor.get("next_free_sgpr", 0)),
+            sgprs=values.get("sgpr_count", 0),
             vgpr_spills=values.get("vgpr_spill_count", 0),
             sgpr_spills=values.get("sgpr_spill_count", 0),
-            lds_bytes=max(static_lds, shared or 0),
-            scratch_bytes=values.get(
-                "private_segment_fixed_size", descriptor.get("private_segment_fixed_size", 0)
-            ),
+            lds_bytes=max(descriptor["group_segment_fixed_size"], shared or 0),
+            scratch_bytes=descriptor["private_segment_fixed_size"],
             max_workgroup=values.get("max_flat_workgroup_size", 1024),
             instructions=len(decoded.instructions),
             decoded=decoded,
-            program=LoadedProgram(self.library, decoded, arch),
+            program=LoadedProgram(self.library, decoded, module.target),
             descriptor=descriptor,
             files=module.files,
         )
 
-    def _storage(self, asm_text: str) -> Storage:
-        if asm_text not in self._storages:
-            data = _parse_cached(asm_text).data
+    def _storage(self, code: bytes) -> Storage:
+        if code not in self._storages:
+            data = self._module(code).data
             check_room(data, self._storages.values(), self.variable_limit)
-            self._storages[asm_text] = Storage(data, self.place_variables)
+            self._storages[code] = Storage(data, self.place_variables)
             self._declare()
-        return self._storages[asm_text]
+        return self._storages[code]
 
-    def variable(self, asm_text: str, name: str) -> tuple[int, int] | None:
-        """Address and bytes of a device variable of a text; None if it has none of that name."""
-        storage = self._storage(asm_text)
+    def variable(self, code: bytes | str, name: str) -> tuple[int, int] | None:
+        """Address and bytes of a device variable of a module; None if it has none of that name."""
+        storage = self._storage(_as_bytes(code))
         if name not in storage.addresses:
             return None
         return storage.addresses[name], storage.sizes[name]
@@ -287,6 +294,8 @@ class Engine:
         if lds > available:
             raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
         residency = kernel.occupancy(threads, lds)
+        if not residency.workgroups_per_cu:
+            raise ValueError(f"a workgroup of {threads} threads does not fit a compute unit")
         workgroups = grid3[0] * grid3[1] * grid3[2]
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
@@ -403,3 +412,7 @@ class Engine:
         figures = FIGURES[kernel.arch]
         request.l1_sets = l1_sets(residency, grid[0] * grid[1] * grid[2], figures)
         return request, [segment, packet]
+
+
+def _as_bytes(code: bytes | str) -> bytes:
+    return code.encode(errors="replace") if isinstance(code, str) else code

@@ -35,7 +35,7 @@ def occupancy(
         lds_available: LDS of a compute unit.
 
     Returns:
-        The residency; at least one workgroup.
+        The residency. No workgroup fits if it has more waves or LDS than a compute unit.
     """
     waves = -(-block_threads // hw.WAVE_LANES)
     granules = -(-max(1, vector_registers) // hw.VECTOR_GRANULE)
@@ -51,6 +51,6 @@ def occupancy(
     # For ties, name the limit that a programmer can change: registers, then LDS, then slots.
     order = ("vector registers", "LDS", "wave slots", "workgroup slots")
     limiter = min(order, key=lambda name: limits[name])
-    workgroups = max(1, limits[limiter])
-    resident = min(slots, workgroups * waves) if slots else workgroups * waves
+    workgroups = limits[limiter]
+    resident = min(slots, workgroups * waves)
     return Occupancy(-(-resident // hw.SIMDS), workgroups, limiter)

@@ -13,7 +13,7 @@ from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
 from kernel_gym.worker.hip.described import described
-from kernel_gym.worker.sim.code_objects import assembler_of
+from kernel_gym.worker.sim.code_objects import code_of
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
@@ -63,12 +63,12 @@ class Connection:
         DeviceError: The device cannot decode a kernel of the source.
     """
 
-    def __init__(self, runtime: SimRuntime, assembler: str) -> None:
+    def __init__(self, runtime: SimRuntime, assembler: bytes) -> None:
         self.error: Exception | None = None
         self._runtime = runtime
         self._modules = [assembler]
         self._kernels: dict[str, dict[str, Any]] = {}
-        has_kernels = ".amdhsa_kernel" in assembler
+        has_kernels = b".amdhsa_kernel" in assembler
         # A kernel that cannot be decoded fails here, before the first call.
         for name in runtime.names(assembler) if has_kernels else ():
             self._kernel(f"0:{name}")
@@ -178,7 +178,9 @@ class Connection:
 
     def _module(self, image: int | None, path: bytes | None) -> int:
         def load() -> None:
-            self._modules.append(assembler_of(image, path, self._runtime.properties.arch))
+            code = code_of(image, path, self._runtime.properties.arch)
+            self._runtime.names(code)
+            self._modules.append(code)
 
         return 0 if self._try(load) else len(self._modules) - 1
 

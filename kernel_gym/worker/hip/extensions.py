@@ -55,7 +55,7 @@ def install(runtime: SimRuntime) -> None:
         _originals.update(load=torch_extensions.load, load_inline=torch_extensions.load_inline)
         for function in (load, load_inline):
             setattr(torch_extensions, function.__name__, function)
-    _connections[:] = [Connection(runtime, "")]
+    _connections[:] = [Connection(runtime, b"")]
 
 
 def load(name: str, sources: str | Sequence[str], *args: Any, **options: Any) -> Any:

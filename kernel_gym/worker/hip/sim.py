@@ -49,7 +49,7 @@ def load(
     """
     path = Path(os.environ["TMPDIR"]) / LIBRARY
     path.write_bytes(library)
-    connection = Connection(runtime, assembler.decode(errors="replace"))
+    connection = Connection(runtime, assembler)
     host = _open(str(path))
     try:
         launcher = getattr(host, entry)
@@ -70,7 +70,7 @@ def run_program(
     logs, failed = compiler.build(folder, files(source), commands(toolchain))
     if failed:
         raise BuildError(first_error(next((log for log in logs if "error:" in log), logs[0])))
-    connection = Connection(runtime, (folder / ASSEMBLER).read_text(encoding="utf-8"))
+    connection = Connection(runtime, (folder / ASSEMBLER).read_bytes())
     host = _open(str(folder / LIBRARY))
     if not hasattr(host, "main"):
         raise BuildError("the source has no main()")

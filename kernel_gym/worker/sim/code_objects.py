@@ -1,4 +1,4 @@
-"""Finds the code of a module: assembler text, a code object or a bundle of several."""
+"""Finds the code of a module: an assembler text, a code object or a bundle of several."""
 
 from __future__ import annotations
 
@@ -7,37 +7,32 @@ import os
 import struct
 
 from kernel_gym.sandbox.failures import BuildError
-from kernel_gym.worker.sim.disassembly import disassembled
 
 _ELF = b"\x7fELF"
 _BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 _MOST = 64 << 20  # bytes of an image
 
 
-def assembler_of(image: int | None, path: bytes | None, arch: str) -> str:
-    """Returns the assembler text of a module: an image at an address, or a file.
+def code_of(image: int | None, path: bytes | None, arch: str) -> bytes:
+    """Returns the code of a module: an image at an address, or a file.
 
     Raises:
-        BuildError: The module is neither assembler text nor a code object for `arch`, or LLVM's
-            tools are missing.
+        BuildError: The module is neither assembler text nor a code object for `arch`.
     """
-    return assembler_in(_image_at(image) if path is None else _file(os.fsdecode(path)), arch)
+    return code_in(_image_at(image) if path is None else _file(os.fsdecode(path)), arch)
 
 
-def assembler_in(content: bytes, arch: str) -> str:
-    """Returns the assembler text of a module's bytes.
+def code_in(content: bytes, arch: str) -> bytes:
+    """Returns the assembler text or the code object in a module's bytes.
 
     Raises:
-        BuildError: See `assembler_of`.
+        BuildError: See `code_of`.
     """
     if content.startswith(_BUNDLE):
         content = _unbundle(content, arch)
-    if content.startswith(_ELF):
-        return disassembled(content)
-    text = content.decode(errors="replace")
-    if ".amdhsa_kernel" not in text:
-        raise BuildError("a module is neither assembler text nor a code object for AMD GPUs")
-    return text
+    if content.startswith(_ELF) or b".amdhsa_kernel" in content:
+        return content
+    raise BuildError("a module is neither assembler text nor a code object for AMD GPUs")
 
 
 def _file(path: str) -> bytes:

@@ -176,18 +176,20 @@ class SimRuntime:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
         return self._ask(messages.ReadClock())["seconds"]
 
-    def names(self, text: str) -> list[str]:
-        """Names of the kernels in an assembler text."""
-        return self._ask(messages.KernelNames(text))["names"]
+    def names(self, code: bytes) -> list[str]:
+        """Names of the kernels in a module: an assembler text or a code object."""
+        return self._ask(messages.KernelNames(code))["names"]
 
-    def variable(self, text: str, name: str) -> tuple[int, int]:
-        """Address and bytes of a device variable of an assembler text; zeros if there is none."""
-        answer = self._ask(messages.FindVariable(text, name))
+    def variable(self, code: bytes, name: str) -> tuple[int, int]:
+        """Address and bytes of a device variable of a module; zeros if there is none."""
+        answer = self._ask(messages.FindVariable(name, code))
         return answer["address"], answer["size"]
 
-    def load(self, text: str, name: str | None = None, shared: int | None = None) -> dict[str, Any]:
-        """Loads a kernel; returns the fields of `LoadedKernel`."""
-        return self._ask(messages.LoadKernel(text, name, shared))
+    def load(
+        self, code: bytes, name: str | None = None, shared: int | None = None
+    ) -> dict[str, Any]:
+        """Loads a kernel of a module; returns the fields of `LoadedKernel`."""
+        return self._ask(messages.LoadKernel(name, shared, code))
 
     def launch(
         self,

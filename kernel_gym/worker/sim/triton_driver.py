@@ -66,8 +66,8 @@ class SimUtils:
 
     def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> tuple:
         """Loads assembler text: (module, function, registers, spills, most threads)."""
-        text = binary.decode() if isinstance(binary, bytes | bytearray) else binary
-        loaded = self._runtime.load(text, name, shared)
+        code = binary.encode() if isinstance(binary, str) else bytes(binary)
+        loaded = self._runtime.load(code, name, shared)
         most = loaded["max_workgroup"] or 1024
         return loaded, loaded, loaded["registers"], loaded["spills"], most
 

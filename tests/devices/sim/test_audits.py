@@ -53,7 +53,7 @@ def record(kernel, *texts, launched):
     audits = Audits(0, trusted=False)
     audits.begin(Audit.ON)
     for text in texts:
-        audits.load(text, kernel)
+        audits.load(text.encode(), kernel)
     for number in launched:
         audits.launch(number, kernel, audited=True)
     return audits.record()
@@ -68,10 +68,10 @@ def test_a_kernel_that_is_loaded_twice_is_not_tried_out(kernels):
 def test_only_new_machine_codes_are_tried_out(kernels):
     audits = Audits(0, trusted=False)
     for text in "ab":
-        audits.load(text, kernels.waits)
+        audits.load(text.encode(), kernels.waits)
     audits.begin(Audit.DRAWN)
     for text in "ab":
-        audits.load(text, kernels.waits)
+        audits.load(text.encode(), kernels.waits)
     for number in range(4):
         audits.launch(number, kernels.waits, audited=number == 1)
     result = audits.record()

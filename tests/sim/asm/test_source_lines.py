@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.sim.asm.text import Module, parse
-from tests.sim.support import kernel_text
+from kernel_gym.sim.asm.text import Module
+from tests.sim.support import kernel_text, parse
 
 SOURCE = """
 #include <hip/hip_fp16.h>
@@ -109,7 +109,7 @@ def test_a_triton_kernel_may_begin_with_code_of_the_library():
         '\t.file\t1 "/t" "standard.py"\n\t.loc\t1 9 0 ; standard.py:9:0 @[ k.py:7:3 ]\n\ts_nop 0\n'
         '\t.file\t2 "/src" "k.py"\n\t.loc\t2 8 0 ; k.py:8:0\n\ts_nop 1\n'
         "\t.loc\t1 5 0 ; standard.py:5:0 @[ standard.py:6:0 @[ k.py:9:1 ] ]\n\ts_nop 2\n"
-        "\t.loc\t0 0 0\n\ts_nop 3"
+        "\t.loc\t2 0 0\n\ts_nop 3"
     )
     assert locations(body) == [("k.py", 7), ("k.py", 8), ("k.py", 9), ("k.py", 9)]
 
@@ -131,8 +131,9 @@ def test_code_without_lines_has_no_place():
     [
         ".byte 1 ; Abbrev [4] DW_TAG_inlined_subroutine",
         ".byte 1 ; Abbrev [4] DW_TAG_inlined_subroutine\n\t.byte 99 ; DW_AT_ranges\n"
-        "\t.byte x ; DW_AT_call_file",
-        ".byte 1 ; Abbrev [4] DW_TAG_inlined_subroutine\n\t.long .La-.Lb ; DW_AT_high_pc\n"
+        "\t.byte 0x7 ; DW_AT_call_file",
+        ".byte 1 ; Abbrev [4] DW_TAG_inlined_subroutine\n.La:\n.Lb:\n"
+        "\t.long .La-.Lb ; DW_AT_high_pc\n"
         "\t.byte 7 ; DW_AT_call_file\n\t.byte 3 ; DW_AT_call_line",
     ],
 )

@@ -3,14 +3,13 @@
 import pytest
 
 from kernel_gym.sim import constants as hw
-from kernel_gym.sim.asm.text import Instruction
 from kernel_gym.sim.compiler.timing_tables import (
-    has_long_encoding,
     matrix_cycles,
     timed_instruction,
     vector_cycles,
     vector_gap,
 )
+from tests.sim.support import kernel_text, parse
 
 # Cycles of AMD's matrix instruction calculator for CDNA3: all instructions that it lists.
 MATRIX_CYCLES = {
@@ -93,8 +92,8 @@ MATRIX_CYCLES_CDNA2 = {
 }
 
 
-def instruction(mnemonic, encoding, *operands):
-    return Instruction(mnemonic, encoding, operands, {}, 1, mnemonic)
+def decoded(text):
+    return parse(kernel_text(f"\t{text}")).functions["k"].instructions[0]
 
 
 @pytest.mark.parametrize(("mnemonic", "cycles"), MATRIX_CYCLES.items())
@@ -108,27 +107,33 @@ def test_matrix_cycles_of_the_generation_before(mnemonic, cycles):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "sources", "long"),
+    ("text", "size"),
     [
-        ("e32", ("v1", "v2"), False),
-        ("e32", ("1.0", "v2"), False),
-        ("e32", ("64", "v2"), False),
-        ("e32", ("65", "v2"), True),
-        ("e32", ("0x3fb8aa3b", "v2"), True),
-        ("e64", ("v1", "v2"), True),
-        ("sdwa", ("v1", "v2"), True),
+        ("v_mul_f32_e32 v0, v1, v2", 4),
+        ("v_mul_f32 v0, v1, v2", 4),
+        ("v_mul_f32_e32 v0, 1.0, v2", 4),
+        ("v_mul_f32_e32 v0, 64, v2", 4),
+        ("v_mul_f32_e32 v0, 65, v2", 8),
+        ("v_mul_f32_e32 v0, 0x3fb8aa3b, v2", 8),
+        ("v_mul_f32_e64 v0, v1, v2", 8),
+        ("v_mul_f32_sdwa v0, v1, v2 dst_sel:DWORD src0_sel:WORD_1 src1_sel:DWORD", 8),
+        ("v_readfirstlane_b32 s4, v1", 4),
+        ("v_fmaak_f32 v0, v1, v2, 0x40490fdb", 8),
     ],
 )
-def test_literals_and_modifiers_take_eight_bytes(encoding, sources, long):
-    assert has_long_encoding(instruction("v_mul_f32", encoding, "v0", *sources)) == long
+def test_the_length_of_an_instruction_comes_from_its_bytes(text, size):
+    instruction = decoded(text)
+    assert instruction.size == size
+    gap = hw.LONG_ENCODING_GAP if size == 8 else hw.VECTOR_CYCLES
+    assert vector_gap(instruction) == gap
 
 
 def test_one_wave_pays_for_long_and_packed_instructions():
-    three, pair = ("v0", "v1", "v2", "v0"), ("v[0:1]", "v[2:3]", "v[4:5]")
-    assert vector_gap(instruction("v_fma_f32", "", *three)) == 5
-    assert vector_gap(instruction("v_fmac_f32", "e32", "v0", "v1", "v2")) == 4
-    assert vector_gap(instruction("v_pk_add_f32", "", *pair)) == 8
-    assert timed_instruction(instruction("v_pk_add_f32", "", *pair), 8, hw.MI300X).cycles == 4
+    packed = decoded("v_pk_add_f32 v[0:1], v[2:3], v[4:5]")
+    assert vector_gap(decoded("v_fma_f32 v0, v1, v2, v0")) == 5
+    assert vector_gap(decoded("v_fmac_f32_e32 v0, v1, v2")) == 4
+    assert vector_gap(packed) == 8
+    assert timed_instruction(packed, 8, hw.MI300X).cycles == 4
 
 
 def test_sums_and_products_of_doubles_run_at_full_rate():

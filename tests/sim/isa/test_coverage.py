@@ -6,12 +6,11 @@ import pytest
 
 from kernel_gym.sim import native
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
-from kernel_gym.sim.asm.text import parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from tests.sim.isa import pcode
 from tests.sim.isa.forms import TARGETS, forms
 from tests.sim.isa.known import ELSEWHERE, REFUSED, find
-from tests.sim.support import kernel_text
+from tests.sim.support import kernel_text, parse
 
 pytest.importorskip("tinygrad")
 

@@ -13,11 +13,10 @@ import torch
 
 from kernel_gym.sim import native
 from kernel_gym.sim.asm.errors import UnsupportedInstruction
-from kernel_gym.sim.asm.text import parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine.engine import Engine
 from tests.sim.isa.values import round_fraction
-from tests.sim.support import LANES, execute, instruction_text, kernel_text, run
+from tests.sim.support import LANES, execute, instruction_text, kernel_text, parse, run
 
 Rule = Callable[[list[float], list[float], float], float | np.float32]
 """From two factors of some products each, and the sum so far, to the next sum."""

@@ -211,7 +211,8 @@ over:
 """
 ZEROS = """\t.type\ttable,@object
 	.section	.bss,"aw",@nobits
-	.globl	table
+	.protected	table
+	.p2align	8
 table:
 	.zero	65536
 """

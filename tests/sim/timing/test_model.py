@@ -169,6 +169,13 @@ def test_occupancy_names_its_limiter():
     assert occupancy(64, 0, 16).waves_per_simd == 8
 
 
+def test_a_workgroup_that_does_not_fit_is_no_workgroup():
+    assert occupancy(1024, 0, 128).workgroups_per_cu == 1
+    assert occupancy(1024, 0, 136).workgroups_per_cu == 0
+    assert occupancy(64, 0, 640).workgroups_per_cu == 0
+    assert occupancy(64, 65 << 10, 8).workgroups_per_cu == 0
+
+
 def uneven_text():
     return compiled(kernels.uneven, ["*fp32", "*fp32", "i32", "i32"], BLOCK=1024)
 

@@ -18,13 +18,14 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
+from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.sandbox.host_memory import available_bytes
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.engine.engine import Engine, Fault, Kernel, pack_kernarg
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
-from kernel_gym.worker.sim.code_objects import assembler_in
+from kernel_gym.worker.sim.code_objects import code_in
 from kernel_gym.worker.sim.results import ResultRecorder
 from kernel_gym.worker.sim.settings import SimSettings
 
@@ -68,7 +69,7 @@ class ProgramGpu:
         self._target = TARGETS[settings.arch]
         self._bandwidth = hw.FIGURES[settings.arch].hbm_bytes_per_s * hw.HBM_EFFICIENCY
         self._arena = SimArena(settings.memory or default_memory())
-        self._modules: list[str] = [""]
+        self._modules: list[bytes] = [b""]
         self._kernels: dict[str, Kernel] = {}
         self._own: set[int] = set()
         """Starts of the allocations that hold variables: the engine declares them itself."""
@@ -102,7 +103,12 @@ class ProgramGpu:
         Raises:
             BuildError: It is no code for this device, or it is damaged.
         """
-        self._modules.append(assembler_in(content, self.settings.arch))
+        code = code_in(content, self.settings.arch)
+        try:
+            self.engine.kernel_names(code)
+        except AsmError as error:
+            raise BuildError(str(error)) from None
+        self._modules.append(code)
         return len(self._modules) - 1
 
     def kernel(self, full_name: str) -> Kernel:

@@ -1,4 +1,4 @@
-"""Linked code objects become assembler text: references, variables, tables and their sizes."""
+"""Linked code objects: references, variables, tables and their sizes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.sim.asm.errors import AsmError
 from kernel_gym.sim.engine.engine import Engine
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
-from kernel_gym.worker.sim.code_objects import assembler_in
+from kernel_gym.worker.sim.code_objects import code_in
 from tests.sim.support import launch
 
 SOURCE = """
@@ -32,18 +33,18 @@ extern "C" __attribute__((global)) void run(float* x, int* letters) {
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """The assembler text of a linked code object."""
+def code(tmp_path_factory):
+    """A linked code object."""
     chain = hip_toolchain()
     if not isinstance(chain, HipToolchain):
         pytest.skip(chain.problem)
     folder = tmp_path_factory.mktemp("code")
-    source, code = folder / "code.hip", folder / "code.co"
+    source, output = folder / "code.hip", folder / "code.co"
     source.write_text(SOURCE)
     flags = "-x hip --offload-arch=gfx942 --cuda-device-only -nogpuinc -nogpulib -O2"
     more = "-gline-tables-only --no-gpu-bundle-output"
-    subprocess.run([chain.clang, *flags.split(), *more.split(), source, "-o", code], check=True)
-    return assembler_in(code.read_bytes(), "gfx942")
+    subprocess.run([chain.clang, *flags.split(), *more.split(), source, "-o", output], check=True)
+    return code_in(output.read_bytes(), "gfx942")
 
 
 @pytest.fixture
@@ -56,8 +57,8 @@ def engine():
     del memory
 
 
-def test_it_runs_with_its_variables(text, engine):
-    kernel = engine.load(text, "run")
+def test_it_runs_with_its_variables(code, engine):
+    kernel = engine.load(code, "run")
     start = np.arange(64, dtype=np.float32)
     x, letters = start.copy(), np.zeros(64, np.int32)
     result = launch(engine, kernel, (1,), (64,), (x, letters))
@@ -67,17 +68,19 @@ def test_it_runs_with_its_variables(text, engine):
     assert letters.tolist() == expected
 
 
-def test_sizes_are_those_of_the_source(text):
+def test_sizes_are_those_of_the_source(code):
     engine = Engine(threads=1)
-    assert [engine.variable(text, name)[1] for name in ("factor", "odd", "names")] == [4, 6, 16]
-    assert engine.variable(text, "absent") is None
+    assert [engine.variable(code, name)[1] for name in ("factor", "odd", "names")] == [4, 6, 16]
+    assert engine.variable(code, "absent") is None
 
 
-def test_instructions_know_their_lines(text, engine):
-    kernel = engine.load(text, "run")
+def test_instructions_know_their_lines(code, engine):
+    kernel = engine.load(code, "run")
     assert any(kernel.source_of(i).endswith("code.hip:11") for i in range(kernel.instructions))
 
 
 def test_damaged_objects_are_refused():
-    with pytest.raises(BuildError, match="the code object is damaged"):
-        assembler_in(b"\x7fELF" + bytes(200), "gfx942")
+    with pytest.raises(AsmError, match="no code object for AMD GPUs"):
+        Engine(threads=1).kernel_names(b"\x7fELF" + bytes(200))
+    with pytest.raises(BuildError, match="neither assembler text nor a code object"):
+        code_in(b"text", "gfx942")

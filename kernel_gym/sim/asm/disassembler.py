@@ -1,0 +1,105 @@
+"""Decodes machine code with the disassembler of the LLVM that the system has (its C interface)."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import glob
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from kernel_gym.sim.asm.errors import AsmError
+from kernel_gym.sim.asm.targets import DEFAULT, TARGETS
+
+FIX = "apt-get install llvm-19"
+_PARTS = ("TargetInfo", "Target", "TargetMC", "Disassembler")
+_TRIPLE = b"amdgcn-amd-amdhsa"
+_MAX_TEXT_CHARACTERS = 512
+_MAX_INSTRUCTION_BYTES = 20
+_FILES = (
+    "/usr/lib/*-linux-gnu/libLLVM*.so*",
+    "/usr/lib/llvm-*/lib/libLLVM*.so*",
+    "/usr/lib64/libLLVM*.so*",
+    "/usr/lib64/llvm*/lib/libLLVM*.so*",
+    "/usr/local/lib/libLLVM*.so*",
+)
+_VERSION = re.compile(r"libLLVM(?:-(\d+)\.so|\.so\.(\d+))")
+
+
+@cache
+def knows(arch: str) -> bool:
+    """Whether this machine has a disassembler that knows a target."""
+    library = _library()
+    return library is not None and library[1] >= TARGETS[arch].disassembler
+
+
+def disassembled(code: bytes, address: int, arch: str) -> Iterator[tuple[int, int, str]]:
+    """Decodes instructions.
+
+    Args:
+        code: Their bytes.
+        address: The address of the first byte.
+        arch: A target that the disassembler knows.
+
+    Yields:
+        The address of each instruction, its bytes and its text. The text has the encoding in the
+        mnemonic, and the distances of branches as numbers of words.
+
+    Raises:
+        AsmError: Some bytes are no instruction of the target.
+    """
+    library, handle = _handle(arch)
+    text = ct.create_string_buffer(_MAX_TEXT_CHARACTERS)
+    place = 0
+    while place < len(code):
+        piece = code[place : place + _MAX_INSTRUCTION_BYTES]
+        size = library.LLVMDisasmInstruction(
+            handle, piece, len(piece), address + place, text, _MAX_TEXT_CHARACTERS
+        )
+        if not size:
+            raise AsmError(f"{piece[:8].hex()} at {address + place:#x} is no instruction of {arch}")
+        yield address + place, size, text.value.decode().partition("//")[0].strip()
+        place += size
+
+
+@cache
+def _library() -> tuple[ct.CDLL, int] | None:
+    """The library, and the version of LLVM; None if there is none that is new enough."""
+    for version, path in sorted(_installed(), reverse=True):
+        if version < DEFAULT.disassembler:
+            break
+        try:
+            library = ct.CDLL(path)
+            for part in _PARTS:
+                getattr(library, f"LLVMInitializeAMDGPU{part}")()
+        except (OSError, AttributeError):  # built without this target
+            continue
+        _declare(library)
+        return library, version
+    return None
+
+
+def _installed() -> set[tuple[int, str]]:
+    paths = [path for pattern in _FILES for path in glob.glob(pattern)]
+    matches = [(_VERSION.search(path), path) for path in paths]
+    return {(int(match[1] or match[2]), path) for match, path in matches if match}
+
+
+def _declare(library: ct.CDLL) -> None:
+    create, decode = library.LLVMCreateDisasmCPU, library.LLVMDisasmInstruction
+    create.restype = ct.c_void_p
+    create.argtypes = [ct.c_char_p, ct.c_char_p, ct.c_void_p, ct.c_int, ct.c_void_p, ct.c_void_p]
+    decode.restype = ct.c_size_t
+    decode.argtypes = [
+        *(ct.c_void_p, ct.c_char_p, ct.c_uint64, ct.c_uint64),
+        *(ct.c_char_p, ct.c_size_t),
+    ]
+
+
+@cache
+def _handle(arch: str) -> tuple[ct.CDLL, int]:
+    loaded = _library()
+    assert loaded is not None  # see `knows`
+    library, _ = loaded
+    handle = library.LLVMCreateDisasmCPU(_TRIPLE, arch.encode(), None, 0, None, None)
+    return library, int(handle)
